@@ -1,0 +1,34 @@
+# Chores of pgdyno; `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+help: ## list the chores
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv with pgdyno, its extras and its development tools
+
+$(STAMP): pyproject.toml
+	@echo "setting up .venv (once; about a minute) …" >&2
+	@$(PYTHON) -c 'import sys; sys.exit("pgdyno needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pg,dev]'
+	@touch $@
+
+accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (about 8 minutes)
+	@$(BIN)/pgdyno accelerate --embedded --budget 8m
+
+test: setup ## run all tests
+	@$(BIN)/python -m pytest
+
+lint: setup ## format check, ruff and mypy
+	@$(BIN)/ruff format --check --quiet src tests bench
+	@$(BIN)/ruff check --quiet src tests bench
+	@$(BIN)/mypy
+
+simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
+	@$(BIN)/python bench/simulate.py
+
+.PHONY: help setup accelerate test lint simulate

@@ -1,0 +1,5 @@
+"""``python -m pgdyno``."""
+
+from pgdyno.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""Use cases, one file each. ``wiring.py`` alone builds adapters."""

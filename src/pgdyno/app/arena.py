@@ -1,0 +1,108 @@
+"""The arena: where scratch servers are put side by side on byte-identical data and set to work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.app.arm import Arm
+from pgdyno.app.datasets import DATABASE, DataSets
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.generators._contract import LoadRequest, Target
+from pgdyno.generators.process import LoadProcess, wait_until_connected
+from pgdyno.model.experiment import Design
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DataSet, Workload
+from pgdyno.server.installation import Installation
+from pgdyno.server.instance import SUPERUSER, Instance
+from pgdyno.server.workspace import Workspace
+
+_FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
+_CONNECT_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Everything that rounds share: one installation, its data sets, a scratch directory, the CPU split.
+
+    A *seat* is a data directory with its port. Arms change seats from round to round, so that the placement
+    of a copy on disk is not taken for an effect.
+    """
+
+    workspace: Workspace
+    installation: Installation
+    data_sets: DataSets
+    scratch: Path
+    sockets: Path
+    split: CpuSplit
+
+    def restore(self, data_set: DataSet, seats: int) -> None:
+        """Put a fresh copy of the data set on every seat."""
+        for seat in range(seats):
+            self.data_sets.copy(data_set, self._seat_directory(data_set, seat))
+
+    def has_seats(self, data_set: DataSet, seats: int) -> bool:
+        """Whether every seat holds a copy already."""
+        return all((self._seat_directory(data_set, seat) / "PG_VERSION").is_file() for seat in range(seats))
+
+    @contextmanager
+    def arms(
+        self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet
+    ) -> Iterator[list[Arm]]:
+        """Start every variant's server on its seat, in seat order; stop them all at the end."""
+        started: dict[int, Arm] = {}
+        with ExitStack() as stack:
+            for index in sorted(range(len(variants)), key=lambda arm: seats[arm]):
+                arm = Arm(variants[index], self._instance(variants[index], seats[index], data_set))
+                stack.callback(arm.close)
+                arm.instance.start()
+                arm.prewarm()
+                started[index] = arm
+            yield [started[index] for index in range(len(variants))]
+
+    def start_load(
+        self, arm: Arm, workload: Workload, design: Design, *, duration_s: float, label: str
+    ) -> None:
+        """Set the generator on an arm and wait for its first transaction; it is left running."""
+        generator = self.data_sets.find_generator(workload.generator)
+        prefix = self.scratch / f"transactions-{label}"
+        for old in self.scratch.glob(f"{prefix.name}.*"):
+            old.unlink()
+        request = LoadRequest(
+            clients=design.clients,
+            threads=len(self.split.client),
+            seed=design.seed,
+            duration_s=int(duration_s) + 1,
+            log_prefix=prefix,
+        )
+        target = Target(str(self.sockets), arm.instance.port, SUPERUSER, DATABASE)
+        arm.load = LoadProcess(
+            generator.run(target, workload, request),
+            lambda argv: self.workspace.account.command(argv, cpus=self.split.client),
+            prefix,
+            self.scratch / f"generator-{label}.out",
+        )
+        arm.load.start()
+        wait_until_connected(arm.load, timeout_s=_CONNECT_TIMEOUT_S)
+
+    def _instance(self, variant: Variant, seat: int, data_set: DataSet) -> Instance:
+        return Instance(
+            self.installation,
+            self.workspace.account,
+            self._seat_directory(data_set, seat),
+            self.sockets,
+            _FIRST_PORT + seat,
+            variant.settings,
+            cpus=self.split.server,
+        )
+
+    def _seat_directory(self, data_set: DataSet, seat: int) -> Path:
+        return self.scratch / f"{data_set.key}-seat{seat}"
+
+
+def online_cpus() -> tuple[int, ...]:
+    """Return the CPUs that this process may use."""
+    return tuple(sorted(os.sched_getaffinity(0)))

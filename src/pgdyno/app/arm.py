@@ -1,0 +1,127 @@
+"""One variant at work in one round: its server, its load, and what its meters read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import psycopg
+
+from pgdyno.app.datasets import DATABASE
+from pgdyno.generators.process import LoadProcess
+from pgdyno.meters import MeterModule
+from pgdyno.meters._contract import Counters
+from pgdyno.model.errors import ServerCrashedError
+from pgdyno.model.variant import Variant
+from pgdyno.server.instance import Instance
+from pgdyno.server.processes import CpuClock, children, read_process, threads
+
+Readings = Mapping[str, Counters]
+"""Counters by metric; a meter that cannot be read is absent."""
+
+_PREWARM = """
+SELECT sum(pg_prewarm(c.oid::regclass))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'i', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+"""
+
+
+@dataclass
+class Arm:
+    """A running server of one variant, and the generator that is set on it."""
+
+    variant: Variant
+    instance: Instance
+    load: LoadProcess | None = None
+    _connection: psycopg.Connection | None = field(default=None, init=False)
+
+    @property
+    def connection(self) -> psycopg.Connection:
+        """The control connection, opened at first use."""
+        if self._connection is None:
+            self._connection = self.instance.connect(DATABASE)
+        return self._connection
+
+    def prewarm(self) -> None:
+        """Read the data set into shared buffers, as far as they reach, and into the page cache."""
+        if self._has_extension("pg_prewarm"):
+            self.connection.execute(_PREWARM)
+
+    def effective(self, names: Iterable[str]) -> dict[str, str]:
+        """Return what the server really runs with, as SHOW displays it."""
+        rows = self.connection.execute(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)", (list(names),)
+        )
+        return dict(rows.fetchall())
+
+    def checkpoint(self) -> None:
+        """Write out everything dirty, now."""
+        self.connection.execute("CHECKPOINT")
+
+    def cpu_clock(self) -> CpuClock:
+        """Return a clock over the processes that the server has at this moment."""
+        return CpuClock.of(self.server_pids())
+
+    def close(self) -> None:
+        """Stop the load, close the connection and stop the server; its data is to be thrown away."""
+        if self.load is not None:
+            self.load.stop()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self.instance.stop(is_immediate=True)
+
+    # What follows implements the meters' context.
+
+    def server_pids(self) -> tuple[int, ...]:
+        """Return the postmaster and its children."""
+        return (self.instance.pid, *children(self.instance.pid))
+
+    def client_pids(self) -> tuple[int, ...]:
+        """Return the generator's threads; none before it starts and after it ends."""
+        return threads(self.load.pid) if self.load is not None and self.load.is_running else ()
+
+    def read_process(self, pid: int, name: str) -> str | None:
+        """Return ``/proc/PID/NAME`` or None."""
+        return read_process(pid, name)
+
+    def query(self, sql: str) -> tuple[float | None, ...]:
+        """Return the one row of a query as floats. Raises: ServerCrashedError if the server has gone."""
+        try:
+            row = self.connection.execute(sql.encode()).fetchone()
+        except psycopg.OperationalError as error:
+            self.instance.require_running()
+            raise ServerCrashedError(
+                "the server closed its connection", detail=self.instance.last_log_lines()
+            ) from error
+        assert row is not None  # noqa: S101 — meters' queries are aggregates
+        return tuple(None if value is None else float(value) for value in row)
+
+    def has_relation(self, name: str) -> bool:
+        """Whether the server has a table or view of this name."""
+        return name in self._known_relations
+
+    @cached_property
+    def _known_relations(self) -> frozenset[str]:
+        rows = self.connection.execute("SELECT relname FROM pg_class WHERE relname LIKE 'pg_stat%'")
+        return frozenset(name for (name,) in rows)
+
+    def _has_extension(self, name: str) -> bool:
+        found = self.connection.execute("SELECT 1 FROM pg_extension WHERE extname = %s", (name,)).fetchone()
+        return found is not None
+
+
+def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:
+    """Read every meter of an arm once."""
+    read = ((meter.METER.metric, meter.read(arm)) for meter in meters)
+    return {metric: counters for metric, counters in read if counters is not None}
+
+
+def difference(before: Readings, after: Readings) -> Readings:
+    """Return after minus before, for the metrics that both have."""
+    return {
+        metric: tuple(b - a for a, b in zip(before[metric], counters, strict=True))
+        for metric, counters in after.items()
+        if metric in before
+    }

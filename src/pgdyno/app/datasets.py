@@ -1,0 +1,105 @@
+"""Loads a workload's data set once per installation, and copies it for every arm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.generators._contract import Generator, Target
+from pgdyno.generators.process import run_to_end
+from pgdyno.model.errors import StorageError
+from pgdyno.model.ports import Progress
+from pgdyno.model.workload import DataSet
+from pgdyno.server.installation import Installation
+from pgdyno.server.instance import SUPERUSER, Instance, initialise
+from pgdyno.server.workspace import Workspace
+
+DATABASE = "bench"
+_LOAD_TIMEOUT_S = 3600.0
+_PORT = 5432  # any: the socket directory is private
+_WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
+_DONE = "pgdyno-dataset.json"
+_HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
+
+FindGenerator = Callable[[str], Generator]
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """Loaded data directories of one installation, by data set. They are never started, only copied."""
+
+    workspace: Workspace
+    installation: Installation
+    find_generator: FindGenerator
+    progress: Progress
+
+    def ensure(self, data_set: DataSet) -> Path:
+        """Return a stopped, loaded data directory; load it if this is the first time.
+
+        A load that is interrupted leaves nothing behind that a later call would take for complete.
+        Raises: StorageError if the disk is too small, GeneratorError from the loading program.
+        """
+        target = self.workspace.datasets() / f"pg{self.installation.version}-{data_set.key}"
+        if (target / _DONE).is_file():
+            return target
+        generator = self.find_generator(data_set.generator)
+        self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
+        self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB (once)")
+        shutil.rmtree(target, ignore_errors=True)
+        partial = Path(tempfile.mkdtemp(prefix="load-", dir=self.workspace.datasets()))
+        self.workspace.account.own(partial)
+        try:
+            self._load(data_set, generator, partial / "data")
+            description = {"data_set": data_set.key, "postgresql": self.installation.version}
+            (partial / "data" / _DONE).write_text(json.dumps(description))
+            (partial / "data").rename(target)
+        finally:
+            shutil.rmtree(partial)
+        return target
+
+    def copy(self, data_set: DataSet, target: Path) -> None:
+        """Make ``target`` a byte-identical copy of the data set.
+
+        Raises: StorageError if the disk is full.
+        """
+        source = self.ensure(data_set)
+        if target.exists():
+            shutil.rmtree(target)
+        argv = ["cp", "--archive", "--reflink=auto", str(source), str(target)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            shutil.rmtree(target, ignore_errors=True)
+            raise StorageError(
+                f"could not copy the data set {data_set.key}", detail=done.stderr.strip()[-800:]
+            )
+
+    def _load(self, data_set: DataSet, generator: Generator, data_directory: Path) -> None:
+        account = self.workspace.account
+        initialise(self.installation, account, data_directory)
+        # A larger WAL only makes the load faster; the copies run under their own variant's settings.
+        settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB"}
+        with self.workspace.sockets() as sockets:
+            server = Instance(self.installation, account, data_directory, sockets, _PORT, settings)
+            server.start()
+            try:
+                with server.connect() as connection:
+                    connection.execute(f"CREATE DATABASE {DATABASE}")
+                target = Target(str(sockets), _PORT, SUPERUSER, DATABASE)
+                run_to_end(
+                    generator.prepare(target, data_set),
+                    account.command,
+                    data_directory.with_name("load.log"),
+                    timeout_s=_LOAD_TIMEOUT_S,
+                )
+                with server.connect(DATABASE) as connection:
+                    if connection.execute(_HAS_PREWARM).fetchone():
+                        connection.execute("CREATE EXTENSION pg_prewarm")
+                    connection.execute("VACUUM (FREEZE, ANALYZE)")
+                    connection.execute("CHECKPOINT")
+            finally:
+                server.stop()

@@ -1,0 +1,80 @@
+"""The ``pgdyno`` command: finds the sub-command's file, runs it, turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from pgdyno import __version__
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError
+
+COMMANDS = (
+    "inspect",
+    "advise",
+    "apply",
+    "status",
+    "revert",
+    "bench",
+    "compare",
+    "run",
+    "accelerate",
+    "report",
+    "bundle",
+)
+"""In the order of a user's journey; each is ``cli/<name>.py`` with the attribute ``command``."""
+
+
+class Journey(click.Group):
+    """Loads a command's module only when it is asked for, and lists commands in the user's order."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 — click's signature
+        """Return the commands in the order of the journey."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the module of one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"pgdyno.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 — an invariant of this package
+        return command
+
+
+@click.group(
+    cls=Journey,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done · 1 failed, nothing changed · 2 usage · 3 failed and something is still "
+    "changed · 4 refused as unsafe · 130 interrupted, partial results kept.",
+)
+@click.version_option(__version__, prog_name="pgdyno")
+def cli() -> None:
+    """Put PostgreSQL on the dyno: measure it, make it faster, prove it, undo it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run pgdyno and exit with the code that design and help promise."""
+    try:
+        cli.main(args=arguments, standalone_mode=False)
+    except PgdynoError as error:
+        _fail(error)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _fail(InterruptedByUserError("interrupted"))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+
+
+def _fail(error: PgdynoError) -> None:
+    """Print message, detail and hint on stderr and leave."""
+    lines = str(error).splitlines()
+    click.echo("\n".join([f"pgdyno: ERROR:  {lines[0]}  ({error.code})", *lines[1:]]), err=True)
+    sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Attributes transactions and CPU time to the arms of a time-sliced duet.
+
+    slice        [start, end)          one arm's generator runs, all others are frozen
+    head         [start, start + h)    discarded: cold caches, and transactions that straddled a freeze
+    charge       CPU time that a *frozen* arm's server used (checkpointer, WAL writer, autovacuum, the rest
+                 of statements in flight). The running arm could not use it, so it is taken off the running
+                 arm's time and added to the time of the arm that caused it.
+
+Latencies are on the arm's own running clock: time during which its generator was frozen is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgdyno.experiments.transactions import Transactions
+from pgdyno.model.experiment import Slice
+
+
+@dataclass(frozen=True)
+class ArmCount:
+    """What one arm achieved in one block, within the counted part of its slices.
+
+    Shapes: latency_us (transactions,). Units: seconds; microseconds on the running clock.
+    """
+
+    transactions: int
+    running_s: float
+    latency_us: NDArray[np.int64]
+
+
+def count_arm(slices: Sequence[Slice], arm: int, transactions: Transactions, head_ns: int) -> ArmCount:
+    """Count the transactions of ``arm`` that completed inside its slices, after their heads."""
+    own = sorted((s for s in slices if s.arm == arm), key=lambda s: s.start_ns)
+    starts = np.array([s.start_ns for s in own], dtype=np.int64)
+    ends = np.array([s.end_ns for s in own], dtype=np.int64)
+    begins = np.minimum(starts + head_ns, ends)
+    which = np.searchsorted(begins, transactions.completed_ns, side="right") - 1
+    is_counted = (which >= 0) & (transactions.completed_ns < ends[np.maximum(which, 0)])
+    latency_us = _running_latency_us(
+        transactions.completed_ns[is_counted], transactions.latency_us[is_counted], starts, ends
+    )
+    return ArmCount(int(is_counted.sum()), float((ends - begins).sum()) / 1e9, latency_us)
+
+
+def charged_running_s(running_s: float, *, foreign_cpu_s: float, own_frozen_cpu_s: float, cpus: int) -> float:
+    """Return an arm's running time after charging background CPU to whoever caused it.
+
+    Args:
+        running_s: the arm's own counted time.
+        foreign_cpu_s: CPU that frozen arms' servers used during this arm's counted time.
+        own_frozen_cpu_s: CPU that this arm's server used while this arm was frozen.
+        cpus: CPUs that the servers share; one busy second costs 1/cpus of their capacity.
+    """
+    return running_s + (own_frozen_cpu_s - foreign_cpu_s) / cpus
+
+
+def _running_latency_us(
+    completed_ns: NDArray[np.int64],
+    latency_us: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Take frozen time out of latencies: the difference of the arm's running clock at both ends.
+
+    Transactions that began before the block's first slice have an unknown history and are left out.
+    """
+    if not starts.size:
+        return np.empty(0, dtype=np.int64)
+    began_ns = completed_ns - latency_us * 1000
+    is_inside = began_ns >= starts[0]
+    finished = _running_clock_ns(completed_ns[is_inside], starts, ends)
+    began = _running_clock_ns(began_ns[is_inside], starts, ends)
+    return (finished - began) // 1000
+
+
+def _running_clock_ns(
+    at_ns: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return how long the arm had been running, in total, at each instant."""
+    before = np.concatenate(([0], np.cumsum(ends - starts)))
+    which = np.maximum(np.searchsorted(starts, at_ns, side="right") - 1, 0)
+    inside = np.clip(at_ns - starts[which], 0, ends[which] - starts[which])
+    return np.asarray(before[which] + inside, dtype=np.int64)

@@ -1,0 +1,133 @@
+"""Builds a block's results from what was observed, and judges whether the block counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from pgdyno.experiments.attribution import ArmCount, charged_running_s
+from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
+
+
+@dataclass(frozen=True)
+class ArmObservation:
+    """Everything observed of one arm in one block.
+
+    Units: ``completed`` counts all transactions of the block, heads of slices included, because meters span
+    them too. ``meters`` are finished metrics by name. ``debt_cpu_s`` is CPU time that this block's writes
+    will still cost later (its share of the checkpoint at the round's end).
+    """
+
+    variant: str
+    count: ArmCount
+    completed: int
+    meters: Mapping[str, float]
+    debt_cpu_s: float
+
+
+@dataclass(frozen=True)
+class HostUse:
+    """CPU time of the whole machine during a block, and our own part of it, in seconds."""
+
+    wall_s: float
+    busy_s: float
+    steal_s: float
+    ours_s: float
+    client_s: float
+    cpus: int
+    client_cpus: int | None  # None when client and server share CPUs
+
+
+@dataclass(frozen=True)
+class BlockPlace:
+    """Where a block stands in its experiment."""
+
+    workload: str
+    round: int
+    index: int
+    started_ns: int
+
+
+def build_block(
+    place: BlockPlace,
+    slices: Sequence[Slice],
+    observations: Sequence[ArmObservation],
+    *,
+    server_cpus: int,
+    audit: Mapping[str, float],
+    void: str | None,
+) -> Block:
+    """Return the block with every metric of every arm, after charging background work to who caused it."""
+    arms = tuple(
+        _arm_block(slices, arm, observation, server_cpus) for arm, observation in enumerate(observations)
+    )
+    return Block(place.workload, place.round, place.index, place.started_ns, arms, void, dict(audit))
+
+
+def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[str, float]:
+    """Return what the void rules look at. None of it depends on a measured result."""
+    capacity_s = use.wall_s * use.cpus
+    overshoot = [(s.end_ns - s.start_ns) / 1e9 / slice_s - 1 for s in slices]
+    audit = {
+        "steal_share": use.steal_s / capacity_s,
+        "foreign_cpu_share": max(0.0, use.busy_s - use.ours_s) / capacity_s,
+        "schedule_lag_share": median(overshoot),
+    }
+    if use.client_cpus is not None:
+        audit["client_saturation_share"] = use.client_s / (use.wall_s * use.client_cpus)
+    return audit
+
+
+def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str | None:
+    """Return why a block does not count, or None if it does."""
+    rules = {
+        "steal_share": "of the CPU time was stolen by the hypervisor",
+        "foreign_cpu_share": "of the CPU time went to processes that are not ours",
+        "schedule_lag_share": "median overshoot of the slices",
+        "client_saturation_share": "of the client's CPUs were busy: the client limited the result",
+    }
+    for name, words in rules.items():
+        limit = getattr(thresholds, name)
+        if audit.get(name, 0.0) > limit:
+            return f"{audit[name]:.1%} {words} (limit {limit:.0%})"
+    return None
+
+
+def checkpoint_asymmetry(observations: Sequence[ArmObservation], *, is_comparable: bool) -> str | None:
+    """Return a void reason if arms with equal checkpoint settings saw different numbers of checkpoints."""
+    counts = {o.variant: o.meters["checkpoints"] for o in observations if "checkpoints" in o.meters}
+    if is_comparable and len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} {count:.0f}" for name, count in counts.items())
+        return f"checkpoints differ between arms with equal checkpoint settings ({listed})"
+    return None
+
+
+def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, server_cpus: int) -> ArmBlock:
+    own = [s for s in slices if s.arm == arm]
+    others = [s for s in slices if s.arm != arm]
+    foreign_s = sum(sum(s.server_cpu_ns) - s.server_cpu_ns[arm] for s in own) / 1e9
+    frozen_s = sum(s.server_cpu_ns[arm] for s in others) / 1e9
+    running_s = charged_running_s(
+        observation.count.running_s,
+        foreign_cpu_s=foreign_s,
+        own_frozen_cpu_s=frozen_s + observation.debt_cpu_s,
+        cpus=server_cpus,
+    )
+    own_s = sum(s.server_cpu_ns[arm] for s in own) / 1e9
+    values = {"throughput_tps": observation.count.transactions / running_s, **observation.meters}
+    values |= _latencies(observation.count)
+    values["frozen_cpu_share"] = frozen_s / (own_s + frozen_s) if own_s + frozen_s > 0 else 0.0
+    return ArmBlock(observation.variant, observation.count.transactions, running_s, values)
+
+
+def _latencies(count: ArmCount) -> dict[str, float]:
+    """Return percentiles in ms; nothing when nothing completed."""
+    if count.latency_us.size == 0:
+        return {}
+    percentiles = np.percentile(count.latency_us, [50, 95, 99]) / 1000
+    return dict(
+        zip(("latency_ms_p50", "latency_ms_p95", "latency_ms_p99"), map(float, percentiles), strict=True)
+    )

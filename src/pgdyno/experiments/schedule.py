@@ -1,0 +1,48 @@
+"""The order in which arms take turns.
+
+Two arms follow a randomised ABBA: each group of four slices is ABBA or BAAB, drawn at random. Within a
+group both arms then have the same mean position in time, so that a linear drift cancels exactly.
+
+More arms follow balanced Latin squares: within a square every arm stands once at every place and, for an
+even number of arms, follows every other arm equally often (Williams, 1949, "Experimental designs balanced for
+the estimation of residual effects of treatments"); the arms' labels are drawn anew for each square.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+
+
+def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
+    """Return which arm runs in each slice, every arm equally often.
+
+    Shapes: a tuple of at least ``slices`` arm indices, rounded up to whole balanced groups.
+    """
+    order: list[int] = []
+    while len(order) < slices:
+        order += _abba(random) if arms == 2 else _latin_square(arms, random)
+    return tuple(order)
+
+
+def trial_order(arms: int, random: Generator) -> tuple[int, ...]:
+    """Return the arms of one alternating block in random order."""
+    return tuple(int(arm) for arm in random.permutation(arms))
+
+
+def seats(arms: int, round_index: int) -> tuple[int, ...]:
+    """Return each arm's seat (data copy, start order) in a round; over k rounds every arm has every seat."""
+    return tuple((arm + round_index) % arms for arm in range(arms))
+
+
+def _abba(random: Generator) -> list[int]:
+    first = int(random.integers(2))
+    return [first, 1 - first, 1 - first, first]
+
+
+def _latin_square(arms: int, random: Generator) -> list[int]:
+    """Return the rows of one Williams square, concatenated, with randomly drawn labels."""
+    labels = random.permutation(arms)
+    zigzag = [(step + 1) // 2 if step % 2 else -(step // 2) for step in range(arms)]
+    rows = [[int(labels[(start + offset) % arms]) for offset in zigzag] for start in range(arms)]
+    return [arm for row in np.array(rows)[random.permutation(arms)].tolist() for arm in row]

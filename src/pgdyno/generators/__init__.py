@@ -1,0 +1,1 @@
+"""Adapter: programs that issue load, and how they are frozen and released."""

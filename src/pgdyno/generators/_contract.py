@@ -1,0 +1,53 @@
+"""What every generator provides: command lines. Running, freezing and stopping is ``process.py``'s."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from pgdyno.model.workload import DataSet, Workload
+
+
+@dataclass(frozen=True)
+class Target:
+    """The server that a generator connects to. Passwords travel in libpq's own files or environment."""
+
+    host: str
+    port: int
+    user: str
+    database: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line. ``stop_signal`` is what makes the program end cleanly, with its log complete."""
+
+    argv: tuple[str, ...]
+    stop_signal: signal.Signals
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoadRequest:
+    """How much load: ``clients`` connections over ``threads`` threads, the same ``seed`` for every arm."""
+
+    clients: int
+    threads: int
+    seed: int
+    duration_s: int  # an upper bound; the process is normally stopped before
+    log_prefix: Path
+
+
+class Generator(Protocol):
+    """A program that loads data sets and issues workloads."""
+
+    def prepare(self, target: Target, data_set: DataSet) -> Command:
+        """Return the command that loads a data set into an empty database."""
+        ...
+
+    def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
+        """Return the command that issues a workload and logs every transaction."""
+        ...

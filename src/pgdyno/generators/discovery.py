@@ -1,0 +1,52 @@
+"""Finds the generators' programs on this machine."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pgdyno.generators._contract import Generator
+from pgdyno.generators.pgbench import Pgbench
+from pgdyno.generators.sysbench import Sysbench, wrapper_text
+from pgdyno.model.errors import GeneratorMissingError
+
+
+def has_sysbench() -> bool:
+    """Whether sysbench is installed."""
+    return shutil.which("sysbench") is not None
+
+
+def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path) -> Generator:
+    """Return the generator ``name``; pgbench is taken from ``bin_directory`` when it is there.
+
+    ``scratch_directory`` receives the sysbench wrapper, readable by the account that runs it.
+    Raises: GeneratorMissingError naming the package to install.
+    """
+    if name == "pgbench":
+        return Pgbench(_find_pgbench(bin_directory))
+    if name == "sysbench":
+        found = shutil.which("sysbench")
+        if found is None:
+            raise GeneratorMissingError(
+                'the load generator "sysbench" is not installed',
+                hint="install the package sysbench (apt install sysbench), or choose a pgbench workload",
+            )
+        wrapper = scratch_directory / "sysbench_transactions.lua"
+        wrapper.write_text(wrapper_text())
+        wrapper.chmod(0o644)
+        return Sysbench(Path(found), wrapper)
+    raise GeneratorMissingError(f'there is no load generator "{name}"', detail="known: pgbench, sysbench")
+
+
+def _find_pgbench(bin_directory: Path) -> Path:
+    own = bin_directory / "pgbench"
+    if own.is_file():
+        return own
+    found = shutil.which("pgbench")
+    if found is None:
+        raise GeneratorMissingError(
+            'the load generator "pgbench" is not installed',
+            detail=f"it is neither in {bin_directory} nor on the PATH",
+            hint="install PostgreSQL's client programs (apt install postgresql-client postgresql-contrib)",
+        )
+    return Path(found)

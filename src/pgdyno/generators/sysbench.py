@@ -1,0 +1,66 @@
+"""sysbench 1.0, unmodified: its own OLTP scripts, wrapped so that every transaction is logged."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.generators._contract import Command, LoadRequest, Target
+from pgdyno.model.errors import GeneratorError
+from pgdyno.model.workload import DataSet, Workload
+
+_WRAPPER = Path(__file__).with_name("sysbench_transactions.lua")
+
+
+@dataclass(frozen=True)
+class Sysbench:
+    """sysbench at a path; ``wrapper`` is the logging script at a place that the account can read."""
+
+    program: Path
+    wrapper: Path
+
+    def prepare(self, target: Target, data_set: DataSet) -> Command:
+        """Return ``sysbench oltp_read_only prepare``; every script of the family shares its tables."""
+        argv = (
+            str(self.program),
+            "oltp_read_only",
+            *_options(target, data_set),
+            "--threads=2",
+            "prepare",
+        )
+        return Command(argv, signal.SIGTERM)
+
+    def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
+        """Return a closed-loop run with uniformly distributed keys; SIGTERM ends it."""
+        if workload.lua_script is None:
+            raise GeneratorError(f'workload "{workload.name}" names no sysbench script')
+        argv = (
+            str(self.program),
+            str(self.wrapper),
+            *_options(target, workload.data_set),
+            "--rand-type=uniform",
+            f"--rand-seed={request.seed}",
+            f"--threads={request.clients}",
+            f"--time={request.duration_s}",
+            "run",
+        )
+        environment = {"PGDYNO_SCRIPT": workload.lua_script, "PGDYNO_LOG": str(request.log_prefix)}
+        return Command(argv, signal.SIGTERM, environment)
+
+
+def wrapper_text() -> str:
+    """Return the logging wrapper, to be placed where the account can read it."""
+    return _WRAPPER.read_text()
+
+
+def _options(target: Target, data_set: DataSet) -> tuple[str, ...]:
+    return (
+        "--db-driver=pgsql",
+        f"--pgsql-host={target.host}",
+        f"--pgsql-port={target.port}",
+        f"--pgsql-user={target.user}",
+        f"--pgsql-db={target.database}",
+        f"--tables={data_set.options['tables']}",
+        f"--table-size={data_set.scale * 1000}",
+    )

@@ -1,0 +1,28 @@
+"""Reads a generator's per-transaction log while it runs; ``experiments/transactions.py`` parses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class TransactionLog:
+    """All log files of one generator process: ``PREFIX.*``. Remembers how far each has been read."""
+
+    prefix: Path
+    _offsets: dict[Path, int] = field(default_factory=dict)
+
+    def read_new(self) -> bytes:
+        """Return the complete lines written since the last call; a torn last line is left for the next."""
+        paths = sorted(self.prefix.parent.glob(f"{self.prefix.name}.*"))
+        return b"".join(self._read_file(path) for path in paths)
+
+    def _read_file(self, path: Path) -> bytes:
+        offset = self._offsets.get(path, 0)
+        with path.open("rb") as file:
+            file.seek(offset)
+            text = file.read()
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offsets[path] = offset + len(complete)
+        return complete

@@ -1,0 +1,63 @@
+"""What a meter file contains, and what it may read.
+
+A meter file has ``METER = Meter(…)``, ``read(context) -> Counters`` and the pure ``value(delta,
+transactions) -> float``. Counters only ever grow while a server runs; every round starts servers afresh, so
+a meter is read at a block's beginning and end and the difference is its value. A meter that cannot be read
+(no permission, no such view) returns None, and its metric is then absent from the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+Counters = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Meter:
+    """A meter: the metric that it yields (``model/metric.py``) and where the figure comes from."""
+
+    metric: str
+    source: str
+
+
+class MeterContext(Protocol):
+    """What meters may read: processes of the server and of the generator, and the server by SQL."""
+
+    def server_pids(self) -> Iterable[int]:
+        """Return the postmaster, first, and all its children."""
+        ...
+
+    def client_pids(self) -> Iterable[int]:
+        """Return the generator's process, first, and all its threads."""
+        ...
+
+    def read_process(self, pid: int, name: str) -> str | None:
+        """Return ``/proc/PID/NAME``; None if the process has ended or the file may not be read."""
+        ...
+
+    def query(self, sql: str) -> tuple[float | None, ...]:
+        """Return the one row of a query, as floats."""
+        ...
+
+    def has_relation(self, name: str) -> bool:
+        """Whether the server has a table or view of this name."""
+        ...
+
+
+def per_transaction(delta: Counters, transactions: int) -> float:
+    """Return the sum of the differences per transaction."""
+    return sum(delta) / transactions
+
+
+def sum_of_field(context: MeterContext, pids: Iterable[int], file: str, label: str) -> Counters | None:
+    """Sum a ``label: number`` field of a /proc file over processes; None if no process shows it."""
+    total, is_seen = 0.0, False
+    for pid in pids:
+        for line in (context.read_process(pid, file) or "").splitlines():
+            name, _, value = line.partition(":")
+            if name == label:
+                total, is_seen = total + float(value.split()[0]), True
+    return (total,) if is_seen else None

@@ -1,0 +1,1 @@
+"""Meters of the load generator."""

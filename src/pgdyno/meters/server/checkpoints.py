@@ -1,0 +1,21 @@
+"""Checkpoints during a block, timed and requested."""
+
+from __future__ import annotations
+
+from pgdyno.meters._contract import Counters, Meter, MeterContext
+
+METER = Meter("checkpoints", "pg_stat_checkpointer, before version 17 pg_stat_bgwriter")
+
+
+def read(context: MeterContext) -> Counters | None:
+    """Return checkpoints so far."""
+    if context.has_relation("pg_stat_checkpointer"):
+        (count,) = context.query("SELECT num_timed + num_requested FROM pg_stat_checkpointer")
+    else:
+        (count,) = context.query("SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter")
+    return None if count is None else (count,)
+
+
+def value(delta: Counters, transactions: int) -> float:  # noqa: ARG001 — the contract's signature
+    """Return the number of checkpoints."""
+    return sum(delta)

@@ -1,0 +1,19 @@
+"""Minor page faults of the server per transaction: a sign of page-table cost."""
+
+from __future__ import annotations
+
+from pgdyno.meters._contract import Counters, Meter, MeterContext, per_transaction
+
+METER = Meter("minor_faults_per_transaction", "/proc/PID/stat of all server processes")
+
+_MINOR_FAULTS = 7  # field 10 of /proc/PID/stat, counted after the process name
+
+
+def read(context: MeterContext) -> Counters | None:
+    """Return minor faults so far."""
+    stats = [context.read_process(pid, "stat") for pid in context.server_pids()]
+    seen = [int(stat.rpartition(")")[2].split()[_MINOR_FAULTS]) for stat in stats if stat]
+    return (float(sum(seen)),) if seen else None
+
+
+value = per_transaction

@@ -1,0 +1,198 @@
+"""Every error a user can meet, in one tree.
+
+    PgdynoError                        PGD-000  exit 1
+    ├── UsageError                     PGD-100  exit 2   what was asked cannot be understood
+    │   ├── VariantError               PGD-101
+    │   ├── SettingError               PGD-102  unknown setting, value out of range or not in the list
+    │   └── ExperimentFileError        PGD-103
+    ├── RefusedError                   PGD-200  exit 4   understood, and refused as unsafe
+    │   ├── DurabilityError            PGD-201
+    │   ├── MemoryProofError           PGD-202
+    │   ├── OwnershipError             PGD-203  somebody else manages this value (Patroni, command line, …)
+    │   ├── PermissionNotGivenError    PGD-204  --allow-load / --allow-restart missing
+    │   └── LockHeldError              PGD-205  another pgdyno works on this server
+    ├── ServerError                    PGD-300  exit 1
+    │   ├── ConnectionFailedError      PGD-301
+    │   ├── ServerStartError           PGD-302
+    │   ├── ServerCrashedError         PGD-303
+    │   ├── PrivilegeError             PGD-304
+    │   └── DataDirectoryError         PGD-305
+    ├── GeneratorError                 PGD-400  exit 1
+    │   ├── GeneratorMissingError      PGD-401
+    │   └── GeneratorFailedError       PGD-402
+    ├── StorageError                   PGD-500  exit 1   disk full, unreadable store or bundle
+    ├── MeasurementError               PGD-600  exit 1   the machine is too noisy to say anything
+    ├── StillChangedError              PGD-700  exit 3   failed, and something is still changed
+    └── InterruptedByUserError         PGD-800  exit 130 partial results kept
+
+Messages follow PostgreSQL's style guide: the message is lower case without a full stop and names the
+value; ``detail`` states facts; ``hint`` says what to do, with the command to type.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PgdynoError(Exception):
+    """An error with a stable code, a message, and optionally a detail and a hint."""
+
+    code: ClassVar[str] = "PGD-000"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Return message, detail and hint, one per line, as PostgreSQL prints them."""
+        lines = [self.message]
+        if self.detail:
+            lines.append(f"DETAIL:  {self.detail}")
+        if self.hint:
+            lines.append(f"HINT:  {self.hint}")
+        return "\n".join(lines)
+
+
+class UsageError(PgdynoError):
+    """What was asked cannot be understood; nothing was done."""
+
+    code = "PGD-100"
+    exit_code = 2
+
+
+class VariantError(UsageError):
+    """A variant does not follow ``[SERVER@]NAME[:setting=value,…]``."""
+
+    code = "PGD-101"
+
+
+class SettingError(UsageError):
+    """A setting is unknown to the server, or its value is not acceptable."""
+
+    code = "PGD-102"
+
+
+class ExperimentFileError(UsageError):
+    """An experiment file is not valid; all its errors are listed at once."""
+
+    code = "PGD-103"
+
+
+class RefusedError(PgdynoError):
+    """Understood, possible, and refused as unsafe; nothing was changed."""
+
+    code = "PGD-200"
+    exit_code = 4
+
+
+class DurabilityError(RefusedError):
+    """The durability lock: the change could lose committed data."""
+
+    code = "PGD-201"
+
+
+class MemoryProofError(RefusedError):
+    """The plan's worst case does not fit into the smallest memory limit."""
+
+    code = "PGD-202"
+
+
+class OwnershipError(RefusedError):
+    """The value belongs to somebody who would overwrite ours, or whom we would overrule."""
+
+    code = "PGD-203"
+
+
+class PermissionNotGivenError(RefusedError):
+    """The step loads or restarts a server whose owner has not allowed it."""
+
+    code = "PGD-204"
+
+
+class LockHeldError(RefusedError):
+    """Another pgdyno process works on this server or journal."""
+
+    code = "PGD-205"
+
+
+class ServerError(PgdynoError):
+    """Something about the PostgreSQL server under test."""
+
+    code = "PGD-300"
+
+
+class ConnectionFailedError(ServerError):
+    """No connection: unreachable, wrong password, no such database."""
+
+    code = "PGD-301"
+
+
+class ServerStartError(ServerError):
+    """A server did not come up; the message carries its last log lines."""
+
+    code = "PGD-302"
+
+
+class ServerCrashedError(ServerError):
+    """A server went away while it was being measured."""
+
+    code = "PGD-303"
+
+
+class PrivilegeError(ServerError):
+    """The role or the operating-system user may not do this."""
+
+    code = "PGD-304"
+
+
+class DataDirectoryError(ServerError):
+    """A data directory of another major version, another owner, or not one at all."""
+
+    code = "PGD-305"
+
+
+class GeneratorError(PgdynoError):
+    """Something about the program that issues the load."""
+
+    code = "PGD-400"
+
+
+class GeneratorMissingError(GeneratorError):
+    """The load generator is not installed; the hint names the package."""
+
+    code = "PGD-401"
+
+
+class GeneratorFailedError(GeneratorError):
+    """The load generator ended with an error or stopped making progress."""
+
+    code = "PGD-402"
+
+
+class StorageError(PgdynoError):
+    """A file could not be written or read: disk full, damaged store, bundle with wrong checksums."""
+
+    code = "PGD-500"
+
+
+class MeasurementError(PgdynoError):
+    """The measuring could not give an answer, for example because too many blocks were void."""
+
+    code = "PGD-600"
+
+
+class StillChangedError(PgdynoError):
+    """A failure that left something changed; the hint carries the ``pgdyno revert`` line."""
+
+    code = "PGD-700"
+    exit_code = 3
+
+
+class InterruptedByUserError(PgdynoError):
+    """Ctrl-C or SIGTERM; what was measured so far is kept."""
+
+    code = "PGD-800"
+    exit_code = 130

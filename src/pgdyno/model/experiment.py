@@ -1,0 +1,161 @@
+"""An experiment and its results: design → rounds (started instances) → blocks → slices.
+
+experiment   question + variants × workloads + design
+  round      every variant's server started afresh, on byte-identical data     (the unit of inference)
+    block    every variant measured close in time                             (replicates in a round)
+      slice  one variant's generator runs, all others are frozen               (never a unit of inference)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pgdyno.model.plan import Plan
+from pgdyno.model.variant import Variant
+from pgdyno.model.verdict import Verdict
+
+
+class DesignKind(StrEnum):
+    """How the arms are paired in time."""
+
+    DUET = "duet"
+    ALTERNATING = "alternating"
+
+
+class Stopping(StrEnum):
+    """When measuring ends. The last two look at the data and use anytime-valid intervals."""
+
+    FIXED = "fixed"
+    DECIDED = "decided"
+    PRECISION = "precision"
+
+
+class ResetPolicy(StrEnum):
+    """What happens to the data between rounds."""
+
+    KEEP = "keep"  # read-only workloads
+    RESTORE = "restore"  # back to the snapshot before every round
+
+
+@dataclass(frozen=True)
+class VoidThresholds:
+    """Above these a block is void. They never look at the measured result. All times are shares."""
+
+    steal_share: float = 0.10  # of the CPUs used, stolen by the hypervisor
+    foreign_cpu_share: float = 0.10  # of the CPUs used, taken by processes that are not ours
+    client_saturation_share: float = 0.97  # client CPU time / running time × its CPUs, when pinned apart
+    schedule_lag_share: float = 0.20  # median overshoot of slices against their planned length
+    void_block_share: float = 0.30  # above this the machine is too noisy and the experiment stops
+
+
+@dataclass(frozen=True)
+class Design:
+    """Everything that decides how an experiment is run and analysed; stored with it."""
+
+    kind: DesignKind = DesignKind.DUET
+    rounds: int = 6
+    blocks_per_round: int = 2
+    block_s: float = 6.0
+    slice_s: float = 0.1
+    head_s: float = 0.01  # discarded at each slice's beginning
+    warmup_s: float = 1.0  # per arm and round, before the first block
+    seed: int = 1
+    level: float = 0.95
+    equivalence_margin: float = 0.02
+    power: float = 0.80
+    stopping: Stopping = Stopping.FIXED
+    precision: float | None = None  # relative half-width asked for, with Stopping.PRECISION
+    is_isolated: bool = True  # server and client pinned to different CPUs
+    clients: int = 4
+    thresholds: VoidThresholds = field(default_factory=VoidThresholds)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One turn of one arm. ``arm`` indexes the experiment's variants; times are wall-clock ns.
+
+    ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
+    it was its turn or not.
+    """
+
+    arm: int
+    start_ns: int
+    end_ns: int
+    server_cpu_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ArmBlock:
+    """One arm in one block: what was counted against its own running time, and every metric."""
+
+    variant: str
+    transactions: int
+    running_s: float
+    values: Mapping[str, float]  # by metric name, see model/metric.py
+
+
+@dataclass(frozen=True)
+class Block:
+    """All arms, close in time. ``void`` is the reason why it does not count, else None."""
+
+    workload: str
+    round: int
+    index: int
+    started_ns: int
+    arms: tuple[ArmBlock, ...]
+    void: str | None = None
+    audit: Mapping[str, float] = field(default_factory=dict)  # steal_share, client_saturation_share, …
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """What A/A measured: the spread between two identical arms on this host, per workload and metric."""
+
+    workload: str
+    metric: str
+    ratio: float
+    interval: tuple[float, float]
+    sd_between_rounds: float
+    sd_within_rounds: float
+
+
+@dataclass(frozen=True)
+class SettingDifference:
+    """One setting of a variant: asked for, and what the server really ran with."""
+
+    variant: str
+    name: str
+    requested: str
+    effective: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A finished or interrupted experiment, complete enough to be reported, exported and compared.
+
+    ``host`` and ``server`` are the facts as JSON documents, so that a bundle from another version of
+    pgdyno stays readable. ``notes`` are sentences for the reader: not durable, resets, left-out settings.
+    """
+
+    id: str
+    name: str
+    question: str
+    created: str  # ISO 8601, UTC
+    pgdyno_version: str
+    design: Design
+    variants: tuple[Variant, ...]
+    baseline: str
+    workloads: tuple[str, ...]
+    reset_policies: Mapping[str, ResetPolicy]
+    blocks: tuple[Block, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    noise_floor: tuple[NoiseFloor, ...] = ()
+    settings: tuple[SettingDifference, ...] = ()
+    plan: Plan | None = None
+    host: Mapping[str, Any] = field(default_factory=dict)
+    server: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    is_complete: bool = False

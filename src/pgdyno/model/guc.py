@@ -1,0 +1,184 @@
+"""PostgreSQL settings as the server describes them, and values with units.
+
+A ``Guc`` is one row of ``pg_settings``. Values travel as the text PostgreSQL itself would print
+(``8GB``, ``200ms``, ``on``); ``normalise`` is the only place that turns such a text into the server's base
+unit, by the rules of "Numeric with Unit" in the PostgreSQL manual, chapter Server Configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+from pgdyno.model.errors import SettingError
+
+_MEMORY_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_TIME_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_NUMBER = re.compile(r"^\s*([+-]?(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+))\s*([A-Za-z]*)\s*$")
+_TRUE = ("on", "true", "yes", "1")
+_FALSE = ("off", "false", "no", "0")
+
+
+@dataclass(frozen=True)
+class Guc:
+    """One setting as ``pg_settings`` shows it; numbers are in ``unit`` (e.g. ``8kB``, ``ms``), as text."""
+
+    name: str
+    setting: str
+    unit: str | None
+    vartype: str
+    context: str
+    source: str
+    boot_val: str | None
+    reset_val: str | None
+    min_val: str | None = None
+    max_val: str | None = None
+    enumvals: tuple[str, ...] = ()
+    sourcefile: str | None = None
+    sourceline: int | None = None
+    pending_restart: bool = False
+
+    @property
+    def needs_restart(self) -> bool:
+        """Whether a change takes effect only when the server starts."""
+        return self.context == "postmaster"
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether no configuration can change it (compiled in or chosen by initdb)."""
+        return self.context == "internal"
+
+    def check(self, value: str) -> str:
+        """Return ``value`` in the server's base unit, as ``pg_settings.setting`` would show it.
+
+        Raises: SettingError if the server would not accept it; nothing is clamped.
+        """
+        if self.vartype == "bool":
+            return self._check_bool(value)
+        if self.vartype == "enum":
+            return self._check_enum(value)
+        if self.vartype in ("integer", "real"):
+            return self._check_number(value)
+        return value
+
+    def equals(self, value: str) -> bool:
+        """Whether ``value`` means the same as the current setting."""
+        return self.check(value) == self.check(self.setting)
+
+    def display(self, value: str | None = None) -> str:
+        """Return a value of this setting (default: the current one) with a readable unit."""
+        base = self.setting if value is None else self.check(value)
+        return format_with_unit(base, self.unit)
+
+    def _check_bool(self, value: str) -> str:
+        text = value.strip().lower()
+        if text in _TRUE:
+            return "on"
+        if text in _FALSE:
+            return "off"
+        raise SettingError(
+            f'parameter "{self.name}" requires a Boolean value, got "{value}"', hint="use on or off"
+        )
+
+    def _check_enum(self, value: str) -> str:
+        text = value.strip().lower()
+        aliases = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
+        text = text if text in self.enumvals else aliases.get(text, text)
+        if text not in self.enumvals:
+            raise SettingError(
+                f'invalid value for parameter "{self.name}": "{value}"',
+                detail=f"this server's build knows: {', '.join(self.enumvals)}",
+            )
+        return text
+
+    def _check_number(self, value: str) -> str:
+        number = normalise(value, self.unit, name=self.name)
+        if self.vartype == "integer":
+            number = number.to_integral_value(rounding=ROUND_HALF_EVEN)
+        low = Decimal(self.min_val) if self.min_val is not None else None
+        high = Decimal(self.max_val) if self.max_val is not None else None
+        if (low is not None and number < low) or (high is not None and number > high):
+            unit = self.unit or ""
+            raise SettingError(
+                f'{value} is outside the valid range for parameter "{self.name}"',
+                detail=f"the server accepts {low} {unit} .. {high} {unit}".replace(" ..", " ..").rstrip(),
+            )
+        return _plain(number)
+
+
+def normalise(value: str, unit: str | None, *, name: str = "value") -> Decimal:
+    """Convert a value as users write it into ``unit``.
+
+    Units: ``unit`` as in ``pg_settings.unit`` (``8kB``, ``MB``, ``ms``, …), None for a bare number.
+    Raises: SettingError for text that is not a number, or a unit of another kind.
+    """
+    match = _NUMBER.match(value)
+    if match is None:
+        raise SettingError(f'invalid value for parameter "{name}": "{value}"', detail="a number is required")
+    try:
+        number = Decimal(int(match[1], 16)) if "x" in match[1].lower() else Decimal(match[1])
+    except InvalidOperation as error:
+        raise SettingError(f'invalid value for parameter "{name}": "{value}"') from error
+    suffix = match[2]
+    if not suffix:
+        return number
+    base, factor, scale = _unit_scale(unit)
+    if scale is None or suffix not in scale:
+        known = ", ".join(f'"{u}"' for u in (scale or {}))
+        raise SettingError(
+            f'invalid value for parameter "{name}": "{value}"',
+            detail=f"valid units for this parameter are {known}" if known else "this parameter has no unit",
+        )
+    return number * scale[suffix] / (factor * (scale[base]))
+
+
+def _unit_scale(unit: str | None) -> tuple[str, int, dict[str, int] | None]:
+    """Split ``8kB`` into base unit, factor and the table of units of the same kind."""
+    if not unit:
+        return "", 1, None
+    match = re.match(r"^(\d*)([A-Za-z]+)$", unit)
+    if match is None:
+        return "", 1, None
+    factor = int(match[1] or 1)
+    for table in (_MEMORY_BYTES, _TIME_US):
+        if match[2] in table:
+            return match[2], factor, table
+    return "", 1, None
+
+
+def bytes_of(setting: str, unit: str | None) -> int:
+    """Return a memory setting in bytes. Raises: SettingError if ``unit`` is not a unit of memory."""
+    base, factor, table = _unit_scale(unit)
+    if table is not _MEMORY_BYTES:
+        raise SettingError(f'"{setting}" in unit {unit!r} is not an amount of memory')
+    return int(normalise(setting, unit) * factor * table[base])
+
+
+def format_with_unit(setting: str, unit: str | None) -> str:
+    """Print a base-unit number with the largest unit that divides it, as PostgreSQL's SHOW does."""
+    base, factor, table = _unit_scale(unit)
+    if table is None:
+        return setting
+    number = Decimal(setting)
+    if number <= 0 or number != number.to_integral_value():
+        return setting if number <= 0 else f"{_plain(number * factor)}{base}"
+    amount = int(number) * factor * table[base]
+    for name, size in sorted(table.items(), key=lambda item: -item[1]):
+        if amount % size == 0:
+            return f"{amount // size}{name}"
+    return f"{setting}{base}"
+
+
+def format_bytes(count: int) -> str:
+    """Print bytes as PostgreSQL writes memory: the largest unit that divides, ``8GB``, ``1536MB``."""
+    for name in ("TB", "GB", "MB", "kB"):
+        if count and count % _MEMORY_BYTES[name] == 0:
+            return f"{count // _MEMORY_BYTES[name]}{name}"
+    return f"{count}B"
+
+
+def _plain(number: Decimal) -> str:
+    """Print a Decimal without exponent and without trailing zeros."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

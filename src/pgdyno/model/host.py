@@ -1,0 +1,119 @@
+"""What pgdyno knows about a host. Every field is a Fact: a value with its source, or why it is unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.model.facts import Fact, Unknown
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """Processor: identity, instruction set, topology."""
+
+    model: Fact[str]
+    architecture: Fact[str]
+    isa_features: Fact[tuple[str, ...]]  # as the kernel names them: avx512f, lse → "atomics", spe, …
+    logical_count: Fact[int]
+    core_count: Fact[int]
+    socket_count: Fact[int]
+    numa_nodes: Fact[int]
+    is_smt_active: Fact[bool]
+    l1d_bytes: Fact[int]
+    l2_bytes: Fact[int]
+    l3_bytes: Fact[int]
+    has_pmu: Fact[bool]
+    virtualisation: Fact[str]  # "none", "kvm", "wsl", "container:docker", …
+    clocksource: Fact[str]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Physical memory and page sizes."""
+
+    total_bytes: Fact[int]
+    available_bytes: Fact[int]
+    page_bytes: Fact[int]
+    huge_pages: Fact[dict[int, HugePagePool]]  # key: page size in bytes
+    transparent_huge_pages: Fact[str]  # the bracketed choice: always, madvise, never
+
+
+@dataclass(frozen=True)
+class HugePagePool:
+    """One pool of explicit huge pages; counts of pages."""
+
+    total: int
+    free: int
+    reserved: int
+    surplus: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What this process (or the postmaster) may really use: the smallest over host and cgroup ancestors."""
+
+    cgroup_version: Fact[str]  # "v1", "v2", "hybrid", "none"
+    memory_bytes: Fact[int]  # hard limit; the host's memory when no ancestor limits
+    memory_high_bytes: Fact[int]  # cgroup v2 throttling limit; the hard limit when unset
+    cpu_count: Fact[float]  # min(cpuset, quota/period, online CPUs)
+    cpuset: Fact[tuple[int, ...]]
+    pids_max: Fact[int]
+    hugetlb_bytes: Fact[int]
+    shm_bytes: Fact[int]  # size of /dev/shm
+    rlimits: Fact[dict[str, str]]  # soft limits by the kernel's names, of the postmaster when known
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """One whole disk."""
+
+    name: str
+    is_rotational: Fact[bool]
+    scheduler: Fact[str]
+    read_ahead_bytes: Fact[int]
+    size_bytes: Fact[int]
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mounted file system that matters: the data directory's, else the root's."""
+
+    target: str
+    device: str
+    filesystem: str
+    options: tuple[str, ...]
+    available_bytes: Fact[int] = Fact(Unknown("free space was not read"), "statvfs")  # for unprivileged users
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One network interface with its queues."""
+
+    name: str
+    rx_queues: Fact[int]
+    tx_queues: Fact[int]
+    rps_cpus: Fact[tuple[str, ...]]  # one mask per receive queue
+    irq_affinity: Fact[dict[str, str]]  # IRQ number → CPU list
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Operating system."""
+
+    release: Fact[str]
+    distribution: Fact[str]
+    sysctls: dict[str, Fact[str]]  # key → value, e.g. vm.dirty_bytes
+
+
+@dataclass(frozen=True)
+class Host:
+    """Everything known about one machine."""
+
+    hostname: Fact[str]
+    cpu: Cpu
+    memory: Memory
+    limits: Limits
+    kernel: Kernel
+    block_devices: Fact[tuple[BlockDevice, ...]]
+    mounts: Fact[tuple[Mount, ...]]
+    nics: Fact[tuple[Nic, ...]]

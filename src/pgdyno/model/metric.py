@@ -1,0 +1,54 @@
+"""Metrics: what a trial measures, in which unit, and which direction is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Better(StrEnum):
+    """Which direction of a metric is an improvement."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"  # explains, never decides
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measured quantity. ``has_verdict`` metrics get an interval and a verdict of their own."""
+
+    name: str
+    title: str
+    unit: str
+    better: Better
+    has_verdict: bool = False
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("throughput_tps", "throughput", "transactions/s", Better.HIGHER, has_verdict=True),
+        Metric(
+            "server_cpu_us_per_transaction",
+            "server CPU per transaction",
+            "µs",
+            Better.LOWER,
+            has_verdict=True,
+        ),
+        Metric("latency_ms_p50", "median latency", "ms", Better.LOWER),
+        Metric("latency_ms_p95", "95th percentile latency", "ms", Better.LOWER),
+        Metric("latency_ms_p99", "99th percentile latency", "ms", Better.LOWER, has_verdict=True),
+        Metric("client_cpu_us_per_transaction", "client CPU per transaction", "µs", Better.NEITHER),
+        Metric("context_switches_per_transaction", "context switches per transaction", "", Better.NEITHER),
+        Metric("minor_faults_per_transaction", "minor page faults per transaction", "", Better.NEITHER),
+        Metric("read_bytes_per_transaction", "bytes read from storage per transaction", "B", Better.NEITHER),
+        Metric(
+            "written_bytes_per_transaction", "bytes written to storage per transaction", "B", Better.NEITHER
+        ),
+        Metric("wal_bytes_per_transaction", "WAL per transaction", "B", Better.NEITHER),
+        Metric("checkpoints", "checkpoints completed", "", Better.NEITHER),
+        Metric("cache_hit_ratio", "shared buffer hit ratio", "", Better.NEITHER),
+        Metric("frozen_cpu_share", "server CPU used while frozen, share of its CPU", "", Better.NEITHER),
+    )
+}

@@ -1,0 +1,127 @@
+"""A plan: ordered, reversible changes for one host and server, each with reason, evidence, risk and undo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Layer(StrEnum):
+    """The five layers of the stack, outermost first."""
+
+    APPLICATION = "application"
+    SYSTEM = "system"
+    COMPILER = "compiler"
+    MICROARCHITECTURE = "microarchitecture"
+    HARDWARE = "hardware"
+
+
+class Risk(StrEnum):
+    """What can go wrong, in increasing order."""
+
+    SAFE = "safe"
+    RESTART = "restart"
+    REBOOT = "reboot"
+
+
+class Effect(StrEnum):
+    """What it takes for a change to become effective."""
+
+    IMMEDIATE = "immediate"
+    RELOAD = "reload"
+    RESTART = "restart"
+    REBUILD = "rebuild"
+    REBOOT = "reboot"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One reversible step: ``key`` of ``kind`` becomes ``value``.
+
+    ``kind`` names the journal's writer that can read, write and restore it: ``setting`` for a PostgreSQL
+    setting; later layers add ``sysctl``, ``sysfs``, … as new writers, without a change here.
+    """
+
+    lever: str
+    kind: str
+    key: str
+    current: str | None  # as displayed to people; None = unset or unknown
+    value: str
+    effect: Effect
+
+
+@dataclass(frozen=True)
+class PlanLine:
+    """A change with everything a DBA wants to know before agreeing to it."""
+
+    change: Change
+    layer: Layer
+    reason: str  # with this host's numbers
+    evidence: str  # where the rule comes from: manual page, study, measurement
+    risk: Risk
+    undo: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A lever that was considered and left alone, and why."""
+
+    lever: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class MemoryItem:
+    """One addend of the memory proof."""
+
+    name: str
+    formula: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryProof:
+    """Worst-case memory against the smallest limit; refused above ``REFUSED_ABOVE``."""
+
+    items: tuple[MemoryItem, ...]
+    limit_bytes: int
+    limit_source: str
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of all items."""
+        return sum(item.size_bytes for item in self.items)
+
+    @property
+    def share(self) -> float:
+        """The worst case as a share of the limit."""
+        return self.total_bytes / self.limit_bytes
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something the user must know about the server as found, e.g. fsync=off."""
+
+    severity: str  # "danger", "warning", "note"
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What advise proposes and apply does, in this order."""
+
+    lines: tuple[PlanLine, ...]
+    skipped: tuple[Skipped, ...]
+    findings: tuple[Finding, ...]
+    memory_proof: MemoryProof | None  # None when the limit is unknown; the skip reasons say so
+
+    @property
+    def needs_restart(self) -> bool:
+        """Whether any change takes a restart of the server."""
+        return any(line.change.effect is Effect.RESTART for line in self.lines)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The planned PostgreSQL settings by name."""
+        return {line.change.key: line.change.value for line in self.lines if line.change.kind == "setting"}

@@ -1,0 +1,68 @@
+"""Ports: what the pure core and the use cases need from the outside, as Protocols.
+
+Adapters implement them (``host/``, ``server/``, ``journal/``, ``store/``); ``app/wiring.py`` is the only
+place where the two meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a writer found before a change: enough to restore exactly that, never a default.
+
+    ``value`` None means the key was not set at all, so that restoring removes it again. ``state`` holds
+    whatever else the writer needs, as JSON-able data (e.g. a file's former bytes in base64, coupled keys).
+    """
+
+    value: str | None
+    state: dict[str, str]
+
+
+class ChangeWriter(Protocol):
+    """Reads, writes and restores the keys of one kind of change. One writer serves every lever."""
+
+    kind: str
+
+    def read(self, key: str) -> Found:
+        """Return what is there now. Must not change anything."""
+        ...
+
+    def write(self, key: str, value: str) -> None:
+        """Make the change durable. Called only after the receipt is on disk."""
+        ...
+
+    def restore(self, key: str, found: Found) -> None:
+        """Put back what ``read`` found. Idempotent: restoring twice is restoring once."""
+        ...
+
+    def verify(self, key: str) -> str | None:
+        """Return the effective value from another source than the one written."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, injected so that schedules can be tested without waiting."""
+
+    def monotonic_s(self) -> float:
+        """Seconds since some fixed point."""
+        ...
+
+    def sleep(self, duration_s: float) -> None:
+        """Wait."""
+        ...
+
+
+class Progress(Protocol):
+    """Says where we are and how long it will take; on stderr, or nowhere."""
+
+    def step(self, message: str) -> None:
+        """Announce what is done now."""
+        ...
+
+    def advance(self, done_s: float, total_s: float) -> None:
+        """Report work done and expected in seconds of wall time."""
+        ...

@@ -1,0 +1,127 @@
+"""What pgdyno knows about a PostgreSQL server, read through one connection and proven co-location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgdyno.model.facts import Fact
+from pgdyno.model.guc import Guc
+
+_NOT_CONFIGURED = frozenset({"default", "override", "client", "session", "interactive"})
+"""Values of ``pg_settings.source`` that no configuration of the server has set: built in, computed by the
+server itself, or chosen by this very connection."""
+
+
+@dataclass(frozen=True)
+class SettingOverride:
+    """A per-role or per-database setting (``pg_db_role_setting``)."""
+
+    role: str | None
+    database: str | None
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Standby:
+    """One row of ``pg_stat_replication``, without addresses.
+
+    A physical replication slot that nobody uses now is a standby too, of state ``disconnected``.
+    """
+
+    application_name: str
+    state: str
+    sync_state: str
+
+
+@dataclass(frozen=True)
+class ConfigurationManager:
+    """Somebody else who writes this server's configuration, and what gave it away."""
+
+    name: str  # "Patroni", "CloudNativePG", "Amazon RDS", …
+    evidence: str
+    how_to_change: str  # where its users change a setting
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What this build can do, found by asking it, never from the version number."""
+
+    io_methods: Fact[tuple[str, ...]]  # enumvals of io_method; () before 18
+    wal_compression_methods: Fact[tuple[str, ...]]
+    has_jit: Fact[bool]  # pg_jit_available()
+    has_ssl: Fact[bool]
+    build_flags: Fact[str]  # pg_config's CONFIGURE
+    compiler_flags: Fact[str]
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """How this server's processes are recognised on a host: what co-location is proven with."""
+
+    backend_pid: int  # as the server sees it, in its own PID namespace
+    backend_started_epoch_s: float
+    postmaster_started_epoch_s: float
+    data_directory: str | None  # None when the role may not see it
+
+
+@dataclass(frozen=True)
+class Server:
+    """Everything known about one server."""
+
+    version_num: int  # as server_version_num: 180006
+    version: str
+    settings: Mapping[str, Guc]
+    capabilities: Capabilities
+    overrides: Fact[tuple[SettingOverride, ...]]
+    databases_bytes: Fact[int]
+    standbys: Fact[tuple[Standby, ...]]
+    is_in_recovery: bool
+    data_directory: Fact[str]
+    is_superuser: bool
+    hidden: tuple[str, ...]  # what the role may not see, in words
+    is_colocated: Fact[bool]  # proven to run on the inspected host
+    managers: tuple[ConfigurationManager, ...] = ()  # empty: nobody was recognised
+    build: str = ""  # what version() says: platform and compiler
+
+    @property
+    def major(self) -> int:
+        """The major version: 18 for 180006."""
+        return self.version_num // 10_000
+
+    @property
+    def non_default_settings(self) -> tuple[Guc, ...]:
+        """Settings that somebody has configured, by name, also where the value equals the default."""
+        return tuple(guc for _, guc in sorted(self.settings.items()) if guc.source not in _NOT_CONFIGURED)
+
+
+@dataclass(frozen=True)
+class FileSetting:
+    """A setting as a configuration file has it; whether it is in force only a running server can tell."""
+
+    name: str
+    value: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """What ``postmaster.pid`` says about the running postmaster."""
+
+    pid: int
+    port: int
+    socket_directory: str | None
+    listen_address: str | None
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """What the files of a data directory tell without a server."""
+
+    path: str
+    major: int
+    owner: str
+    postmaster: Fact[Postmaster]  # unknown: not running, and why we think so
+    settings: Fact[tuple[FileSetting, ...]]  # the last one in a file wins, postgresql.auto.conf over all

@@ -1,0 +1,121 @@
+"""A variant: a named, complete configuration of a server, written ``[SERVER@]NAME[:setting=value,…]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.model.errors import VariantError
+
+_NAME = re.compile(r"^[A-Za-z0-9_.+-]+$")
+_SETTING = re.compile(r"^[A-Za-z_][A-Za-z0-9_.]*$")
+
+DURABILITY_SETTINGS: dict[str, str] = {
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "zero_damaged_pages": "off",
+    "autovacuum": "on",
+    "ignore_checksum_failure": "off",
+    "ignore_system_indexes": "off",
+}
+"""Settings of the durability lock and the only values that are safe everywhere.
+
+``wal_level`` and data checksums belong to the lock too, but have more than one safe value:
+see ``levers/_contract.py``. ``synchronous_commit`` may be stricter (``remote_apply``).
+"""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One arm of an experiment. ``server`` None means the experiment's own server."""
+
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    server: str | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether every durability setting has a safe value."""
+        return not self.unsafe_settings
+
+    @property
+    def unsafe_settings(self) -> tuple[str, ...]:
+        """The settings that make this variant not durable."""
+        return tuple(
+            f"{name}={self.settings[name]}"
+            for name, safe in DURABILITY_SETTINGS.items()
+            if name in self.settings and not _is_safe(name, self.settings[name], safe)
+        )
+
+    def __str__(self) -> str:
+        """Return the variant in its own grammar."""
+        server = f"{self.server}@" if self.server else ""
+        settings = ",".join(f"{key}={_quoted(value)}" for key, value in self.settings.items())
+        return f"{server}{self.name}" + (f":{settings}" if settings else "")
+
+
+def _quoted(value: str) -> str:
+    """Quote a value that the grammar would otherwise split."""
+    if value and not any(character in value for character in ",'"):
+        return value
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _is_safe(name: str, value: str, safe: str) -> bool:
+    text = value.strip().lower()
+    if name == "synchronous_commit":
+        return text in ("on", "true", "yes", "1", "remote_apply")
+    aliases = {"on": ("on", "true", "yes", "1"), "off": ("off", "false", "no", "0")}
+    return text in aliases[safe]
+
+
+def parse_variant(text: str) -> Variant:
+    """Parse ``[SERVER@]NAME[:setting=value,…]``; a value with a comma is written in single quotes.
+
+    Raises: VariantError naming the part that does not fit.
+    """
+    head, colon, tail = text.partition(":")
+    server, at, name = head.rpartition("@")
+    if at and not server:
+        raise VariantError(f'variant "{text}" has an empty server before "@"', hint=_GRAMMAR)
+    if not _NAME.match(name):
+        raise VariantError(f'variant "{text}" has no valid name', detail=f'found "{name}"', hint=_GRAMMAR)
+    settings: dict[str, str] = {}
+    if colon and not tail:
+        raise VariantError(f'variant "{text}" ends after ":"', hint=_GRAMMAR)
+    for part in _split_settings(tail) if tail else ():
+        key, equals, value = part.partition("=")
+        key = key.strip()
+        if not equals or not _SETTING.match(key):
+            raise VariantError(f'variant "{text}": "{part}" is not setting=value', hint=_GRAMMAR)
+        if key in settings:
+            raise VariantError(f'variant "{text}" sets "{key}" twice')
+        settings[key] = _unquoted(value.strip())
+    return Variant(name=name, settings=settings, server=server or None)
+
+
+_GRAMMAR = "write [SERVER@]NAME[:setting=value,…], for example big:shared_buffers=4GB,jit=off"
+
+
+def _split_settings(text: str) -> list[str]:
+    """Split at commas that are not inside single quotes."""
+    parts, current, is_quoted = [], "", False
+    for character in text:
+        if character == "'":
+            is_quoted = not is_quoted
+        if character == "," and not is_quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    if is_quoted:
+        raise VariantError(f'unterminated quote in "{text}"', hint=_GRAMMAR)
+    return [*parts, current]
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    return value

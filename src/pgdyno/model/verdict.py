@@ -1,0 +1,67 @@
+"""What an experiment says about one metric of one workload: an effect, its interval, and a decision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Decision(StrEnum):
+    """The four things that can be said. "No difference" has to be shown, not assumed."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval for a ratio variant/baseline; 1.0 = no change. ``level`` e.g. 0.95."""
+
+    low: float
+    point: float
+    high: float
+    level: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the width in relative terms, e.g. 0.01 for ±1 %."""
+        return math.sqrt(self.high / self.low) - 1.0
+
+
+@dataclass(frozen=True)
+class VarianceComponents:
+    """Standard deviations of the log-ratio: between started instances, and between blocks within one."""
+
+    between_rounds: float
+    within_rounds: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on ``metric`` of ``workload``: ``variant`` against ``baseline``.
+
+    ``effect`` is the ratio variant/baseline. ``mde`` is the smallest relative change this experiment would
+    have found with 80 % power. ``p_adjusted`` is Holm's over the experiment's workloads. ``checks`` holds
+    robustness checks (BCa bootstrap, signed rank) by name, in words.
+    """
+
+    workload: str
+    metric: str
+    variant: str
+    baseline: str
+    decision: Decision
+    reason: str
+    effect: float | None
+    interval: Interval | None
+    mde: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    rounds: int
+    blocks: int
+    void_blocks: int
+    components: VarianceComponents | None = None
+    checks: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,69 @@
+"""A workload: what is run against a server, on which data set, and what it does to the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.model.experiment import ResetPolicy
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Named, reproducible rows. Two workloads with equal data sets share one loaded copy.
+
+    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set.
+    """
+
+    name: str
+    generator: str  # who loads it: "pgbench" or "sysbench"
+    scale: int
+    bytes_per_scale: int
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """The approximate size on disk."""
+        return self.scale * self.bytes_per_scale
+
+    @property
+    def key(self) -> str:
+        """A file name for this data set: equal keys hold equal rows."""
+        options = "".join(f"-{key}{value}" for key, value in sorted(self.options.items()))
+        return f"{self.name}{options}-{self.scale}"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A pgbench script: a built-in by name, or a user's file, with its weight."""
+
+    name: str
+    weight: int = 1
+    file: str | None = None
+
+    @property
+    def option(self) -> str:
+        """The pgbench option that selects this script."""
+        return f"--file={self.file}@{self.weight}" if self.file else f"--builtin={self.name}@{self.weight}"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is run, and what it does to the data.
+
+    ``invariant`` is a query that must return true after every trial (SQL), or None.
+    """
+
+    name: str
+    title: str
+    generator: str  # "pgbench" or "sysbench"
+    data_set: DataSet
+    reset: ResetPolicy
+    scripts: tuple[Script, ...] = ()  # pgbench
+    lua_script: str | None = None  # sysbench's own script by name
+    invariant: str | None = None
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether running it leaves the data as it was."""
+        return self.reset is ResetPolicy.KEEP

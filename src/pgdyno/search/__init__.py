@@ -1,0 +1,1 @@
+"""Automatic search over settings. Pure."""

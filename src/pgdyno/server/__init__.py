@@ -1,0 +1,1 @@
+"""Adapter: PostgreSQL servers — the embedded one, managed ones that we start, attached ones that we reach."""

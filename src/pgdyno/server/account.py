@@ -1,0 +1,60 @@
+"""The operating-system user that servers and generators run as.
+
+PostgreSQL refuses to run as root, and load programs have no business with root either. As root, pgdyno
+therefore runs both as ``postgres`` where that user exists, else as ``nobody``; otherwise as the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_PREFERRED_USERS = ("postgres", "nobody")
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user to run processes as. ``is_other`` means privileges have to be dropped first."""
+
+    name: str
+    uid: int
+    gid: int
+    is_other: bool
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        cpus: Iterable[int] | None = None,
+        death_signal: signal.Signals = signal.SIGKILL,
+    ) -> list[str]:
+        """Return ``argv`` wrapped so that it runs as this user, on ``cpus``, and never outlives pgdyno.
+
+        The kernel sends ``death_signal`` when pgdyno's thread ends for whatever reason. This is why a
+        generator is never left frozen and a scratch server never left running, also after ``kill -9``.
+        """
+        wrapped = ["setpriv", f"--pdeathsig={death_signal.name.removeprefix('SIG')}"]
+        if self.is_other:
+            wrapped += [f"--reuid={self.uid}", f"--regid={self.gid}", "--init-groups"]
+        if cpus is not None:
+            wrapped += ["taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus)]
+        return [*wrapped, *argv]
+
+    def own(self, *paths: os.PathLike[str]) -> None:
+        """Give paths that pgdyno created to this user."""
+        if self.is_other:
+            for path in paths:
+                os.chown(path, self.uid, self.gid)
+
+
+def current_account() -> Account:
+    """Return the user for servers and generators, by the rule in the module's docstring."""
+    if os.geteuid() != 0:
+        entry = pwd.getpwuid(os.geteuid())
+        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=False)
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = next(known[name] for name in _PREFERRED_USERS if name in known)
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=True)

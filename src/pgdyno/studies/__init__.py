@@ -1,0 +1,1 @@
+"""Bundled experiments, found by walking the package: one file adds one study."""

@@ -1,0 +1,16 @@
+"""pgbench's built-in script ``select-only``."""
+
+from __future__ import annotations
+
+from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.workload import Script, Workload
+from pgdyno.workloads._pgbench import PGBENCH_DATA
+
+WORKLOAD = Workload(
+    name="pgbench-select",
+    title="pgbench: one indexed read of an account by primary key",
+    generator="pgbench",
+    data_set=PGBENCH_DATA,
+    reset=ResetPolicy.KEEP,
+    scripts=(Script("select-only"),),
+)

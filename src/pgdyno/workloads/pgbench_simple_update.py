@@ -1,0 +1,16 @@
+"""pgbench's built-in script ``simple-update``."""
+
+from __future__ import annotations
+
+from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.workload import Script, Workload
+from pgdyno.workloads._pgbench import PGBENCH_DATA
+
+WORKLOAD = Workload(
+    name="pgbench-simple-update",
+    title="pgbench: one update, one read, one insert, without the hot rows of TPC-B",
+    generator="pgbench",
+    data_set=PGBENCH_DATA,
+    reset=ResetPolicy.RESTORE,
+    scripts=(Script("simple-update"),),
+)

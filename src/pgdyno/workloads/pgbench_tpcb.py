@@ -1,0 +1,17 @@
+"""pgbench's built-in script ``tpcb-like``."""
+
+from __future__ import annotations
+
+from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.workload import Script, Workload
+from pgdyno.workloads._pgbench import BALANCES_AGREE, PGBENCH_DATA
+
+WORKLOAD = Workload(
+    name="pgbench-tpcb",
+    title="pgbench: TPC-B-like: three updates, one read, one insert",
+    generator="pgbench",
+    data_set=PGBENCH_DATA,
+    reset=ResetPolicy.RESTORE,
+    scripts=(Script("tpcb-like"),),
+    invariant=BALANCES_AGREE,
+)

@@ -1,0 +1,16 @@
+"""sysbench's script ``oltp_read_only``, uniformly distributed."""
+
+from __future__ import annotations
+
+from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.workload import Workload
+from pgdyno.workloads._sysbench import SYSBENCH_DATA
+
+WORKLOAD = Workload(
+    name="sysbench-read-only",
+    title="sysbench OLTP read-only: 10 point reads and 4 range reads per transaction",
+    generator="sysbench",
+    data_set=SYSBENCH_DATA,
+    reset=ResetPolicy.KEEP,
+    lua_script="oltp_read_only",
+)

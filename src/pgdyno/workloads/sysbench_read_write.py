@@ -1,0 +1,16 @@
+"""sysbench's script ``oltp_read_write``, uniformly distributed."""
+
+from __future__ import annotations
+
+from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.workload import Workload
+from pgdyno.workloads._sysbench import SYSBENCH_DATA
+
+WORKLOAD = Workload(
+    name="sysbench-read-write",
+    title="sysbench OLTP read-write: 10 point reads, 4 range reads, 4 writes per transaction",
+    generator="sysbench",
+    data_set=SYSBENCH_DATA,
+    reset=ResetPolicy.RESTORE,
+    lua_script="oltp_read_write",
+)

@@ -1,0 +1,16 @@
+"""sysbench's script ``oltp_write_only``, uniformly distributed."""
+
+from __future__ import annotations
+
+from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.workload import Workload
+from pgdyno.workloads._sysbench import SYSBENCH_DATA
+
+WORKLOAD = Workload(
+    name="sysbench-write-only",
+    title="sysbench OLTP write-only: 4 writes per transaction",
+    generator="sysbench",
+    data_set=SYSBENCH_DATA,
+    reset=ResetPolicy.RESTORE,
+    lua_script="oltp_write_only",
+)
