@@ -41,8 +41,7 @@ class Arena:
 
     def restore(self, data_set: DataSet, seats: int) -> None:
         """Put a fresh copy of the data set on every seat."""
-        for seat in range(seats):
-            self.data_sets.copy(data_set, self._seat_directory(data_set, seat))
+        self.data_sets.copy(data_set, [self._seat_directory(data_set, seat) for seat in range(seats)])
 
     def has_seats(self, data_set: DataSet, seats: int) -> bool:
         """Whether every seat holds a copy already."""
@@ -65,8 +64,8 @@ class Arena:
 
     def start_load(
         self, arm: Arm, workload: Workload, design: Design, *, duration_s: float, label: str
-    ) -> None:
-        """Set the generator on an arm and wait for its first transaction; it is left running."""
+    ) -> LoadProcess:
+        """Set the generator on an arm, wait for its first transaction, and return it running."""
         generator = self.data_sets.find_generator(workload.generator)
         prefix = self.scratch / f"transactions-{label}"
         for old in self.scratch.glob(f"{prefix.name}.*"):
@@ -79,14 +78,15 @@ class Arena:
             log_prefix=prefix,
         )
         target = Target(str(self.sockets), arm.instance.port, SUPERUSER, DATABASE)
-        arm.load = LoadProcess(
+        load = arm.load = LoadProcess(
             generator.run(target, workload, request),
             lambda argv: self.workspace.account.command(argv, cpus=self.split.client),
             prefix,
             self.scratch / f"generator-{label}.out",
         )
-        arm.load.start()
-        wait_until_connected(arm.load, timeout_s=_CONNECT_TIMEOUT_S)
+        load.start()
+        wait_until_connected(load, timeout_s=_CONNECT_TIMEOUT_S)
+        return load
 
     def _instance(self, variant: Variant, seat: int, data_set: DataSet) -> Instance:
         return Instance(

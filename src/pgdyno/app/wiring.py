@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pgdyno.app.arena import Arena, online_cpus
 from pgdyno.app.datasets import DataSets
 from pgdyno.experiments.isolation import split_cpus
 from pgdyno.generators.discovery import find_generator
+from pgdyno.host.inspection import inspect_host
+from pgdyno.model.errors import UsageError
 from pgdyno.model.ports import Progress
 from pgdyno.server.account import current_account
-from pgdyno.server.installation import Installation, embedded_installation
+from pgdyno.server.installation import Installation, embedded_installation, installation_at
 from pgdyno.server.workspace import Workspace, default_root
+from pgdyno.store.experiments import ExperimentStore
+
+
+def open_store() -> ExperimentStore:
+    """Open the store of this user's experiments."""
+    return ExperimentStore(workspace().experiments() / "experiments.sqlite")
+
+
+def available_memory_bytes() -> int:
+    """Return the memory that new servers may use: what the host has left, within every cgroup limit."""
+    host = inspect_host()
+    available = host.memory.available_bytes.or_else(0)
+    return min(available, host.limits.memory_bytes.or_else(available))
 
 
 def workspace() -> Workspace:
@@ -25,11 +41,28 @@ def embedded() -> Installation:
     return embedded_installation(workspace())
 
 
+def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Installation:
+    """Return the PostgreSQL that scratch servers run.
+
+    Raises: UsageError if none or two are named, ServerError if there is none at that place.
+    """
+    if is_embedded and bin_directory is not None:
+        raise UsageError("--embedded and --pg-bin exclude each other")
+    if bin_directory is not None:
+        return installation_at(bin_directory.resolve())
+    if is_embedded:
+        return embedded()
+    raise UsageError(
+        "no PostgreSQL was named",
+        hint="add --embedded, or --pg-bin DIR with the directory of its programs (pg_config --bindir)",
+    )
+
+
 @contextmanager
 def open_arena(installation: Installation, progress: Progress, *, is_isolated: bool) -> Iterator[Arena]:
     """Provide an arena for scratch servers of one installation; its directories are removed at the end."""
     place = workspace()
-    with place.scratch() as scratch, place.sockets() as sockets:
+    with place.measuring(), place.scratch() as scratch, place.sockets() as sockets:
         data_sets = DataSets(
             place,
             installation,

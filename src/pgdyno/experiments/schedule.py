@@ -19,6 +19,8 @@ def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
 
     Shapes: a tuple of at least ``slices`` arm indices, rounded up to whole balanced groups.
     """
+    if arms == 1:
+        return (0,) * slices
     order: list[int] = []
     while len(order) < slices:
         order += _abba(random) if arms == 2 else _latin_square(arms, random)

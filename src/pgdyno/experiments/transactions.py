@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pgdyno.model.errors import GeneratorFailedError
 
+_COLUMNS = 6
 _LETTERS = string.ascii_lowercase.encode()
 
 
@@ -42,17 +43,24 @@ def parse(text: bytes) -> Transactions:
     Raises: GeneratorFailedError if a line is not in the format.
     """
     good, failed = _without_failures(text)
-    first = good[: good.find(b"\n")]
-    width = max(len(first.split()), 1)
-    numbers = np.fromstring(good, dtype=np.int64, sep=" ") if good else np.empty(0, dtype=np.int64)
-    if (good and width < 6) or numbers.size != width * good.count(b"\n"):
-        raise GeneratorFailedError(
-            "the generator's transaction log is not readable",
-            detail=f"first line: {first.decode(errors='replace')}",
-        )
-    columns = numbers.reshape(-1, width) if good else numbers.reshape(0, 6)
+    if not good:
+        return Transactions(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), failed)
+    try:
+        columns = np.fromstring(good, dtype=np.int64, sep=" ").reshape(good.count(b"\n"), -1)
+    except ValueError as error:
+        raise _unreadable(good) from error
+    if columns.shape[1] < _COLUMNS:
+        raise _unreadable(good)
     completed_ns = (columns[:, 4] * 1_000_000 + columns[:, 5]) * 1_000
     return Transactions(completed_ns, columns[:, 2].copy(), failed)
+
+
+def _unreadable(text: bytes) -> GeneratorFailedError:
+    first, _, _ = text.partition(b"\n")
+    return GeneratorFailedError(
+        "the generator's transaction log is not readable",
+        detail=f"first line: {first.decode(errors='replace')}",
+    )
 
 
 def _without_failures(text: bytes) -> tuple[bytes, int]:

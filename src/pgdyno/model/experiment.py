@@ -61,7 +61,7 @@ class Design:
     block_s: float = 6.0
     slice_s: float = 0.1
     head_s: float = 0.01  # discarded at each slice's beginning
-    warmup_s: float = 1.0  # per arm and round, before the first block
+    warmup_s: float = 0.5  # per arm and round, before the first block
     seed: int = 1
     level: float = 0.95
     equivalence_margin: float = 0.02

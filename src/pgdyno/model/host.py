@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
+
+_NOT_INSPECTED: Fact[Any] = Fact(Unknown("not inspected"), "inspect_host")
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,10 @@ class Cpu:
     l2_bytes: Fact[int]
     l3_bytes: Fact[int]
     has_pmu: Fact[bool]
-    virtualisation: Fact[str]  # "none", "kvm", "wsl", "container:docker", …
+    virtualisation: Fact[str]  # "none", "kvm", "wsl", "container:docker", "container:docker on kvm", …
     clocksource: Fact[str]
+    governor: Fact[str] = _NOT_INSPECTED  # frequency scaling policy
+    mitigations: Fact[dict[str, str]] = _NOT_INSPECTED  # vulnerability → the kernel's answer
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,10 @@ class Limits:
     cpu_count: Fact[float]  # min(cpuset, quota/period, online CPUs)
     cpuset: Fact[tuple[int, ...]]
     pids_max: Fact[int]
-    hugetlb_bytes: Fact[int]
+    hugetlb_bytes: Fact[int]  # on pages of the default size; the host's memory when no ancestor limits
     shm_bytes: Fact[int]  # size of /dev/shm
     rlimits: Fact[dict[str, str]]  # soft limits by the kernel's names, of the postmaster when known
+    seccomp: Fact[str] = _NOT_INSPECTED  # "disabled", "strict", "filter"
 
 
 @dataclass(frozen=True)
@@ -76,13 +82,14 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system that matters: the data directory's, else the root's."""
+    """A mounted file system that matters: the data directory's and the WAL's, else the root's."""
 
     target: str
     device: str
     filesystem: str
     options: tuple[str, ...]
-    available_bytes: Fact[int] = Fact(Unknown("free space was not read"), "statvfs")  # for unprivileged users
+    available_bytes: Fact[int] = _NOT_INSPECTED  # for unprivileged users
+    disk: Fact[str] = _NOT_INSPECTED  # the BlockDevice below, by name; dm-0 for a logical volume
 
 
 @dataclass(frozen=True)

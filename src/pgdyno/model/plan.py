@@ -70,6 +70,10 @@ class Skipped:
     reason: str
 
 
+REFUSED_ABOVE = 0.85
+"""Share of the memory limit that a plan's worst case may need: the rest is the kernel's and its cache's."""
+
+
 @dataclass(frozen=True)
 class MemoryItem:
     """One addend of the memory proof."""

@@ -43,6 +43,25 @@ class ChangeWriter(Protocol):
         """Return the effective value from another source than the one written."""
         ...
 
+    def equals(self, key: str, one: str | None, other: str | None) -> bool:
+        """Whether two values that ``read`` or a plan may give mean the same for this key."""
+        ...
+
+    def meets(self, key: str, wanted: str, effective: str) -> bool:
+        """Whether ``effective``, as ``verify`` returned it, is what ``wanted`` asks for."""
+        ...
+
+
+class Restarter(Protocol):
+    """Restarts a server, or starts it if it is down."""
+
+    def restart(self) -> None:
+        """Return when a restarted server takes connections.
+
+        Raises: ServerStartError if it does not within its limit.
+        """
+        ...
+
 
 class Clock(Protocol):
     """Time, injected so that schedules can be tested without waiting."""

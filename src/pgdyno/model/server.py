@@ -57,16 +57,6 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
-class ServerProcess:
-    """How this server's processes are recognised on a host: what co-location is proven with."""
-
-    backend_pid: int  # as the server sees it, in its own PID namespace
-    backend_started_epoch_s: float
-    postmaster_started_epoch_s: float
-    data_directory: str | None  # None when the role may not see it
-
-
-@dataclass(frozen=True)
 class Server:
     """Everything known about one server."""
 
@@ -93,7 +83,8 @@ class Server:
     @property
     def non_default_settings(self) -> tuple[Guc, ...]:
         """Settings that somebody has configured, by name, also where the value equals the default."""
-        return tuple(guc for _, guc in sorted(self.settings.items()) if guc.source not in _NOT_CONFIGURED)
+        configured = (guc for guc in self.settings.values() if guc.source not in _NOT_CONFIGURED)
+        return tuple(sorted(configured, key=lambda guc: guc.name.lower()))
 
 
 @dataclass(frozen=True)

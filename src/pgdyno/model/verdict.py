@@ -41,12 +41,21 @@ class VarianceComponents:
 
 
 @dataclass(frozen=True)
+class Equivalence:
+    """The test whether the effect is within ±``margin`` (0.02 = 2 %); ``p_value`` is that of TOST."""
+
+    margin: float
+    p_value: float
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The verdict on ``metric`` of ``workload``: ``variant`` against ``baseline``.
 
     ``effect`` is the ratio variant/baseline. ``mde`` is the smallest relative change this experiment would
     have found with 80 % power. ``p_adjusted`` is Holm's over the experiment's workloads. ``checks`` holds
-    robustness checks (BCa bootstrap, signed rank) by name, in words.
+    robustness checks (BCa bootstrap, signed rank) by name, in words. ``equivalence`` is None without an
+    interval.
     """
 
     workload: str
@@ -64,4 +73,5 @@ class Verdict:
     blocks: int
     void_blocks: int
     components: VarianceComponents | None = None
+    equivalence: Equivalence | None = None
     checks: Mapping[str, str] = field(default_factory=dict)

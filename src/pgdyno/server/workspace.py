@@ -6,6 +6,7 @@ directory. Permissions of directories that pgdyno did not create are never chang
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -13,9 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from pgdyno.model.errors import StorageError
+from pgdyno.model.errors import LockHeldError, StorageError
 from pgdyno.server.account import Account
+
+_IN_USE = "in-use.lock"
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,38 @@ class Workspace:
         return self._directory("experiments", mode=0o700, is_ours=True)
 
     @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Hold this host for measuring, and clear away what a killed process has left.
+
+        Raises: LockHeldError if another pgdyno measures here: both would only measure each other.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "measuring.lock").open("a+") as lock:
+            if not _try_lock(lock):
+                lock.seek(0)
+                raise LockHeldError(
+                    "another pgdyno is measuring on this host",
+                    detail=f"process {lock.read().strip() or 'unknown'} holds {self.root / 'measuring.lock'}",
+                    hint="wait until it has ended",
+                )
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            for directory in self._directory("scratch", mode=0o700).iterdir():
+                _remove_if_abandoned(directory)
+            yield
+
+    @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Provide a directory for scratch data directories and logs, removed at the end."""
         path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=0o700)))
         self.account.own(path)
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path)
+        with (path / _IN_USE).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield path
+            finally:
+                shutil.rmtree(path)
 
     @contextmanager
     def sockets(self) -> Iterator[Path]:
@@ -76,6 +104,24 @@ class Workspace:
             if not is_ours:
                 self.account.own(path)
         return path
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_if_abandoned(directory: Path) -> None:
+    """Remove a scratch directory whose process was killed: nobody holds its lock any more."""
+    in_use = directory / _IN_USE
+    if not in_use.exists():
+        return  # being made at this very moment
+    with in_use.open("a") as lock:
+        if _try_lock(lock):
+            shutil.rmtree(directory)
 
 
 def default_root() -> Path:

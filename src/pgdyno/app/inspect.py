@@ -1,0 +1,109 @@
+"""The use case ``inspect``: what is here. Reads the server, proves where it runs, and then reads its host.
+
+A host's facts are reported for a server only after the server is proven to run there; otherwise they stay
+unknown, and what the user states takes their place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pgdyno.host.colocation import find_postmaster
+from pgdyno.host.inspection import inspect_host
+from pgdyno.levers.resources import Figures, Resources, resources_of
+from pgdyno.model.errors import ConnectionFailedError
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.host import Host
+from pgdyno.model.server import DataDirectory, Server
+from pgdyno.server.connection import Connection, connect, describe, postmaster_dsn
+from pgdyno.server.data_directory import read_data_directory
+from pgdyno.server.inspection import identify_backend, inspect_server
+
+_THIS_HOST = Path("/")
+
+
+@dataclass(frozen=True)
+class InspectedServer:
+    """A server that answered, how it was reached (without a password), and what it has to live on."""
+
+    target: str
+    server: Server
+    resources: Resources
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that was found. ``host`` is the server's; this machine's where no server was asked."""
+
+    host: Host | Unknown
+    inspected: InspectedServer | Unknown
+    data_directory: DataDirectory | None = None
+
+
+def inspect_dsn(dsn: str | None, figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
+    """Inspect the server that ``dsn``, or else libpq's environment, names.
+
+    Raises: ConnectionFailedError; UsageError for a DSN that cannot be parsed or more memory stated than the
+    server's host has.
+    """
+    with contextlib.closing(connect(dsn)) as connection:
+        return _inspect_connection(connection, figures, root)
+
+
+def inspect_here(figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
+    """Inspect this host, and the server that libpq's environment or defaults lead to if there is one."""
+    try:
+        return inspect_dsn(None, figures, root=root)
+    except ConnectionFailedError as error:
+        reason = f"{error.message}: {error.detail}" if error.detail else error.message
+        return Inspection(inspect_host(root), Unknown(reason))
+
+
+def inspect_data_directory(path: Path, figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
+    """Inspect a data directory by its files, and by its server through its socket if that is running.
+
+    Raises: DataDirectoryError, PrivilegeError; ConnectionFailedError if it runs and does not let us in.
+    """
+    directory = read_data_directory(path.absolute())
+    postmaster = directory.postmaster
+    if isinstance(postmaster.value, Unknown):
+        host = inspect_host(root, data_directory=path.absolute())
+        return Inspection(host, postmaster.value, directory)
+    with contextlib.closing(connect(postmaster_dsn(postmaster.value, owner=directory.owner))) as connection:
+        return replace(
+            _inspect_connection(connection, figures, root, data_directory=directory.path),
+            data_directory=directory,
+        )
+
+
+def _inspect_connection(
+    connection: Connection, figures: Figures, root: Path, data_directory: str | None = None
+) -> Inspection:
+    server = inspect_server(connection)
+    backend = identify_backend(connection)
+    seen_as = server.data_directory.or_none() or data_directory
+    postmaster_pid = find_postmaster(
+        root,
+        backend_pid=backend.pid,
+        backend_start=backend.start_s,
+        data_directory=seen_as,
+    )
+    host = _host_of(postmaster_pid, root, None if seen_as is None else Path(seen_as))
+    server = replace(server, is_colocated=_colocation(postmaster_pid))
+    known_host = None if isinstance(host, Unknown) else host
+    resources = resources_of(known_host, server, figures)
+    return Inspection(host, InspectedServer(describe(connection), server, resources))
+
+
+def _host_of(postmaster_pid: Fact[int], root: Path, data_directory: Path | None) -> Host | Unknown:
+    if isinstance(postmaster_pid.value, Unknown):
+        return Unknown(f"the server is not proven to run here: {postmaster_pid.value.reason}")
+    return inspect_host(root, pid=postmaster_pid.value, data_directory=data_directory)
+
+
+def _colocation(postmaster_pid: Fact[int]) -> Fact[bool]:
+    if isinstance(postmaster_pid.value, Unknown):
+        return Fact(postmaster_pid.value, postmaster_pid.source)
+    return Fact(value=True, source=postmaster_pid.source)

@@ -1,0 +1,127 @@
+"""Measures a study on scratch servers: what compare, bench, run and accelerate have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pgdyno.app import wiring
+from pgdyno.app.arena import Arena
+from pgdyno.app.experiment import Context, ExperimentRun
+from pgdyno.model.errors import DurabilityError, UsageError
+from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import Script, Workload
+from pgdyno.server.installation import Installation
+from pgdyno.workloads import load as bundled_workloads
+from pgdyno.workloads._pgbench import PGBENCH_DATA
+
+_MEMORY_SHARE = 0.7  # of the available memory for all arms' shared memory: the rest holds data and backends
+_ALTERNATING_TRIAL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which conditions a study is measured."""
+
+    installation: Installation
+    workloads: Mapping[str, Workload]
+    design: Design
+    budget_s: float | None = None
+    resume: str | None = None
+
+
+def measure(
+    study: Study, conditions: Conditions, progress: Progress, context: Context | None = None
+) -> Experiment:
+    """Run a study on scratch servers of one installation and return the experiment.
+
+    A duet needs all servers up at once; where their memory does not fit, trials alternate instead, and the
+    experiment's notes say so.
+    """
+    with (
+        wiring.open_arena(conditions.installation, progress, is_isolated=study.design.is_isolated) as arena,
+        closing(wiring.open_store()) as store,
+    ):
+        fitting = _with_fitting_design(study, arena, conditions.workloads)
+        run = ExperimentRun(arena, store, progress, conditions.workloads)
+        return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
+
+
+def find_workloads(
+    names: tuple[str, ...], scripts: tuple[str, ...] = (), scale: int | None = None
+) -> dict[str, Workload]:
+    """Return workloads by name, the user's scripts as one more, all at ``scale`` if it is given.
+
+    Raises: UsageError for an unknown name or a script that is not there.
+    """
+    known = bundled_workloads()
+    for name in names:
+        if name not in known:
+            raise UsageError(f'no workload "{name}"', hint=f"known: {', '.join(sorted(known))}")
+    chosen = {name: known[name] for name in names}
+    if scripts:
+        parsed = tuple(_parse_script(text) for text in scripts)
+        chosen["scripts"] = Workload(
+            name="scripts",
+            title=f"pgbench scripts: {', '.join(scripts)}",
+            generator="pgbench",
+            data_set=PGBENCH_DATA,
+            reset=ResetPolicy.RESTORE,
+            scripts=parsed,
+        )
+    if scale is None:
+        return chosen
+    return {n: replace(w, data_set=replace(w.data_set, scale=scale)) for n, w in chosen.items()}
+
+
+def require_durable(variants: tuple[Variant, ...]) -> None:
+    """Raise DurabilityError for a variant on a command line that could lose committed data."""
+    for variant in variants:
+        if variant.unsafe_settings:
+            raise DurabilityError(
+                f'variant "{variant.name}" is not durable: {", ".join(variant.unsafe_settings)}',
+                hint="a variant that may lose data can only be measured from an experiment file "
+                "(pgdyno run FILE.toml), on servers that pgdyno creates",
+            )
+
+
+def alternating(design: Design, trial_s: float = _ALTERNATING_TRIAL_S) -> Design:
+    """Return the design with whole trials instead of slices: one arm's server at a time."""
+    return replace(
+        design, kind=DesignKind.ALTERNATING, slice_s=trial_s, block_s=trial_s, blocks_per_round=1, head_s=0.5
+    )
+
+
+def _with_fitting_design(study: Study, arena: Arena, workloads: Mapping[str, Workload]) -> Study:
+    if study.design.kind is DesignKind.ALTERNATING:
+        return study
+    loaded = arena.data_sets.ensure(workloads[study.workloads[0]].data_set)
+    sizes = [
+        arena.installation.shared_memory_bytes(arena.workspace.account, loaded, variant.settings)
+        for variant in study.variants
+    ]
+    needed, available = sum(size or 0 for size in sizes), wiring.available_memory_bytes()
+    if needed <= _MEMORY_SHARE * available:
+        return study
+    note = (
+        f"alternating trials instead of a duet: {needed / 1e9:.1f} GB of shared memory for all servers at "
+        f"once do not fit into {_MEMORY_SHARE:.0%} of the {available / 1e9:.1f} GB that are available"
+    )
+    return replace(study, design=alternating(study.design), notes=(*study.notes, note))
+
+
+def _parse_script(text: str) -> Script:
+    """Parse ``FILE[@WEIGHT]``."""
+    name, at, weight = text.rpartition("@")
+    file, count = (name, weight) if at else (text, "1")
+    if not count.isdigit() or int(count) < 1:
+        raise UsageError(f'"{text}" has no valid weight', hint="write --script file.sql@3")
+    if not os.access(file, os.R_OK):
+        raise UsageError(f'could not read script "{file}"', hint="write --script path/to/file.sql[@weight]")
+    return Script(name=Path(file).name, weight=int(count), file=str(Path(file).resolve()))

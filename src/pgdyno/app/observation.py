@@ -1,0 +1,153 @@
+"""From what was observed in a round to its blocks' results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pgdyno.app.arm import Readings
+from pgdyno.experiments.attribution import count_arm
+from pgdyno.experiments.blocks import (
+    ArmObservation,
+    BlockPlace,
+    HostUse,
+    audit_block,
+    build_block,
+    checkpoint_asymmetry,
+    void_reason,
+)
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.transactions import Transactions
+from pgdyno.meters import MeterModule
+from pgdyno.model.experiment import Block, Design, Slice
+from pgdyno.model.variant import Variant
+from pgdyno.server.processes import HostCpu
+
+_CHECKPOINT_SETTINGS = (
+    "max_wal_size",
+    "checkpoint_timeout",
+    "checkpoint_completion_target",
+    "wal_compression",
+    "full_page_writes",
+    "shared_buffers",
+)
+SERVER_CPU = "server_cpu_us_per_transaction"
+_CLIENT_CPU = "client_cpu_us_per_transaction"
+
+
+@dataclass(frozen=True)
+class ObservedBlock:
+    """One block's raw observations. ``deltas`` are what each arm's meters moved; empty if not read."""
+
+    started_ns: int
+    wall_s: float
+    slices: tuple[Slice, ...]
+    deltas: tuple[Readings, ...]
+    host: tuple[HostCpu, HostCpu] | None
+    own_cpu_s: float
+
+
+@dataclass(frozen=True)
+class ObservedArm:
+    """One arm over all blocks of a workload in a round. ``debt`` is what its checkpoint cost, by meter."""
+
+    variant: Variant
+    transactions: Transactions
+    debt: Readings
+
+
+@dataclass(frozen=True)
+class ObservedRun:
+    """One workload in one round."""
+
+    workload: str
+    round: int
+    arms: Sequence[ObservedArm]
+    blocks: Sequence[ObservedBlock]
+
+
+def build_blocks(
+    run: ObservedRun, design: Design, split: CpuSplit, meters: Sequence[MeterModule]
+) -> list[Block]:
+    """Attribute transactions to slices, spread checkpoint debts over blocks, judge every block."""
+    is_comparable = len({_checkpoint_settings(arm.variant) for arm in run.arms}) == 1
+    shares = [_debt_shares(run.blocks, position, arm) for position, arm in enumerate(run.arms)]
+    results = []
+    for index, block in enumerate(run.blocks):
+        observations = [
+            _observe(block, position, arm, shares[position][index], design, meters)
+            for position, arm in enumerate(run.arms)
+        ]
+        audit = _audit(block, design, split)
+        void = void_reason(audit, design.thresholds) or checkpoint_asymmetry(
+            observations, is_comparable=is_comparable
+        )
+        place = BlockPlace(run.workload, run.round, index, block.started_ns)
+        results.append(
+            build_block(
+                place, block.slices, observations, server_cpus=len(split.server), audit=audit, void=void
+            )
+        )
+    return results
+
+
+def _observe(
+    block: ObservedBlock,
+    position: int,
+    arm: ObservedArm,
+    debt_share: float,
+    design: Design,
+    meters: Sequence[MeterModule],
+) -> ArmObservation:
+    completed = count_arm(block.slices, position, arm.transactions, 0).transactions
+    deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
+    values = {
+        meter.METER.metric: meter.value(deltas[meter.METER.metric], max(1, completed))
+        for meter in meters
+        if meter.METER.metric in deltas
+    }
+    return ArmObservation(
+        variant=arm.variant.name,
+        count=count_arm(block.slices, position, arm.transactions, int(design.head_s * 1e9)),
+        completed=completed,
+        meters=values,
+        debt_cpu_s=debt_share * sum(arm.debt.get(SERVER_CPU, ())) / 1e6,
+    )
+
+
+def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tuple[float, ...]]:
+    """Add this block's share of what the round's closing checkpoint cost."""
+    return {
+        metric: tuple(d + share * owed for d, owed in zip(values, debt[metric], strict=True))
+        if metric in debt
+        else values
+        for metric, values in delta.items()
+    }
+
+
+def _debt_shares(blocks: Sequence[ObservedBlock], position: int, arm: ObservedArm) -> list[float]:
+    """Split a round's debt over its blocks in proportion to the transactions completed."""
+    counts = [count_arm(block.slices, position, arm.transactions, 0).transactions for block in blocks]
+    return [count / max(1, sum(counts)) for count in counts]
+
+
+def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, float]:
+    if block.host is None:
+        return {}
+    before, after = block.host
+    server_us = sum(sum(delta.get(SERVER_CPU, ())) for delta in block.deltas)
+    client_us = sum(sum(delta.get(_CLIENT_CPU, ())) for delta in block.deltas)
+    use = HostUse(
+        wall_s=block.wall_s,
+        busy_s=after.busy_s - before.busy_s,
+        steal_s=after.steal_s - before.steal_s,
+        ours_s=(server_us + client_us) / 1e6 + block.own_cpu_s,
+        client_s=client_us / 1e6,
+        cpus=len(set(split.server) | set(split.client)),
+        client_cpus=len(split.client) if split.is_isolated else None,
+    )
+    return audit_block(block.slices, design.slice_s, use)
+
+
+def _checkpoint_settings(variant: Variant) -> tuple[str | None, ...]:
+    return tuple(variant.settings.get(name) for name in _CHECKPOINT_SETTINGS)

@@ -1,0 +1,56 @@
+"""Runs a bundled study by name, or an experiment file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pgdyno.app.measure import Conditions, find_workloads, measure
+from pgdyno.app.planning import plan_for
+from pgdyno.levers.planner import PlanRequest
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import cross
+from pgdyno.model.variant import Variant
+from pgdyno.store.experiment_file import read_experiment_file
+from pgdyno.studies import load as bundled_studies
+from pgdyno.studies._contract import StudyContext
+
+
+def listing() -> list[tuple[str, str]]:
+    """Return the name and title of every bundled study."""
+    return [(name, module.TITLE) for name, module in bundled_studies().items()]
+
+
+def run_file(path: Path, conditions: Conditions, progress: Progress) -> Experiment:
+    """Run the experiment in a TOML file; its design and workloads hold."""
+    study = read_experiment_file(path)
+    workloads = find_workloads(study.workloads)
+    own = replace(conditions, workloads=workloads, design=study.design)
+    return measure(study, own, progress)
+
+
+def run_bundled(
+    name: str, conditions: Conditions, factors: Mapping[str, Sequence[str]], progress: Progress
+) -> Experiment:
+    """Run a bundled study; ``factors`` replaces its variants by their combinations.
+
+    Raises: UsageError for an unknown name.
+    """
+    known = bundled_studies()
+    if name not in known:
+        raise UsageError(
+            f'no study "{name}", and no file of that name',
+            hint=f"known: {', '.join(known)}; see pgdyno run --list",
+        )
+    module, baseline = known[name], Variant("default")
+    if module.NEEDS_PLAN:
+        context = plan_for(baseline, conditions, PlanRequest(), progress).study_context
+    else:
+        context = StudyContext(baseline, tuple(conditions.workloads), conditions.design)
+    study = module.study(context)
+    if factors:
+        study = replace(study, variants=cross(factors, baseline))
+    return measure(study, conditions, progress)

@@ -1,0 +1,82 @@
+"""Try whether a server would start with planned settings: on a scratch data directory, beside the real one.
+
+The same programs judge the values (``postgres -C``) and then really start with them, together with the
+numbers, switches and choices that the real server runs with, because limits hang together
+(``max_connections`` and reserved connections, ``max_wal_senders`` and ``wal_level``). Texts are left out:
+they name files, addresses and libraries of the real server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgdyno.model.errors import ServerStartError
+from pgdyno.model.guc import Guc, bytes_of
+from pgdyno.model.server import Server
+from pgdyno.server.installation import Installation
+from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.workspace import Workspace
+
+_PORT = 5432  # of a socket in a private directory: it cannot collide
+_NEEDED_BYTES = 256 << 20  # an empty cluster with its first WAL segments
+_NOT_TAKEN_OVER = ("port", "ssl", "log", "archive", "unix_socket", "bonjour", "huge_page_size", "recovery")
+"""Beginnings of names whose settings concern the real server's place in the world, not what it can do."""
+
+
+@dataclass(frozen=True)
+class StartCheck:
+    """Starts scratch servers from one installation."""
+
+    installation: Installation
+    workspace: Workspace
+
+    def __call__(self, server: Server, planned: Mapping[str, str]) -> None:
+        """Start a scratch server with the settings that ``server`` would have.
+
+        Raises: SettingError with the server's words about a value; ServerStartError with its last log lines.
+        """
+        self.workspace.require_free(_NEEDED_BYTES, "trying the start of a server")
+        settings = {**_taken_over(server), **planned}
+        if _uses_huge_pages(server):
+            settings["huge_pages"] = "try"  # the real server holds the pages that it would give back
+        with self.workspace.scratch() as scratch, self.workspace.sockets() as sockets:
+            data_directory = scratch / "data"
+            initialise(self.installation, self.workspace.account, data_directory, _options(server))
+            self.installation.check_settings(self.workspace.account, data_directory, settings)
+            instance = Instance(
+                self.installation, self.workspace.account, data_directory, sockets, _PORT, settings
+            )
+            try:
+                instance.start()
+            except ServerStartError as error:
+                raise ServerStartError(
+                    "the server would not start with the planned settings",
+                    detail=error.detail,
+                    hint="nothing was changed; leave out the setting that its log names",
+                ) from error
+            instance.stop(is_immediate=True)
+
+
+def _taken_over(server: Server) -> dict[str, str]:
+    return {guc.name: guc.setting for guc in server.non_default_settings if _is_taken_over(guc)}
+
+
+def _is_taken_over(guc: Guc) -> bool:
+    return (
+        guc.vartype != "string"
+        and not guc.is_read_only
+        and guc.context in ("postmaster", "sighup")
+        and not guc.name.startswith(_NOT_TAKEN_OVER)
+    )
+
+
+def _uses_huge_pages(server: Server) -> bool:
+    guc = server.settings.get("huge_pages")
+    return guc is not None and guc.setting == "on"
+
+
+def _options(server: Server) -> list[str]:
+    """Return initdb's options: the size of WAL segments limits what WAL settings are possible."""
+    segment = server.settings["wal_segment_size"]
+    return [f"--wal-segsize={bytes_of(segment.setting, segment.unit) >> 20}"]

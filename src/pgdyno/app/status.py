@@ -1,0 +1,106 @@
+"""``pgdyno status``: what is applied, by whom, since when, and what has become of it since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.log import read_journal
+from pgdyno.journal.places import candidate_directories, other_journals
+from pgdyno.journal.session import Session
+from pgdyno.journal.settings import read_gucs
+from pgdyno.journal.target import read_target
+from pgdyno.journal.undo import find_drift
+from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.model.errors import PrivilegeError, SettingError
+from pgdyno.model.guc import Guc
+from pgdyno.model.journal import Receipt, ReceiptState, StatusEntry, StatusReport
+
+
+def journal_status(journal_directory: Path, *, candidates: Iterable[Path] | None = None) -> StatusReport:
+    """Say what the journal knows, for every target, without asking any server.
+
+    ``candidates`` are where other journals may lie; None means the default places on this host.
+    """
+    contents = read_journal(journal_directory)
+    places = candidate_directories() if candidates is None else candidates
+    return StatusReport(
+        journal=str(journal_directory),
+        entries=tuple(_entry(receipt) for receipt in contents.open),
+        damage=contents.damage,
+        other_journals=other_journals(journal_directory, places),
+    )
+
+
+def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = None) -> StatusReport:
+    """Say what the journal knows, and for the changes on this server, what the server says now.
+
+    Takes no lock, so that it works while another pgdyno is busy. Changes nothing.
+    """
+    report = journal_status(access.journal_directory, candidates=candidates)
+    receipts = read_journal(access.journal_directory).open
+    with access.connect() as connection:
+        target = read_target(connection)
+        gucs = read_gucs(connection)
+        writer = AlterSystemWriter(Session(access.connect, connection))
+        present = {
+            receipt.id: _present(receipt, writer, gucs)
+            for receipt in _newest_per_key(receipts)
+            if receipt.target.is_same_as(target)
+        }
+    return replace(report, entries=tuple(present.get(one.id) or _entry(one) for one in receipts))
+
+
+def _newest_per_key(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
+    """Leave out older changes of the same key: the newer one hides what became of them."""
+    return tuple({(receipt.target, receipt.key): receipt for receipt in receipts}.values())
+
+
+def _present(receipt: Receipt, writer: AlterSystemWriter, gucs: Mapping[str, Guc]) -> StatusEntry:
+    guc = gucs.get(receipt.key)
+    if guc is None:
+        return replace(_entry(receipt), drift="the server does not know this setting any more")
+    return replace(_entry(receipt), effective=guc.display(), drift=_drift(receipt, writer, guc))
+
+
+def _drift(receipt: Receipt, writer: AlterSystemWriter, guc: Guc) -> str | None:
+    try:
+        drift = find_drift(writer, receipt)
+        now = writer.read(receipt.key).value
+    except (PrivilegeError, SettingError) as error:
+        return f"not known: {error.message}"
+    if drift is not None:
+        return "somebody took it out of postgresql.auto.conf" if now is None else f"somebody set it to {now}"
+    if receipt.state is not ReceiptState.VERIFIED:
+        return None  # the state says it all: an apply was interrupted or failed
+    if not writer.equals(receipt.key, now, receipt.change.value):
+        return "it has the value that was found before"
+    return _not_in_force(receipt, writer, guc)
+
+
+def _not_in_force(receipt: Receipt, writer: AlterSystemWriter, guc: Guc) -> str | None:
+    if guc.pending_restart:
+        return "another value waits for a restart"
+    if not writer.meets(receipt.key, receipt.change.value, guc.setting):
+        return f"it is not in force: set {_where(guc)}"
+    return None
+
+
+def _where(guc: Guc) -> str:
+    return guc.source if guc.source != "configuration file" else str(guc.sourcefile or "in a file")
+
+
+def _entry(receipt: Receipt) -> StatusEntry:
+    return StatusEntry(
+        apply_id=receipt.apply_id,
+        created=receipt.created,
+        made_by=receipt.made_by,
+        target=receipt.target.address,
+        key=receipt.key,
+        lever=receipt.change.lever,
+        found=receipt.found.value,
+        wanted=receipt.change.value,
+        state=receipt.state,
+    )

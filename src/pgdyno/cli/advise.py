@@ -1,0 +1,81 @@
+"""``pgdyno advise``: the plan, nothing changed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgdyno.cli._server_options import (
+    figures_options,
+    inspect_named_server,
+    parse_figures,
+    require_one_server,
+    server_options,
+)
+from pgdyno.cli.output import json_option, print_json
+from pgdyno.model.errors import UsageError
+from pgdyno.model.facts import Unknown
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.inspect import InspectedServer, Inspection
+
+
+@click.command(
+    name="advise",
+    epilog="\b\nExamples:\n"
+    "  pgdyno advise --dsn service=production\n"
+    "  pgdyno advise --dsn service=production --ram 64GB --cpus 16 --storage nvme --format sql\n"
+    "  pgdyno advise --embedded --format conf > pgdyno.conf",
+)
+@server_options
+@figures_options
+@click.option("--connections", type=click.IntRange(min=1), help="Connections that are really needed.")
+@click.option("--format", "format_name", default="text", show_default=True, help="text, conf, sql or json.")
+@json_option
+def command(
+    *,
+    dsn: str | None,
+    pgdata: Path | None,
+    embedded: bool,
+    ram: str | None,
+    cpus: float | None,
+    storage: str | None,
+    connections: int | None,
+    format_name: str,
+    is_json: bool,
+) -> None:
+    """Say what could be changed on a server, and why. Changes nothing.
+
+    Every line says what is set now, what is proposed, why with this host's numbers, where the rule comes
+    from, what it takes and how it is undone.
+    """
+    from dataclasses import replace
+
+    from pgdyno.app.advise import AdviseRequest, advise
+    from pgdyno.levers.planner import PlanRequest
+    from pgdyno.model.document import to_document
+
+    require_one_server(dsn, pgdata, is_embedded=embedded)
+    figures = replace(parse_figures(ram, cpus, storage), connections=connections)
+    found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=figures)
+    inspected = _require_server(found)
+    host = None if isinstance(found.host, Unknown) else found.host
+    width = shutil.get_terminal_size((100, 40)).columns
+    advice = advise(host, inspected.server, AdviseRequest(PlanRequest(figures=figures), format_name, width))
+    if is_json:
+        print_json({"target": inspected.target, "plan": to_document(advice.plan)})
+    else:
+        click.echo(advice.text, nl=False)
+
+
+def _require_server(found: Inspection) -> InspectedServer:
+    if isinstance(found.inspected, Unknown):
+        raise UsageError(
+            "there is no running server to advise on",
+            detail=found.inspected.reason,
+            hint="name one with --dsn, start the one in --pgdata, or use --embedded",
+        )
+    return found.inspected

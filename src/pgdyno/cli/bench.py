@@ -1,0 +1,29 @@
+"""``pgdyno bench``: what one variant achieves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pgdyno.cli.measuring import Measuring, measuring_options
+from pgdyno.cli.output import json_option
+
+
+@click.command(
+    name="bench",
+    epilog="\b\nExample:\n"
+    "  pgdyno bench big:shared_buffers=2GB --workload pgbench-select --embedded --blocks 8",
+)
+@click.argument("variant", default="default", metavar="[VARIANT]")
+@measuring_options
+@json_option
+def command(variant: str, *, is_json: bool, **options: Any) -> None:
+    """Measure one variant alone: figures with their spread, no verdict."""
+    from pgdyno.app.compare import bench
+    from pgdyno.cli.results import deliver
+    from pgdyno.model.variant import parse_variant
+
+    asked = Measuring(**options)
+    parsed = parse_variant(variant)
+    deliver(lambda progress: bench(parsed, asked.conditions(), progress), is_json=is_json, is_gate=asked.gate)

@@ -1,0 +1,36 @@
+"""``pgdyno compare``: two or more variants side by side, with verdicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pgdyno.cli.measuring import Measuring, measuring_options
+from pgdyno.cli.output import json_option
+
+
+@click.command(
+    name="compare",
+    epilog="\b\nExamples:\n"
+    "  pgdyno compare default big:shared_buffers=2GB --workload pgbench-select --embedded\n"
+    "  pgdyno compare default default --workload pgbench-select --blocks 6 --embedded --json",
+)
+@click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
+@measuring_options
+@json_option
+def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None:
+    """Compare variants of a server; the first is the baseline.
+
+    A VARIANT is written [SERVER@]NAME[:setting=value,…]. Naming the same variant twice measures the noise
+    floor.
+    """
+    from pgdyno.app.compare import compare
+    from pgdyno.cli.results import deliver
+    from pgdyno.model.variant import parse_variant
+
+    asked = Measuring(**options)
+    parsed = tuple(parse_variant(text) for text in variants)
+    deliver(
+        lambda progress: compare(parsed, asked.conditions(), progress), is_json=is_json, is_gate=asked.gate
+    )

@@ -1,0 +1,119 @@
+"""``pgdyno inspect``: what is here."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgdyno.cli._server_options import (
+    figures_options,
+    inspect_named_server,
+    parse_figures,
+    require_one_server,
+    server_options,
+    warn,
+)
+from pgdyno.cli.output import json_option, print_json
+from pgdyno.model.facts import Unknown
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.inspect import InspectedServer, Inspection
+
+
+@click.command(name="inspect")
+@server_options
+@figures_options
+@json_option
+def command(
+    *,
+    dsn: str | None,
+    pgdata: Path | None,
+    embedded: bool,
+    ram: str | None,
+    cpus: float | None,
+    storage: str | None,
+    is_json: bool,
+) -> None:
+    r"""Show what is here: the server, and the host that it is proven to run on. Changes nothing.
+
+    Without an option, the server is the one that psql would reach: PGHOST, PGSERVICE and so on.
+
+    \b
+    Examples:
+      pgdyno inspect
+      pgdyno inspect --dsn "service=production" --ram 64GB --cpus 16 --storage nvme --json
+      pgdyno inspect --pgdata /var/lib/postgresql/17/main
+    """
+    require_one_server(dsn, pgdata, is_embedded=embedded)
+    figures = parse_figures(ram, cpus, storage)
+    found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=figures)
+    _warn(found)
+    if is_json:
+        print_json(_document(found))
+    else:
+        click.echo(_text(found), nl=False)
+
+
+def _warn(found: Inspection) -> None:
+    """Say on stderr what is missing and how to get it."""
+    if isinstance(found.inspected, Unknown) and found.data_directory is None:
+        warn("no server was reached; name one with --dsn, --pgdata or --embedded")
+    if isinstance(found.host, Unknown):
+        warn(f"{found.host.reason}; state what its host has with --ram, --cpus and --storage")
+
+
+def _document(found: Inspection) -> dict[str, object]:
+    from pgdyno.model.document import to_document
+
+    return {
+        "server": _server_document(found.inspected),
+        "host": _unknown(found.host) or to_document(found.host),
+        "data_directory": to_document(found.data_directory),
+    }
+
+
+def _server_document(inspected: InspectedServer | Unknown) -> dict[str, object]:
+    from pgdyno.model.document import to_document
+
+    if isinstance(inspected, Unknown):
+        return {"unknown": inspected.reason}
+    server = inspected.server
+    return {
+        "target": inspected.target,
+        "non_default_settings": [guc.name for guc in server.non_default_settings],
+        "resources": to_document(inspected.resources),
+        **{field.name: to_document(getattr(server, field.name)) for field in fields(server)},
+    }
+
+
+def _unknown(thing: object) -> dict[str, object] | None:
+    return {"unknown": thing.reason} if isinstance(thing, Unknown) else None
+
+
+def _text(found: Inspection) -> str:
+    from pgdyno.report.host_text import host_text
+    from pgdyno.report.server_text import data_directory_text
+
+    parts = [_server_text(found.inspected)]
+    if found.data_directory is not None and isinstance(found.inspected, Unknown):
+        parts.append(data_directory_text(found.data_directory))
+    host = found.host
+    parts.append(_unknown_text("Host", host) if isinstance(host, Unknown) else host_text(host))
+    return "\n".join(parts)
+
+
+def _server_text(inspected: InspectedServer | Unknown) -> str:
+    from pgdyno.report.server_text import Means, server_text
+
+    if isinstance(inspected, Unknown):
+        return _unknown_text("Server", inspected)
+    resources = inspected.resources
+    means = Means(resources.memory_bytes, resources.cpu_count, resources.storage)
+    return server_text(inspected.server, target=inspected.target, means=means)
+
+
+def _unknown_text(title: str, thing: Unknown) -> str:
+    return f"{title}\n  unknown: {thing.reason}\n"

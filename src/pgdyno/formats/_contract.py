@@ -1,0 +1,64 @@
+"""What a format is: the contract of every file in this package.
+
+A format file has ``FORMAT``, its metadata, and ``render(plan, server) -> str``, which is pure. The text
+ends with a newline and says of every setting what it was, why it changes, and how to undo it, as far as
+the format has a place for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pgdyno.model.plan import Effect, Plan, PlanLine
+from pgdyno.model.server import Server
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format's metadata; ``name`` is what ``--format`` takes."""
+
+    name: str
+    title: str
+
+
+class FormatModule(Protocol):
+    """A format file, as ``load`` returns it."""
+
+    FORMAT: Format
+
+    def render(self, plan: Plan, server: Server) -> str:
+        """Write a plan down."""
+        ...
+
+
+def setting_lines(plan: Plan) -> tuple[PlanLine, ...]:
+    """Return the lines that are PostgreSQL settings; other layers' changes have formats of their own."""
+    return tuple(line for line in plan.lines if line.change.kind == "setting")
+
+
+def restart_settings(plan: Plan) -> tuple[str, ...]:
+    """Return the settings that take effect only when the server is restarted."""
+    return tuple(line.change.key for line in setting_lines(plan) if line.change.effect is Effect.RESTART)
+
+
+def summary(plan: Plan, server: Server) -> str:
+    """Return one sentence: how much changes, for which server, at what price."""
+    count = len(setting_lines(plan))
+    restarts = restart_settings(plan)
+    price = f"{', '.join(restarts)} {'takes' if len(restarts) == 1 else 'take'} a restart"
+    return (
+        f"{count} setting{'' if count == 1 else 's'} for PostgreSQL {server.version}; "
+        f"{price if restarts else 'none takes a restart'}"
+    )
+
+
+def explanation(line: PlanLine) -> tuple[str, ...]:
+    """Return what a DBA wants to know beside the value, one fact a line."""
+    change = line.change
+    return (
+        f"{change.key}: {change.current or 'not set'} → {change.value} ({change.effect})",
+        f"why: {line.reason}",
+        f"source: {line.evidence}",
+        f"undo: {line.undo}",
+    )

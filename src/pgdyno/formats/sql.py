@@ -1,0 +1,47 @@
+"""A script for psql: ALTER SYSTEM for every setting, then a reload."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from pgdyno.formats._contract import Format, explanation, restart_settings, setting_lines, summary
+from pgdyno.model.plan import Plan, PlanLine
+from pgdyno.model.server import Server
+
+FORMAT = Format("sql", "ALTER SYSTEM statements for psql")
+WIDTH = 100
+_PLAIN_NAME = re.compile(r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$")
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the script. ALTER SYSTEM cannot run in a transaction: psql without --single-transaction."""
+    head = _comment(f"pgdyno: {summary(plan, server)}.")
+    blocks = [head, *map(_block, setting_lines(plan)), "SELECT pg_reload_conf();"]
+    restarts = restart_settings(plan)
+    if restarts:
+        blocks.append(_comment(f"Restart the server for: {', '.join(restarts)}."))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _block(line: PlanLine) -> str:
+    comments = "\n".join(map(_comment, explanation(line)))
+    return f"{comments}\nALTER SYSTEM SET {_identifier(line.change.key)} = {quoted(line.change.value)};"
+
+
+def _comment(text: str) -> str:
+    """Return comment lines. Wrapping also folds line breaks, so that no text escapes its comment."""
+    return textwrap.fill(text, WIDTH, initial_indent="-- ", subsequent_indent="--   ", break_long_words=False)
+
+
+def _identifier(name: str) -> str:
+    """Quote a name part by part unless it needs none."""
+    if _PLAIN_NAME.match(name):
+        return name
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+
+
+def quoted(value: str) -> str:
+    """Quote a literal so that it reads the same whatever standard_conforming_strings says."""
+    doubled = value.replace("'", "''")
+    return f"'{doubled}'" if "\\" not in value else "E'" + doubled.replace("\\", "\\\\") + "'"

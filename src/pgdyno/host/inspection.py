@@ -1,0 +1,53 @@
+"""Finds out what a host is, by reading its files: the entry to this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgdyno.host.block_devices import inspect_block_devices
+from pgdyno.host.cpu import inspect_cpu, online_cpus
+from pgdyno.host.kernel import hostname, inspect_kernel
+from pgdyno.host.limits import Capacity, inspect_limits
+from pgdyno.host.memory import inspect_memory, meminfo
+from pgdyno.host.mounts import inspect_mounts
+from pgdyno.host.network import inspect_nics
+from pgdyno.host.tree import Tree, first_known
+from pgdyno.model.facts import Fact
+from pgdyno.model.host import Host
+
+
+def inspect_host(
+    root: Path = Path("/"), *, pid: int | None = None, data_directory: Path | None = None
+) -> Host:
+    """Return every fact about the host below ``root``.
+
+    ``pid`` is a postmaster: limits, control group and mounts are then those of its process, else of this one.
+    ``data_directory`` matters where the postmaster's working directory may not be read, or none runs.
+    """
+    return inspect_tree(Tree(root), pid=pid, data_directory=data_directory)
+
+
+def inspect_tree(tree: Tree, *, pid: int | None = None, data_directory: Path | None = None) -> Host:
+    """Do the same for a host whose files are reached in a way of their own."""
+    process = "self" if pid is None else str(pid)
+    memory = inspect_memory(tree)
+    capacity = Capacity(memory.total_bytes, online_cpus(tree), meminfo(tree, "Hugepagesize"))
+    return Host(
+        hostname=hostname(tree),
+        cpu=inspect_cpu(tree),
+        memory=memory,
+        limits=inspect_limits(tree, process, capacity),
+        kernel=inspect_kernel(tree),
+        block_devices=inspect_block_devices(tree),
+        mounts=inspect_mounts(tree, process, _data_directory(tree, pid, data_directory)),
+        nics=inspect_nics(tree),
+    )
+
+
+def _data_directory(tree: Tree, pid: int | None, stated: Path | None) -> Fact[str] | None:
+    """Return the postmaster's working directory, in which links are resolved, else the directory stated."""
+    told = None if stated is None else Fact(str(stated), "stated")
+    if pid is None:
+        return told
+    working = tree.link(f"/proc/{pid}/cwd")
+    return working if told is None else first_known(working, told)

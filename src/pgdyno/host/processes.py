@@ -1,0 +1,81 @@
+"""Processes, by /proc/PID/stat and /proc/PID/status. Formats: proc_pid_stat(5), proc_pid_status(5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.host.tree import Tree, parsed
+from pgdyno.model.facts import Fact, Unknown
+
+# USER_HZ, the unit of times in /proc, is 100 on every architecture of Linux but Alpha.
+TICKS_PER_S = 100
+_PARENT_FIELD, _START_FIELD = 4, 22  # counted from 1, as in the manual page
+
+
+@dataclass(frozen=True)
+class Process:
+    """What one line of /proc/PID/stat says."""
+
+    pid: int
+    parent_pid: int
+    name: str
+    start_ticks: int  # since boot
+
+
+def server_pids(root: Path, postmaster_pid: int) -> tuple[int, ...]:
+    """Return the processes below a postmaster, itself left out: backends, workers, archive commands.
+
+    Empty when the postmaster is not seen. Processes that start or end meanwhile may be missing or gone.
+    """
+    return descendants(postmaster_pid, all_processes(Tree(root)))
+
+
+def all_processes(tree: Tree) -> tuple[Process, ...]:
+    """Return every process that can be seen; those that end meanwhile are left out."""
+    facts = (tree.read(f"/proc/{pid}/stat", parse_stat) for pid in process_ids(tree).or_else(()))
+    return tuple(fact.value for fact in facts if not isinstance(fact.value, Unknown))
+
+
+def process_ids(tree: Tree) -> Fact[tuple[int, ...]]:
+    """Return the numbers of the processes that can be seen."""
+    return parsed(tree.names("/proc"), lambda names: tuple(sorted(int(n) for n in names if n.isdecimal())))
+
+
+def descendants(ancestor_pid: int, processes: tuple[Process, ...]) -> tuple[int, ...]:
+    """Return the children of a process, their children and so on, in order of their numbers."""
+    children: dict[int, list[int]] = {}
+    for process in processes:
+        children.setdefault(process.parent_pid, []).append(process.pid)
+    found: set[int] = set()
+    waiting = [ancestor_pid]
+    while waiting:
+        new = set(children.get(waiting.pop(), ())) - found - {ancestor_pid}
+        found |= new
+        waiting.extend(new)
+    return tuple(sorted(found))
+
+
+def parse_stat(text: str) -> Process | Unknown:
+    """Parse /proc/PID/stat, whose second field is a name in parentheses that may contain anything."""
+    pid, opening, rest = text.partition(" (")
+    name, closing, tail = rest.rpartition(") ")
+    fields = tail.split()  # begins with the third field
+    try:
+        return Process(
+            pid=int(pid),
+            parent_pid=int(fields[_PARENT_FIELD - 3]),
+            name=name,
+            start_ticks=int(fields[_START_FIELD - 3]),
+        )
+    except (ValueError, IndexError):
+        return Unknown("not a process status" if opening and closing else "no name in parentheses")
+
+
+def innermost_pid(status: dict[str, str]) -> int | Unknown:
+    """Return the number that a process has for itself: in a container not the one that the host sees.
+
+    NSpid lists the numbers from the reader's PID namespace down to the process's own; since Linux 4.1.
+    """
+    numbers = status.get("NSpid", status.get("Pid", "")).split()
+    return int(numbers[-1]) if numbers and numbers[-1].isdecimal() else Unknown("no process id")

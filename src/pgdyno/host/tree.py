@@ -1,0 +1,119 @@
+"""Reads the inspected host's files; the only code of this package that touches them.
+
+Paths are written as the inspected host knows them (``/proc/meminfo``), in calls and in the sources of facts.
+The root is relocatable, so that a host can be a directory of files that a test has written. A file that is
+absent, forbidden or empty is a fact that says so, never an exception.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pgdyno.model.facts import Fact, Unknown, unknown
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+NO_SUCH_FILE = Unknown("no such file")
+EMPTY = Unknown("empty")
+_LIMIT_BYTES = 4 << 20  # arbitrary, far above every file read here; /proc/cpuinfo of 512 CPUs has 1 MB
+_CHUNK_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files of one host below ``root``."""
+
+    root: Path = Path("/")
+
+    def text(self, path: str, limit_bytes: int = _LIMIT_BYTES) -> Fact[str]:
+        """Return a file's text without surrounding white space, at most ``limit_bytes`` of it."""
+        try:
+            text = _read(self.locate(path), limit_bytes).decode(errors="replace").strip()
+        except OSError as error:
+            return Fact(_reason(error), path)
+        return Fact(text or EMPTY, path)
+
+    def read(
+        self, path: str, parse: Callable[[str], T | Unknown], limit_bytes: int = _LIMIT_BYTES
+    ) -> Fact[T]:
+        """Return what ``parse`` makes of a file's text."""
+        return parsed(self.text(path, limit_bytes), parse)
+
+    def names(self, path: str) -> Fact[tuple[str, ...]]:
+        """Return the names in a directory, sorted."""
+        try:
+            return Fact(tuple(sorted(os.listdir(self.locate(path)))), path)  # noqa: PTH208 — names, not paths
+        except OSError as error:
+            return Fact(_reason(error), path)
+
+    def link(self, path: str) -> Fact[str]:
+        """Return what a symbolic link says, without following it."""
+        try:
+            return Fact(os.readlink(self.locate(path)), path)  # noqa: PTH115 — "pid:[4026531836]" is no path
+        except OSError as error:
+            return Fact(_reason(error), path)
+
+    def available_bytes(self, directory: str) -> Fact[int]:
+        """Return how much an unprivileged user may still write to the file system of ``directory``."""
+        try:
+            status = os.statvfs(self.locate(directory))
+        except OSError as error:
+            return Fact(_reason(error), f"statvfs {directory}")
+        return Fact(status.f_bavail * status.f_frsize, f"statvfs {directory}")
+
+    def is_same_file(self, path: str, other: str) -> Fact[bool]:
+        """Whether two paths lead to one file or directory, links followed."""
+        source = f"{path}, {other}"
+        try:
+            return Fact(os.path.samefile(self.locate(path), self.locate(other)), source)  # noqa: PTH121
+        except OSError as error:
+            return Fact(_reason(error), source)
+
+    def locate(self, path: str) -> str:
+        """Return where a path of the inspected host is for us. Every access comes through here."""
+        return f"{self.root}/{path.lstrip('/')}"
+
+
+def _read(path: str, limit_bytes: int) -> bytes:
+    """Read in chunks: the kernel allocates what is asked for, and refuses megabytes for a sysctl (ENOMEM)."""
+    content = b""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 — hundreds of files, and Path is slower
+        while len(content) < limit_bytes:
+            chunk = file.read(min(_CHUNK_BYTES, limit_bytes - len(content)))
+            if not chunk:
+                break
+            content += chunk
+    return content
+
+
+def parsed(fact: Fact[S], parse: Callable[[S], T | Unknown]) -> Fact[T]:
+    """Apply ``parse`` to a known value; an unknown one stays what it is."""
+    if isinstance(fact.value, Unknown):
+        return Fact(fact.value, fact.source)
+    return Fact(parse(fact.value), fact.source)
+
+
+def first_known(*facts: Fact[T]) -> Fact[T]:
+    """Return the first fact that is known, else the first of all: it has the usual source."""
+    return next((fact for fact in facts if fact.is_known), facts[0])
+
+
+def together(facts: dict[str, Fact[T]], source: str) -> Fact[dict[str, T]]:
+    """Join facts that make sense only together: unknown as soon as one of them is."""
+    values: dict[str, T] = {}
+    for name, fact in facts.items():
+        if isinstance(fact.value, Unknown):
+            return unknown(f"{fact.value.reason}: {fact.source}", source)
+        values[name] = fact.value
+    return Fact(values, source)
+
+
+def _reason(error: OSError) -> Unknown:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return NO_SUCH_FILE
+    return Unknown(os.strerror(error.errno or 0).lower())

@@ -1,0 +1,1 @@
+"""Adapter: receipts on disk, and the writers that apply and restore changes."""

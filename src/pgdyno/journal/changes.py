@@ -1,0 +1,106 @@
+"""Receipts first, then the changes, then reading back: the same for every kind of change.
+
+Each function takes one step at a time and tells its name, so that tests can kill the process at each.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pgdyno.journal.access import Steps
+from pgdyno.journal.log import Journal
+from pgdyno.model.errors import PgdynoError, ServerError, UsageError
+from pgdyno.model.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plan import Change
+from pgdyno.model.ports import ChangeWriter, Found
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A change, and what was found before it."""
+
+    change: Change
+    found: Found
+
+
+def prepare(changes: Iterable[Change], writers: Mapping[str, ChangeWriter]) -> tuple[Prepared, ...]:
+    """Read what is there now. Raises: UsageError for a kind of change that no writer knows."""
+    prepared = []
+    for change in changes:
+        if change.kind not in writers:
+            raise UsageError(
+                f'pgdyno cannot apply changes of kind "{change.kind}"', detail=f"key {change.key}"
+            )
+        prepared.append(Prepared(change, writers[change.kind].read(change.key)))
+    return tuple(prepared)
+
+
+def new_apply_id() -> str:
+    """Return an id that sorts by time and is unique on this host."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def write_receipts(
+    journal: Journal, apply_id: str, target: Target, prepared: Sequence[Prepared], steps: Steps
+) -> tuple[Receipt, ...]:
+    """Write all receipts. Until this returns nothing is changed."""
+    receipts = []
+    for number, one in enumerate(prepared, start=1):
+        receipt = Receipt(
+            id=f"{apply_id}/{number:02d}",
+            apply_id=apply_id,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            made_by=f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}",
+            target=target,
+            change=one.change,
+            found=one.found,
+        )
+        journal.add(receipt)
+        steps(f"receipt {receipt.key}")
+        receipts.append(receipt)
+    return tuple(receipts)
+
+
+def make_changes(
+    journal: Journal, writers: Mapping[str, ChangeWriter], receipts: Iterable[Receipt], steps: Steps
+) -> tuple[Receipt, ...]:
+    """Make the changes in their order. A change that fails is noted as failed, and ends it."""
+    applied = []
+    for receipt in receipts:
+        try:
+            writers[receipt.change.kind].write(receipt.key, receipt.change.value)
+        except PgdynoError as error:
+            journal.advance(receipt, ReceiptState.FAILED, note=error.message)
+            raise
+        steps(f"changed {receipt.key}")
+        applied.append(journal.advance(receipt, ReceiptState.APPLIED))
+        steps(f"applied {receipt.key}")
+    return tuple(applied)
+
+
+def read_back(
+    journal: Journal, writers: Mapping[str, ChangeWriter], receipts: Iterable[Receipt], steps: Steps
+) -> tuple[Receipt, ...]:
+    """Read every change back from another source than the one written; requested and effective are kept.
+
+    Raises: ServerError naming every change that is not in force.
+    """
+    verified, failures = [], []
+    for receipt in receipts:
+        writer = writers[receipt.change.kind]
+        effective = writer.verify(receipt.key)
+        if effective is not None and writer.meets(receipt.key, receipt.change.value, effective):
+            verified.append(journal.advance(receipt, ReceiptState.VERIFIED, effective=effective))
+        else:
+            failures.append(f"{receipt.key}: asked for {receipt.change.value}, in force is {effective}")
+            journal.advance(receipt, ReceiptState.FAILED, effective=effective, note="not in force")
+        steps(f"verified {receipt.key}")
+    if failures:
+        raise ServerError(f"{len(failures)} changes did not come into force", detail="; ".join(failures))
+    return tuple(verified)

@@ -1,0 +1,40 @@
+"""One pgdyno process at a time works with a journal: a lock that the kernel drops when its holder dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgdyno.model.errors import LockHeldError
+
+
+@contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path``, which tells the holder's process id.
+
+    Raises: LockHeldError naming that process if somebody else holds it.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(file, 32, 0).decode().strip()
+            raise _held(path, holder) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def _held(path: Path, holder: str) -> LockHeldError:
+    who = f"process {holder}" if holder else "a process that has not yet said its number"
+    return LockHeldError(
+        "another pgdyno is changing something on this host",
+        detail=f"{who} holds {path}",
+        hint="wait until it has ended, then see pgdyno status",
+    )

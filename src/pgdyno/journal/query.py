@@ -1,0 +1,73 @@
+"""Statements of the journal, and the server's refusals in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, LiteralString, TypeAlias
+
+import psycopg
+from psycopg import errors, sql
+
+from pgdyno.model.errors import (
+    ConnectionFailedError,
+    OwnershipError,
+    PgdynoError,
+    PrivilegeError,
+    ServerError,
+    SettingError,
+)
+from pgdyno.model.facts import Fact, Unknown
+
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+Connect: TypeAlias = Callable[[], Connection]
+"""Opens a new connection in autocommit mode. Raises: ConnectionFailedError."""
+
+Row: TypeAlias = tuple[Any, ...]
+
+_GRANT = (
+    "connect as a superuser, or (since PostgreSQL 15) GRANT ALTER SYSTEM ON PARAMETER … TO the role, "
+    "together with pg_read_all_settings"
+)
+
+
+def run(
+    connection: Connection, statement: LiteralString | sql.Composed, parameters: Sequence[object] = ()
+) -> list[Row]:
+    """Run a statement and return its rows.
+
+    Raises: PrivilegeError, SettingError, OwnershipError or ServerError with the server's own words;
+    ConnectionFailedError if the connection is gone.
+    """
+    try:
+        cursor = connection.execute(statement, parameters or None)
+        return cursor.fetchall() if cursor.description else []
+    except psycopg.Error as error:
+        raise _in_our_words(connection, error) from error
+
+
+def ask(connection: Connection, statement: LiteralString, source: str) -> Fact[list[Row]]:
+    """Run a query; what the role may not see is unknown."""
+    try:
+        return Fact(run(connection, statement), source)
+    except PrivilegeError as error:
+        return Fact(Unknown(error.message), source)
+
+
+def _in_our_words(connection: Connection, error: psycopg.Error) -> PgdynoError:
+    message = error.diag.message_primary or str(error).strip()
+    detail = error.diag.message_detail
+    if connection.closed:
+        return ConnectionFailedError("lost the connection to the server", detail=message)
+    if isinstance(error, errors.InsufficientPrivilege):
+        return PrivilegeError(message, detail=detail, hint=_GRANT)
+    if isinstance(error, errors.FeatureNotSupported):
+        return OwnershipError(
+            message,
+            detail=detail,
+            hint="its owner has closed it (allow_alter_system); hand pgdyno advise --format conf to them",
+        )
+    if isinstance(
+        error, (errors.UndefinedObject, errors.InvalidParameterValue, errors.CantChangeRuntimeParam)
+    ):
+        return SettingError(message, detail=detail, hint=error.diag.message_hint)
+    return ServerError(message, detail=detail or f"SQLSTATE {error.sqlstate}", hint=error.diag.message_hint)

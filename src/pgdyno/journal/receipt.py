@@ -1,0 +1,71 @@
+"""Receipts as JSON documents, and the steps that a receipt's state may take.
+
+A document holds everything that a revert needs, former bytes of files included, and those may hold
+secrets of the server's owner: it is written to the journal, and never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pgdyno.model.document import Json, to_document
+from pgdyno.model.errors import StorageError
+from pgdyno.model.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plan import Change, Effect
+from pgdyno.model.ports import Found
+
+_CLOSING = frozenset({ReceiptState.REVERTED, ReceiptState.RELEASED})
+_NEXT = {
+    ReceiptState.WRITTEN: {ReceiptState.APPLIED, ReceiptState.FAILED} | _CLOSING,
+    ReceiptState.APPLIED: {ReceiptState.VERIFIED, ReceiptState.FAILED} | _CLOSING,
+    ReceiptState.VERIFIED: _CLOSING,
+    ReceiptState.FAILED: _CLOSING,
+    ReceiptState.REVERTED: frozenset[ReceiptState](),
+    ReceiptState.RELEASED: frozenset[ReceiptState](),
+}
+
+
+def advanced(
+    receipt: Receipt, state: ReceiptState, *, effective: str | None = None, note: str | None = None
+) -> Receipt:
+    """Return the receipt in its next state.
+
+    Raises: StorageError if a receipt cannot come from its state to that one: the journal is not ours.
+    """
+    if state not in _NEXT[receipt.state]:
+        raise StorageError(f"receipt {receipt.id} cannot go from {receipt.state} to {state}")
+    return replace(receipt, state=state, effective=effective or receipt.effective, note=note or receipt.note)
+
+
+def receipt_document(receipt: Receipt) -> Json:
+    """Return a new receipt as JSON. Its state is not in it: that is what later journal entries tell."""
+    return to_document(
+        {
+            "id": receipt.id,
+            "apply_id": receipt.apply_id,
+            "created": receipt.created,
+            "made_by": receipt.made_by,
+            "target": receipt.target,
+            "change": receipt.change,
+            "found": receipt.found,
+        }
+    )
+
+
+def receipt_of(document: Mapping[str, Any]) -> Receipt:
+    """Return the receipt that a document describes.
+
+    Raises: KeyError, TypeError or ValueError if it is not a receipt's document.
+    """
+    change, found = document["change"], document["found"]
+    return Receipt(
+        id=document["id"],
+        apply_id=document["apply_id"],
+        created=document["created"],
+        made_by=document["made_by"],
+        target=Target(**document["target"]),
+        change=Change(**{**change, "effect": Effect(change["effect"])}),
+        found=Found(value=found["value"], state=dict(found["state"])),
+    )

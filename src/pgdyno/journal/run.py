@@ -1,0 +1,135 @@
+"""One apply from its first receipt to its end, and the way back if it fails.
+
+The caller holds the journal and the server's lock, and has made every check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.journal.access import Steps
+from pgdyno.journal.by_hand import still_changed
+from pgdyno.journal.changes import Prepared, make_changes, read_back, write_receipts
+from pgdyno.journal.data_directory import ServerFiles
+from pgdyno.journal.log import Journal
+from pgdyno.journal.reload import reload_and_wait
+from pgdyno.journal.session import Session
+from pgdyno.journal.undo import Undoing, Undone, restore_all, undo
+from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
+from pgdyno.model.errors import (
+    ConnectionFailedError,
+    PgdynoError,
+    ServerError,
+    ServerStartError,
+    StillChangedError,
+)
+from pgdyno.model.journal import OnDrift, Receipt, Target
+from pgdyno.model.plan import Effect
+from pgdyno.model.ports import ChangeWriter, Restarter
+
+
+@dataclass(frozen=True)
+class ApplyRun:
+    """What an apply works with. ``restarter`` None means that the server must not be restarted."""
+
+    apply_id: str
+    target: Target
+    journal: Journal
+    session: Session
+    files: ServerFiles | None
+    restarter: Restarter | None
+    steps: Steps
+
+    def carry_out(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
+        """Write all receipts, make all changes, bring them into force, and read them back.
+
+        Raises: any PgdynoError; then ``roll_back`` is due.
+        """
+        writer = self._writer()
+        writers: dict[str, ChangeWriter] = {writer.kind: writer}
+        self.steps("checked")
+        receipts = write_receipts(self.journal, self.apply_id, self.target, prepared, self.steps)
+        receipts = make_changes(self.journal, writers, receipts, self.steps)
+        reload_and_wait(self.session.connection, self.session.connect)
+        self.steps("reloaded")
+        if any(one.change.effect is Effect.RESTART for one in prepared):
+            self._restart()
+        return read_back(self.journal, writers, receipts, self.steps)
+
+    def roll_back(self, error: PgdynoError | KeyboardInterrupt) -> None:
+        """Restore what was found, through the files if the server does not come up.
+
+        Raises: StillChangedError if that fails too; ServerStartError saying so if the server did not start
+        with the new values and runs again with the former ones.
+        """
+        receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
+        try:
+            was_up = self._is_up()
+            if not was_up:
+                self._start_with_former_files(receipts)
+            done = undo(self._undoing(), receipts)
+        except (PgdynoError, KeyboardInterrupt) as second:
+            raise self._still_changed(error, _words(second), receipts) from error
+        if left := _left(done):
+            raise self._still_changed(error, f"not restored: {left}", receipts) from error
+        if not was_up:
+            raise ServerStartError(
+                "the server did not come up with the new settings; the former ones are back and it runs",
+                detail=_words(error),
+            ) from error
+
+    def _restart(self) -> None:
+        if self.restarter is None:
+            raise ServerError("a restart is needed and was not allowed")
+        self.journal.restarting(self.apply_id)
+        self.steps("before restart")
+        self.restarter.restart()
+        self.steps("restarted")
+        self.journal.restarted(self.apply_id)
+        self.session.reconnect()
+
+    def _is_up(self) -> bool:
+        """Whether the server takes connections; if so, the session is a new one."""
+        try:
+            self.session.reconnect()
+        except ConnectionFailedError:
+            return False
+        return True
+
+    def _start_with_former_files(self, receipts: Sequence[Receipt]) -> None:
+        if self.files is None or self.restarter is None:
+            raise ServerStartError("the server is down, and its files or a way to start it are out of reach")
+        writer = AutoConfFileWriter(self.files)
+        restore_all(self.journal, {writer.kind: writer}, receipts, on_drift=OnDrift.SKIP, steps=self.steps)
+        self.restarter.restart()
+        self.session.reconnect()
+
+    def _undoing(self) -> Undoing:
+        return Undoing(self.journal, self.session, self._writer(), self.restarter, steps=self.steps)
+
+    def _writer(self) -> AlterSystemWriter:
+        return AlterSystemWriter(self.session, self.files)
+
+    def _still_changed(
+        self, error: PgdynoError | KeyboardInterrupt, second: str, receipts: Sequence[Receipt]
+    ) -> StillChangedError:
+        """Return what to tell when the way back failed as well."""
+        directory = self.target.data_directory
+        return still_changed(
+            ServerError(_words(error), detail=f"undoing it failed as well: {second}"),
+            receipts,
+            is_server_up=self._is_up(),
+            file=f"{directory}/postgresql.auto.conf" if directory else "postgresql.auto.conf",
+        )
+
+
+def _words(error: PgdynoError | KeyboardInterrupt) -> str:
+    if not isinstance(error, PgdynoError):
+        return "interrupted"
+    return f"{error.message}: {error.detail}" if error.detail else error.message
+
+
+def _left(done: Undone) -> str:
+    return ", ".join([*(drift.key for drift in done.drifted), *done.pending_restart])

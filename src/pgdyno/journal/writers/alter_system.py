@@ -1,0 +1,158 @@
+"""Changes PostgreSQL settings with ALTER SYSTEM, over a connection: works without access to any file.
+
+What is found is what ``postgresql.auto.conf`` says, not what is in force: a setting that is not in that
+file is restored by taking it out again, whatever other files say. Where the file itself is reachable and
+nobody else has written into it, restoring ends with its former bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.journal.auto_conf import Entry, names_in_order, parse, says_the_same, values
+from pgdyno.journal.data_directory import ServerFiles
+from pgdyno.journal.former_file import former_content, kept
+from pgdyno.journal.query import Connection, ask, run
+from pgdyno.journal.session import Session
+from pgdyno.journal.settings import FileEntry, read_file_entries, read_guc
+from pgdyno.journal.statements import equal_values, restore_statement, set_statement
+from pgdyno.model.errors import PrivilegeError, SettingError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.guc import Guc
+from pgdyno.model.ports import Found
+
+
+@dataclass
+class AlterSystemWriter:
+    """Reads, writes and restores entries of ``postgresql.auto.conf``.
+
+    ``files`` is the server's data directory where this process reaches it, else None.
+    """
+
+    session: Session
+    files: ServerFiles | None = None
+    kind: str = "setting"
+
+    def read(self, key: str) -> Found:
+        """Return the key's entry in postgresql.auto.conf, the whole file, and what is in force.
+
+        Raises: SettingError for an unknown setting; PrivilegeError if the role may not see enough to
+        restore it later.
+        """
+        entries = read_file_entries(self._connection)
+        guc = read_guc(self._connection, key)
+        content = self._content()
+        if isinstance(entries.value, Unknown):
+            value = _value_without_entries(guc, content, entries.value.reason)
+        else:
+            value = _last_value(key, entries.value)
+        state = {
+            "setting": guc.setting,
+            "source": guc.source,
+            "pending_restart": "on" if guc.pending_restart else "off",
+        }
+        return Found(value, state if content is None else {**state, **kept(content)})
+
+    def write(self, key: str, value: str) -> None:
+        """Set the key. The server checks the value and syncs the file before it answers."""
+        run(self._connection, set_statement(key, value))
+
+    def restore(self, key: str, found: Found) -> None:
+        """Put the key's entry back, and the file's former bytes once all entries are as they were."""
+        if not equal_values(key, self.read(key).value, found.value):
+            run(self._connection, restore_statement(key, found.value))
+        self._restore_file(former_content(found.state))
+
+    def verify(self, key: str) -> str | None:
+        """Return what ``pg_settings`` shows to a new session; None if that waits for a restart."""
+        with self.session.connect() as connection:
+            guc = read_guc(connection, key)
+        return None if guc.pending_restart else guc.setting
+
+    def equals(self, key: str, one: str | None, other: str | None) -> bool:
+        """Whether two entries of postgresql.auto.conf mean the same."""
+        if equal_values(key, one, other):
+            return True
+        if one is None or other is None:
+            return False
+        return _mean_the_same(read_guc(self._connection, key), one, other)
+
+    def meets(self, key: str, wanted: str, effective: str) -> bool:
+        """Whether the server uses what was asked for; -1 asks for a value of the server's own choice."""
+        guc = read_guc(self._connection, key)
+        if guc.vartype == "string":
+            # The server shows some texts in its own spelling: "ISO" for "iso".
+            return equal_values(key, wanted, effective) or wanted.casefold() == effective.casefold()
+        is_automatic = guc.boot_val == "-1" == guc.check(wanted)
+        return is_automatic or _mean_the_same(guc, wanted, effective)
+
+    @property
+    def _connection(self) -> Connection:
+        return self.session.connection
+
+    def _content(self) -> bytes | None:
+        """Return the bytes of postgresql.auto.conf, through the file system or the server."""
+        if self.files is not None:
+            return self.files.read_auto_conf()
+        rows = ask(
+            self._connection, "SELECT pg_catalog.pg_read_binary_file('postgresql.auto.conf')", "the file"
+        )
+        return None if isinstance(rows.value, Unknown) else bytes(rows.value[0][0])
+
+    def _restore_file(self, former: bytes | None) -> None:
+        """Give the file its former bytes, or at least its former order, if that changes no setting."""
+        current = self._content()
+        if former is None or current is None or current == former or not says_the_same(current, former):
+            return
+        if self.files is not None:
+            self.files.write_auto_conf(former)
+        else:
+            self._restore_order(parse(current), parse(former))
+
+    def _restore_order(self, current: tuple[Entry, ...], former: tuple[Entry, ...]) -> None:
+        """Set entries anew, to the values that they have, until they stand in their former order.
+
+        ALTER SYSTEM moves what it sets to the end. pg_file_settings and pg_settings show line numbers.
+        """
+        present, wanted = names_in_order(current), names_in_order(former)
+        same = next(
+            (i for i, pair in enumerate(zip(present, wanted, strict=True)) if pair[0] != pair[1]), None
+        )
+        if same is None:
+            return
+        by_name = values(former)
+        for name in wanted[same:]:
+            try:
+                run(self._connection, set_statement(name, by_name[name.lower()]))
+            except SettingError:
+                return  # the server would not take this entry today; the order is no reason to lose it
+
+
+def _last_value(key: str, entries: tuple[FileEntry, ...]) -> str | None:
+    found = [entry.value for entry in entries if entry.is_in_auto_conf and entry.name.lower() == key.lower()]
+    return found[-1] if found else None
+
+
+def _value_without_entries(guc: Guc, content: bytes | None, reason: str) -> str | None:
+    """Find the entry for a role that may not see pg_file_settings."""
+    if content is not None:
+        return values(parse(content)).get(guc.name.lower())
+    if not guc.pending_restart and guc.source == "default":
+        return None
+    if not guc.pending_restart and guc.source == "configuration file" and guc.sourcefile is not None:
+        return guc.display() if guc.sourcefile.endswith("/postgresql.auto.conf") else None
+    raise PrivilegeError(
+        f"this role cannot see what postgresql.auto.conf says about {guc.name}, so it could not be restored",
+        detail=reason,
+        hint="connect as a superuser, or GRANT pg_read_all_settings and "
+        "GRANT SELECT ON pg_file_settings, EXECUTE ON FUNCTION pg_show_all_file_settings() to the role",
+    )
+
+
+def _mean_the_same(guc: Guc, one: str, other: str) -> bool:
+    if guc.vartype == "string":
+        return False
+    try:
+        return guc.check(one) == guc.check(other)
+    except SettingError:
+        return False  # what the file says is no value of this setting any more: somebody's, not ours

@@ -1,0 +1,58 @@
+"""Restores PostgreSQL settings by writing ``postgresql.auto.conf`` itself, for a server that is down.
+
+Entries of others stay. When ours are back and nobody else has written, the file has its former bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.journal.auto_conf import parse, render, says_the_same, values, with_value
+from pgdyno.journal.data_directory import ServerFiles
+from pgdyno.journal.former_file import former_content, kept
+from pgdyno.journal.statements import equal_values
+from pgdyno.model.ports import Found
+
+
+@dataclass
+class AutoConfFileWriter:
+    """Reads, writes and restores entries of the file of a server that does not run."""
+
+    files: ServerFiles
+    kind: str = "setting"
+
+    def read(self, key: str) -> Found:
+        """Return the key's entry and the whole file. Raises: StorageError if the file cannot be parsed."""
+        content = self.files.read_auto_conf()
+        return Found(values(parse(content)).get(key.lower()), kept(content))
+
+    def write(self, key: str, value: str) -> None:
+        """Write the entry as ALTER SYSTEM would; nobody checks the value."""
+        self._put(key, value, former=None)
+
+    def restore(self, key: str, found: Found) -> None:
+        """Put the entry back, and the file's former bytes once all entries are as they were."""
+        self._put(key, found.value, former_content(found.state))
+
+    def verify(self, key: str) -> str | None:  # noqa: ARG002 — the port's signature
+        """Return None: a server that is down uses nothing."""
+        return None
+
+    def equals(self, key: str, one: str | None, other: str | None) -> bool:
+        """Whether two entries are written alike; without a server there is nobody to ask for more."""
+        return equal_values(key, one, other)
+
+    def meets(self, key: str, wanted: str, effective: str) -> bool:
+        """Whether two values are written alike."""
+        return equal_values(key, wanted, effective)
+
+    def _put(self, key: str, value: str | None, former: bytes | None) -> None:
+        content = self.files.read_auto_conf()
+        entries = parse(content)
+        if values(entries).get(key.lower()) != value:
+            entries = with_value(entries, key, value)
+            content = render(entries)
+        if former is not None and says_the_same(content, former):
+            content = former
+        if content != self.files.read_auto_conf():
+            self.files.write_auto_conf(content)

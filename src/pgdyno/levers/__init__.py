@@ -1,0 +1,56 @@
+"""The catalogue of levers, found by walking the package: one file adds one lever.
+
+Every module of a layer's package is a lever; what several share begins with ``_``. The modules beside
+this file are not levers: the contract, the facts levers see, the proofs, and the planner that runs them.
+Start reading at ``_contract.py``. The contract tests in ``tests/contract/test_levers.py`` run over every
+entry.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from graphlib import TopologicalSorter
+from types import MappingProxyType
+
+from pgdyno.levers._contract import LeverModule
+from pgdyno.model.plan import Layer
+
+
+@cache
+def load() -> Mapping[str, LeverModule]:
+    """Return every lever's module by name, in the order in which they are planned.
+
+    Raises: graphlib.CycleError if levers wait for each other.
+    """
+    modules = (importlib.import_module(name) for name in _module_names())
+    found: dict[str, LeverModule] = {module.LEVER.name: module for module in modules}
+    return MappingProxyType({name: found[name] for name in _in_order(found)})
+
+
+def _module_names() -> list[str]:
+    packages = (f"{__name__}.{layer}" for layer in Layer)
+    found = (package for package in packages if importlib.util.find_spec(package) is not None)
+    paths = ((package, importlib.import_module(package).__path__) for package in found)
+    return [
+        f"{package}.{module.name}"
+        for package, path in paths
+        for module in pkgutil.iter_modules(path)
+        if not module.name.startswith("_")
+    ]
+
+
+def _in_order(levers: Mapping[str, LeverModule]) -> list[str]:
+    """Sort by dependency; layers from the outermost inwards and names decide where that leaves a choice."""
+    layers = list(Layer)
+    graph = TopologicalSorter({name: set(module.LEVER.order_after) for name, module in levers.items()})
+    graph.prepare()
+    ordered: list[str] = []
+    while graph.is_active():
+        ready = sorted(graph.get_ready(), key=lambda name: (layers.index(levers[name].LEVER.layer), name))
+        ordered += ready
+        graph.done(*ready)
+    return ordered

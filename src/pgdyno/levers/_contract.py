@@ -1,0 +1,311 @@
+"""What a lever is, and what it sees: the contract of every file under ``levers/<layer>/``.
+
+A lever file has a docstring with the headings in ``HEADINGS``, and four names:
+
+``LEVER``
+    its metadata.
+``detect(ctx) -> Detected``
+    what is there now; changes nothing.
+``plan(ctx) -> Sequence[PlanLine] | Skipped``
+    pure: equal contexts give equal plans, and on a server that already has the plan, none.
+``verify(ctx) -> Sequence[Evidence]``
+    after the change, from another source than the one written.
+
+Lever files import ``model`` and this module only. A fact that a lever cannot do without stands in
+``LEVER.needs``; where it is unknown the lever is skipped with the reason, so that ``plan`` never guesses.
+Applying and undoing are not a lever's: the journal does both for all levers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Protocol, TypeVar
+
+from pgdyno.levers.effective import EffectiveSettings, owner_of
+from pgdyno.levers.memory_proof import (
+    PLANNED_BELOW,
+    memory_proof,
+    reserved_connections,
+    shared_memory_bytes,
+)
+from pgdyno.levers.resources import HugePages, Resources, StorageKind
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.guc import Guc, format_bytes
+from pgdyno.model.guc import readable_bytes as readable
+from pgdyno.model.host import Host
+from pgdyno.model.plan import REFUSED_ABOVE, Change, Effect, Layer, MemoryProof, PlanLine, Risk, Skipped
+from pgdyno.model.server import Server
+
+__all__ = [
+    "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
+    "Detected", "Evidence", "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
+    "PlanContext", "PlanLine", "Risk", "Skipped", "State", "StorageKind",
+    "detect_settings", "format_bytes", "lines_or_skipped", "owner_of", "propose", "readable",
+    "reserved_connections", "shared_memory_bytes", "verify_settings",
+]  # fmt: skip
+
+KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+T = TypeVar("T")
+
+WORTH_A_CHANGE = 1.5
+"""Memory is raised only by this factor or more: less is not noticed, and since the memory proof is an
+estimate, a plan made again with the restarted server's own figures would differ by a hair."""
+
+HEADINGS = (
+    "What it does",
+    "Why it helps",
+    "When it hurts",
+    "How it is verified",
+    "How it is undone",
+    "Evidence",
+    "References",
+)
+
+
+class Goal(StrEnum):
+    """What the server is tuned for."""
+
+    OLTP = "oltp"
+
+
+class Maturity(StrEnum):
+    """How far a lever can be trusted."""
+
+    PREVIEW = "preview"  # the rule is argued, not yet measured by us
+    STABLE = "stable"
+    RETIRED = "retired"
+
+
+class Need(StrEnum):
+    """A fact without which a lever is skipped."""
+
+    MEMORY = "memory_bytes"
+    CPUS = "cpu_count"
+    STORAGE = "storage"
+    DATA_SIZE = "data_bytes"
+    FREE_DISK = "free_disk_bytes"
+
+
+@dataclass(frozen=True)
+class Lever:
+    """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason."""
+
+    name: str
+    title: str
+    layer: Layer
+    risk: Risk
+    maturity: Maturity
+    settings: tuple[str, ...]  # all it may touch; each setting belongs to one lever
+    needs: tuple[Need, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class State(StrEnum):
+    """Whether a lever is in use on the server as found."""
+
+    ABSENT = "absent"  # this server has no such thing
+    OFF = "off"  # everything at the default
+    PARTIAL = "partial"
+    ON = "on"
+
+
+@dataclass(frozen=True)
+class Detected:
+    """A lever's state, with the values found."""
+
+    state: State
+    detail: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was asked for and what the running server says, read from ``source``."""
+
+    setting: str
+    requested: str
+    effective: str
+    source: str
+    is_met: bool
+
+
+class LeverModule(Protocol):
+    """A lever file, as ``load`` returns it."""
+
+    LEVER: Lever
+    __doc__: str | None
+
+    def detect(self, ctx: PlanContext) -> Detected:
+        """Say what is there now."""
+        ...
+
+    def plan(self, ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+        """Say what to change, or why nothing."""
+        ...
+
+    def verify(self, ctx: PlanContext) -> Sequence[Evidence]:
+        """Read back what was changed."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlanContext:
+    """Everything a lever may look at. ``host`` is None unless the server is proven to run on it."""
+
+    settings: EffectiveSettings
+    resources: Resources
+    connections: int | None = None  # as stated by the user
+    host: Host | None = None
+    goal: Goal = Goal.OLTP
+
+    @property
+    def server(self) -> Server:
+        """The server as found."""
+        return self.settings.server
+
+    def unknown_need(self, lever: Lever) -> str | None:
+        """Return why a fact that the lever needs is unknown; None if all are known."""
+        facts: list[Fact[object]] = [getattr(self.resources, need.value) for need in lever.needs]
+        return next((fact.value.reason for fact in facts if isinstance(fact.value, Unknown)), None)
+
+    @staticmethod
+    def why_unknown(fact: Fact[T]) -> str:
+        """Return why a fact has no value."""
+        return fact.value.reason if isinstance(fact.value, Unknown) else f"read from {fact.source}"
+
+    @property
+    def memory_bytes(self) -> int:
+        """The smallest memory limit."""
+        return _known(self.resources.memory_bytes)
+
+    @property
+    def cpu_count(self) -> float:
+        """CPUs the server may use."""
+        return _known(self.resources.cpu_count)
+
+    @property
+    def storage(self) -> StorageKind:
+        """What the data directory lies on."""
+        return _known(self.resources.storage)
+
+    @property
+    def data_bytes(self) -> int:
+        """Size of all databases."""
+        return _known(self.resources.data_bytes)
+
+    @property
+    def free_disk_bytes(self) -> int:
+        """Free space where the data directory lies."""
+        return _known(self.resources.free_disk_bytes)
+
+    @property
+    def default_work_mem(self) -> str:
+        """What sessions keep however much others take: levers that come before work_mem reckon with it."""
+        guc = self.settings.guc("work_mem")
+        return guc.boot_val or guc.setting
+
+    def proof(self, **planned: str) -> MemoryProof | None:
+        """Return the memory proof with more values planned."""
+        return memory_proof(self.settings.plus(planned), self.resources)
+
+    def largest_that_fits(self, name: str, sizes_bytes: Sequence[int], **planned: str) -> int | None:
+        """Return the first of ``sizes_bytes``, largest first, whose worst case stays in ``PLANNED_BELOW``."""
+
+        def fits(size_bytes: int) -> bool:
+            proof = self.proof(**{**planned, name: format_bytes(size_bytes)})
+            return proof is None or proof.share <= PLANNED_BELOW
+
+        first = bisect_left(sizes_bytes, True, key=fits)  # noqa: FBT003 — what is looked for
+        return sizes_bytes[first] if first < len(sizes_bytes) else None
+
+
+def _known(fact: Fact[T]) -> T:
+    """Return a fact's value. Raises: LookupError if the lever forgot to declare its need."""
+    known = fact.or_none()
+    if known is None:
+        raise LookupError(f"a lever used a fact that it does not declare in LEVER.needs: {fact}")
+    return known
+
+
+def propose(
+    ctx: PlanContext, lever: Lever, name: str, value: str, *, reason: str, evidence: str
+) -> PlanLine | None:
+    """Return the line that sets ``name`` to ``value``; None if it has that value or does not exist here."""
+    if not ctx.settings.has(name):
+        return None
+    guc = ctx.settings.guc(name)
+    if guc.equals(value):
+        return None
+    owner = owner_of(guc)
+    return PlanLine(
+        change=Change(
+            lever=lever.name,
+            kind="setting",
+            key=name,
+            current=guc.display(),
+            value=value,
+            effect=Effect.RESTART if guc.needs_restart else Effect.RELOAD,
+        ),
+        layer=lever.layer,
+        reason=reason if owner is None else f"{reason}. The present value was set {owner}",
+        evidence=evidence,
+        risk=Risk.RESTART if guc.needs_restart else lever.risk,
+        undo=_undo(guc),
+    )
+
+
+def _undo(guc: Guc) -> str:
+    effect = "restart" if guc.needs_restart else "reload"
+    return f"pgdyno revert; by hand: back to {guc.display()}, then {effect}"
+
+
+def lines_or_skipped(
+    lever: Lever, lines: Sequence[PlanLine | None], otherwise: str
+) -> Sequence[PlanLine] | Skipped:
+    """Return the lines that change something, or say with ``otherwise`` why nothing needs to."""
+    return tuple(line for line in lines if line is not None) or Skipped(lever.name, otherwise)
+
+
+def detect_settings(lever: Lever) -> Callable[[PlanContext], Detected]:
+    """Return ``detect`` for a lever that consists of settings."""
+
+    def detect(ctx: PlanContext) -> Detected:
+        """See which settings somebody has set."""
+        found = [ctx.settings.guc(name) for name in lever.settings if ctx.settings.has(name)]
+        if not found:
+            names = ", ".join(lever.settings)
+            return Detected(State.ABSENT, f"PostgreSQL {ctx.server.version} has no {names}")
+        changed = sum(owner_of(guc) is not None for guc in found)
+        state = State.PARTIAL if changed else State.OFF
+        detail = ", ".join(f"{guc.name} = {guc.display()}" for guc in found)
+        return Detected(State.ON if changed == len(found) else state, detail)
+
+    return detect
+
+
+def verify_settings(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:
+    """Return ``verify`` for a lever that consists of settings.
+
+    What was written is a configuration file; what is read is ``pg_settings`` of the running server, in a
+    context made after the change.
+    """
+
+    def verify(ctx: PlanContext) -> Sequence[Evidence]:
+        """Compare the planned values with what the running server uses."""
+        return tuple(
+            _evidence(ctx.settings.guc(name), ctx.settings.planned[name])
+            for name in lever.settings
+            if name in ctx.settings.planned
+        )
+
+    return verify
+
+
+def _evidence(guc: Guc, requested: str) -> Evidence:
+    is_automatic = guc.check(requested) == "-1" == guc.boot_val  # the server replaces -1 by its own choice
+    is_met = (is_automatic or guc.equals(requested)) and not guc.pending_restart
+    return Evidence(guc.name, requested, guc.display(), "pg_settings of the running server", is_met)

@@ -1,0 +1,1 @@
+"""Application layer: PostgreSQL's own settings."""

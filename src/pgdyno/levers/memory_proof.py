@@ -1,0 +1,211 @@
+"""The memory proof: what a server needs at worst, item by item, against the smallest memory limit.
+
+Worst case: every allowed connection is open, each runs one sort and one hash table at their full
+allowance, all parallel and autovacuum workers run, one session builds an index, and every process has
+touched all of shared_buffers. It is meant to be read: each item carries its formula with the figures.
+
+What is not in it, because it is rare in transaction processing or bounded elsewhere: temp_buffers,
+logical decoding, extensions' own memory, and statements with many sorts and hash tables at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from decimal import Decimal
+
+from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.resources import Resources
+from pgdyno.model.errors import MemoryProofError
+from pgdyno.model.guc import format_bytes
+from pgdyno.model.guc import readable_bytes as readable
+from pgdyno.model.plan import REFUSED_ABOVE, MemoryItem, MemoryProof
+
+PLANNED_BELOW = 0.80
+"""Share that levers plan up to: what the estimates below may be wrong by stays free."""
+
+MIB = 1 << 20
+PRIVATE_BYTES = 6 * MIB
+"""A backend's own memory besides work_mem. Measured on PostgreSQL 18, private dirty pages: 1.4 MB after
+connecting, 6.1 MB after reading most of the system catalogues."""
+
+SHARED_OVERHEAD_SHARE, WAL_SEGMENT_BYTES = 0.03, 16 * MIB
+"""Shared memory that comes with larger shared_buffers: descriptors and the lookup table, as a share, and
+wal_buffers, which grow to a segment. Measured with ``postgres -C shared_memory_size`` on 15 and 18 from
+128 MB to 16 GB."""
+
+SHARED_BYTES_PER_CONNECTION = MIB // 10
+"""Measured the same way: 16 MB for 200 connections more on 18."""
+
+SHARED_BUFFERS_AT_INITDB_BYTES, CONNECTIONS_AT_INITDB, SHARED_OVERHEAD_BYTES = 128 * MIB, 100, 24 * MIB
+"""Where the server does not tell its own (before 15), reckoned from initdb's settings: 22 MB on 18."""
+
+MAINTENANCE_SESSIONS = 1
+"""How many sessions use maintenance_work_mem at once besides autovacuum: one person builds one index."""
+
+PAGE_TABLE_ENTRY_BYTES = 8
+DEFAULT_PAGE_BYTES = 4096
+
+
+def memory_proof(settings: EffectiveSettings, resources: Resources) -> MemoryProof | None:
+    """Return the worst case of a server with these settings; None if no limit is known."""
+    limit = resources.memory_bytes.or_none()
+    if limit is None:
+        return None
+    items = (
+        MemoryItem(
+            "shared_buffers", settings.display("shared_buffers"), settings.size_bytes("shared_buffers")
+        ),
+        _other_shared_memory(settings),
+        *_connections(settings),
+        _parallel_workers(settings),
+        _maintenance(settings),
+        _autovacuum(settings),
+        _page_tables(settings, resources),
+    )
+    return MemoryProof(items, limit, resources.memory_bytes.source)
+
+
+def check_memory_proof(proof: MemoryProof, settings: EffectiveSettings, resources: Resources) -> None:
+    """Refuse what does not fit.
+
+    Raises: MemoryProofError whose detail lists the sum and whose hint says what would fit.
+    """
+    if proof.share <= REFUSED_ABOVE:
+        return
+    raise MemoryProofError(
+        f"the worst case of {readable(proof.total_bytes)} is {proof.share:.0%} of the "
+        f"{readable(proof.limit_bytes)} this server may use; above {REFUSED_ABOVE:.0%} is refused",
+        detail="\n".join([*map(item_line, proof.items), f"the limit was read from {proof.limit_source}"]),
+        hint=_hint(settings, resources),
+    )
+
+
+def item_line(item: MemoryItem) -> str:
+    """Return one addend as ``SIZE  NAME: FORMULA``."""
+    return f"{readable(item.size_bytes):>9}  {item.name}: {item.formula}"
+
+
+def shared_memory_bytes(settings: EffectiveSettings) -> int:
+    """Estimate the server's main shared memory segment, from its own figure where it tells it (15+)."""
+    return settings.size_bytes("shared_buffers") + _other_shared_memory(settings).size_bytes
+
+
+def _other_shared_memory(settings: EffectiveSettings) -> MemoryItem:
+    found = EffectiveSettings(settings.server)
+    found_bytes = found.size_bytes("shared_buffers")
+    if found.has("shared_memory_size"):
+        now_bytes = found.size_bytes("shared_memory_size") - found_bytes
+    else:
+        now_bytes = SHARED_OVERHEAD_BYTES + _overhead_of(found_bytes - SHARED_BUFFERS_AT_INITDB_BYTES)
+        now_bytes += (
+            int(found.number("max_connections") - CONNECTIONS_AT_INITDB) * SHARED_BYTES_PER_CONNECTION
+        )
+    new_connections = int(settings.number("max_connections") - found.number("max_connections"))
+    size_bytes = now_bytes + _overhead_of(settings.size_bytes("shared_buffers") - found_bytes)
+    size_bytes += new_connections * SHARED_BYTES_PER_CONNECTION
+    formula = f"{readable(now_bytes)} now, and {SHARED_OVERHEAD_SHARE:.0%} of what shared_buffers grows by"
+    return MemoryItem("other shared memory", formula, max(size_bytes, 0))
+
+
+def _overhead_of(grown_bytes: int) -> int:
+    """Return what comes with this much more of shared_buffers."""
+    return int(SHARED_OVERHEAD_SHARE * grown_bytes) + (WAL_SEGMENT_BYTES if grown_bytes > 0 else 0)
+
+
+def _connections(settings: EffectiveSettings) -> tuple[MemoryItem, MemoryItem]:
+    connections = int(settings.number("max_connections"))
+    return (
+        MemoryItem(
+            "connections",
+            f"{connections} × {readable(PRIVATE_BYTES)} of private memory",
+            connections * PRIVATE_BYTES,
+        ),
+        MemoryItem(
+            "connections' work_mem",
+            f"{connections} × {_work_formula(settings)}",
+            connections * _work_bytes(settings),
+        ),
+    )
+
+
+def _work_bytes(settings: EffectiveSettings) -> int:
+    """Return one sort, and one hash table, which hash_mem_multiplier allows more."""
+    allowances = 1 + Decimal(settings.text("hash_mem_multiplier"))
+    return int(settings.size_bytes("work_mem") * allowances)
+
+
+def _work_formula(settings: EffectiveSettings) -> str:
+    multiplier = Decimal(settings.text("hash_mem_multiplier"))
+    return f"{settings.display('work_mem')} × (1 for a sort + {multiplier} for a hash table)"
+
+
+def _parallel_workers(settings: EffectiveSettings) -> MemoryItem:
+    workers = _parallel_worker_count(settings)
+    size_bytes = workers * (PRIVATE_BYTES + _work_bytes(settings))
+    formula = f"{workers} × ({readable(PRIVATE_BYTES)} + {_work_formula(settings)})"
+    return MemoryItem("parallel workers", formula, size_bytes)
+
+
+def _parallel_worker_count(settings: EffectiveSettings) -> int:
+    return int(min(settings.number("max_parallel_workers"), settings.number("max_worker_processes")))
+
+
+def _maintenance(settings: EffectiveSettings) -> MemoryItem:
+    size_bytes = MAINTENANCE_SESSIONS * settings.size_bytes("maintenance_work_mem")
+    formula = f"{MAINTENANCE_SESSIONS} × {settings.display('maintenance_work_mem')}"
+    return MemoryItem("building an index", formula, size_bytes)
+
+
+def _autovacuum(settings: EffectiveSettings) -> MemoryItem:
+    workers = int(settings.number("autovacuum_max_workers"))
+    name = "autovacuum_work_mem" if settings.number("autovacuum_work_mem") >= 0 else "maintenance_work_mem"
+    formula = f"{workers} × {settings.display(name)} ({name})"
+    return MemoryItem("autovacuum workers", formula, workers * settings.size_bytes(name))
+
+
+def _page_tables(settings: EffectiveSettings, resources: Resources) -> MemoryItem:
+    """Return what the kernel needs to map shared_buffers into every process: 2 MB per GB with 4 kB pages."""
+    processes = int(settings.number("max_connections") + settings.number("autovacuum_max_workers"))
+    processes += _parallel_worker_count(settings)
+    page_bytes = resources.page_bytes.or_else(DEFAULT_PAGE_BYTES)
+    if will_use_huge_pages(settings, resources):
+        page_bytes = resources.huge_pages.value.page_bytes  # type: ignore[union-attr]
+    size_bytes = processes * PAGE_TABLE_ENTRY_BYTES * -(-settings.size_bytes("shared_buffers") // page_bytes)
+    formula = (
+        f"{processes} processes × {PAGE_TABLE_ENTRY_BYTES} bytes per {format_bytes(page_bytes)} "
+        f"of {settings.display('shared_buffers')}"
+    )
+    return MemoryItem("page tables", formula, size_bytes)
+
+
+def will_use_huge_pages(settings: EffectiveSettings, resources: Resources) -> bool:
+    """Whether shared memory will lie on explicit huge pages: allowed, and the pool is known to suffice."""
+    pool = resources.huge_pages.or_none()
+    if pool is None or settings.text("huge_pages") == "off":
+        return False
+    return pool.usable * pool.page_bytes >= shared_memory_bytes(settings)
+
+
+def _hint(settings: EffectiveSettings, resources: Resources) -> str:
+    """Say how many connections would fit, or that none do."""
+    reserved = reserved_connections(settings)
+    found = int(settings.number("max_connections")) - reserved
+
+    def fits(connections: int) -> bool:
+        proof = memory_proof(settings.plus({"max_connections": str(connections + reserved)}), resources)
+        return proof is not None and proof.share <= PLANNED_BELOW
+
+    counts = range(found, 0, -1)
+    first = bisect_left(counts, True, key=fits)  # noqa: FBT003 — what is looked for
+    if first == len(counts):
+        return "lower the largest items above, or give the server more memory"
+    return (
+        f"{counts[first]} connections would fit instead of {found}: state how many you need with "
+        f"--connections {counts[first]}, or put a connection pooler in front of the server"
+    )
+
+
+def reserved_connections(settings: EffectiveSettings) -> int:
+    """Return how many of max_connections ordinary roles cannot have."""
+    names = ("superuser_reserved_connections", "reserved_connections")  # the second since 16
+    return int(sum(settings.number(name) for name in names if settings.has(name)))

@@ -1,0 +1,130 @@
+"""Runs the levers in order and checks what comes out: the only maker of plans.
+
+Each lever sees what the ones before it planned. Every value is checked against the live ``pg_settings``;
+a value the server would not take is a fault in the lever and stops everything, it is never clamped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.levers import load
+from pgdyno.levers._contract import Goal, Lever, LeverModule, PlanContext
+from pgdyno.levers.durability import LOCKED_SETTINGS, check_durability
+from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.findings import findings_for
+from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
+from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.model.errors import SettingError
+from pgdyno.model.host import Host
+from pgdyno.model.plan import Layer, Plan, PlanLine, Skipped
+from pgdyno.model.server import Server
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What to plan for."""
+
+    figures: Figures = field(default_factory=Figures)
+    layers: tuple[Layer, ...] = (Layer.APPLICATION,)
+    goal: Goal = Goal.OLTP
+
+
+def make_plan(
+    host: Host | None,
+    server: Server,
+    request: PlanRequest = PlanRequest(),
+    *,
+    levers: Mapping[str, LeverModule] | None = None,
+) -> Plan:
+    """Return the ordered changes for one server, with memory proof, findings and what was left alone.
+
+    Raises: MemoryProofError if the outcome would not fit into memory; UsageError if the stated figures
+    contradict the host; SettingError or DurabilityError only for a fault in a lever.
+    """
+    resources = resources_of(host, server, request.figures)
+    ctx = PlanContext(
+        settings=EffectiveSettings(server),
+        resources=resources,
+        connections=request.figures.connections,
+        host=proven_host(host, server),
+        goal=request.goal,
+    )
+    lines, skipped, settings = _run(load() if levers is None else levers, ctx, request.layers)
+    check_durability(settings.planned, server)
+    proof = memory_proof(settings, resources)
+    if proof is not None:
+        check_memory_proof(proof, settings, resources)
+    return Plan(lines, skipped, findings_for(server, lines), proof)
+
+
+def _run(
+    levers: Mapping[str, LeverModule], ctx: PlanContext, layers: Collection[Layer]
+) -> tuple[tuple[PlanLine, ...], tuple[Skipped, ...], EffectiveSettings]:
+    lines: list[PlanLine] = []
+    skipped: list[Skipped] = []
+    for module in levers.values():
+        if module.LEVER.layer not in layers:
+            continue
+        seen = PlanContext(
+            settings=ctx.settings.plus({line.change.key: line.change.value for line in lines}),
+            resources=ctx.resources,
+            connections=ctx.connections,
+            host=ctx.host,
+            goal=ctx.goal,
+        )
+        outcome = plan_one(module, seen, already={line.change.lever for line in lines})
+        if isinstance(outcome, Skipped):
+            skipped.append(outcome)
+        else:
+            lines += outcome
+    planned = {line.change.key: line.change.value for line in lines}
+    return tuple(lines), tuple(skipped), ctx.settings.plus(planned)
+
+
+def plan_one(
+    module: LeverModule, ctx: PlanContext, already: Collection[str] = ()
+) -> tuple[PlanLine, ...] | Skipped:
+    """Ask one lever for its lines and check them; skip it where it cannot or must not run.
+
+    Raises: SettingError if the lever proposes what this server would not accept.
+    """
+    lever = module.LEVER
+    obstacle = _obstacle(lever, ctx, already)
+    if obstacle is not None:
+        return Skipped(lever.name, obstacle)
+    try:
+        outcome = module.plan(ctx)
+        if isinstance(outcome, Skipped):
+            return outcome
+        for line in outcome:
+            _check(line, lever, ctx)
+    except SettingError as error:
+        raise SettingError(
+            f'lever "{lever.name}" planned a value that this server would not accept: {error.message}',
+            detail=error.detail,
+            hint="this is a fault in pgdyno; plan without this lever and report it",
+        ) from error
+    return tuple(outcome)
+
+
+def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str | None:
+    rivals = [name for name in lever.conflicts if name in already]
+    if rivals:
+        return f'excluded by lever "{rivals[0]}", which is in the plan'
+    if lever.settings and not any(map(ctx.settings.has, lever.settings)):
+        return f"PostgreSQL {ctx.server.version} has no {' or '.join(lever.settings)}"
+    return ctx.unknown_need(lever)
+
+
+def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
+    key = line.change.key
+    if key in LOCKED_SETTINGS or key not in lever.settings:
+        raise SettingError(f'"{key}" is not a setting this lever may touch')
+    if not ctx.settings.has(key):
+        raise SettingError(f'unrecognized configuration parameter "{key}"')
+    guc = ctx.settings.guc(key)
+    if guc.is_read_only:
+        raise SettingError(f'"{key}" is read-only on this server')
+    guc.check(line.change.value)

@@ -1,0 +1,219 @@
+"""The few figures that the application layer's rules need, each a fact: read from the host, or stated.
+
+A host's figures belong to a server only when it is proven to run there; otherwise they are unknown until
+the user states them. A stated figure beats a read one, but may not exceed a proven limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.facts import Fact, unknown
+from pgdyno.model.guc import format_bytes
+from pgdyno.model.host import BlockDevice, Host, Mount
+from pgdyno.model.server import Server
+
+T = TypeVar("T")
+
+
+class StorageKind(StrEnum):
+    """What the data directory lies on, as far as planning cares."""
+
+    HDD = "hdd"
+    SSD = "ssd"
+    NVME = "nvme"
+
+    @property
+    def is_rotational(self) -> bool:
+        """Whether a random read costs a seek."""
+        return self is StorageKind.HDD
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the user stated instead of, or beside, what can be read. None = not stated."""
+
+    memory_bytes: int | None = None
+    cpu_count: float | None = None
+    storage: StorageKind | None = None
+    data_bytes: int | None = None
+    free_disk_bytes: int | None = None
+    connections: int | None = None
+
+
+@dataclass(frozen=True)
+class HugePages:
+    """Explicit huge pages that a restarted server could have: the free ones and those it holds now."""
+
+    page_bytes: int
+    usable: int
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the server has to live on. Units: bytes, logical CPUs."""
+
+    memory_bytes: Fact[int]
+    cpu_count: Fact[float]
+    storage: Fact[StorageKind]
+    data_bytes: Fact[int]
+    free_disk_bytes: Fact[int]
+    huge_pages: Fact[HugePages]
+    page_bytes: Fact[int]
+
+
+def proven_host(host: Host | None, server: Server) -> Host | None:
+    """Return the host if the server is proven to run on it."""
+    return host if host is not None and server.is_colocated.or_else(default=False) else None
+
+
+def resources_of(host: Host | None, server: Server, figures: Figures) -> Resources:
+    """Combine what was read with what was stated.
+
+    Raises: UsageError if more is stated than the proven host has.
+    """
+    here = proven_host(host, server)
+    read = _read(here, server) if here is not None else _hidden(host, server)
+    _refuse_more_than_there_is("--ram", figures.memory_bytes, read.memory_bytes)
+    return Resources(
+        memory_bytes=_stated(figures.memory_bytes, "--ram", read.memory_bytes),
+        cpu_count=_stated(figures.cpu_count, "--cpus", read.cpu_count),
+        storage=_stated(figures.storage, "--storage", read.storage),
+        data_bytes=_stated(figures.data_bytes, "--data-size", read.data_bytes),
+        free_disk_bytes=_stated(figures.free_disk_bytes, "--free-disk", read.free_disk_bytes),
+        huge_pages=read.huge_pages,
+        page_bytes=read.page_bytes,
+    )
+
+
+def _stated(figure: T | None, option: str, otherwise: Fact[T]) -> Fact[T]:
+    return otherwise if figure is None else Fact(figure, option)
+
+
+def _refuse_more_than_there_is(option: str, figure: int | None, limit: Fact[int]) -> None:
+    known = limit.or_none()
+    if figure is not None and known is not None and figure > known:
+        raise UsageError(
+            f"{option} {format_bytes(figure)} is more than the {format_bytes(known)} this server can use",
+            detail=f"the limit was read from {limit.source}",
+        )
+
+
+def _hidden(host: Host | None, server: Server) -> Resources:
+    """Return unknowns: nothing read from a host says anything about a server elsewhere."""
+    why = "no host was inspected" if host is None else "the server is not proven to run on this host"
+
+    def hidden(option: str) -> str:
+        return f"{why}; state it with {option}"
+
+    return Resources(
+        memory_bytes=unknown(hidden("--ram"), "host"),
+        cpu_count=unknown(hidden("--cpus"), "host"),
+        storage=unknown(hidden("--storage"), "host"),
+        data_bytes=server.databases_bytes,
+        free_disk_bytes=unknown(hidden("--free-disk"), "host"),
+        huge_pages=unknown(why, "host"),
+        page_bytes=unknown(why, "host"),
+    )
+
+
+def _read(host: Host, server: Server) -> Resources:
+    mount = _mount_of(host, server.data_directory.or_none())
+    return Resources(
+        memory_bytes=_memory_limit(host),
+        cpu_count=host.limits.cpu_count,
+        storage=_storage(host, mount),
+        data_bytes=server.databases_bytes,
+        free_disk_bytes=mount.available_bytes
+        if mount
+        else unknown("the data directory's file system was not found; state it with --free-disk", "mounts"),
+        huge_pages=_huge_pages(host, server),
+        page_bytes=host.memory.page_bytes,
+    )
+
+
+def _memory_limit(host: Host) -> Fact[int]:
+    """Return the smallest of the hard limit, the throttling limit and the host's memory."""
+    hard = host.limits.memory_bytes
+    if not hard.is_known:
+        return hard
+    candidates = (hard, host.limits.memory_high_bytes, host.memory.total_bytes)
+    sizes = [(size, fact.source) for fact in candidates if (size := fact.or_none()) is not None]
+    size_bytes, source = min(sizes, key=lambda pair: pair[0])
+    return Fact(size_bytes, source)
+
+
+def _mount_of(host: Host, data_directory: str | None) -> Mount | None:
+    """Return the mount with the longest path that contains the data directory."""
+    if data_directory is None:
+        return None
+    inside = [
+        m for m in host.mounts.or_else(()) if f"{data_directory}/".startswith(m.target.rstrip("/") + "/")
+    ]
+    return max(inside, key=lambda mount: len(mount.target), default=None)
+
+
+def _storage(host: Host, mount: Mount | None) -> Fact[StorageKind]:
+    """Tell the kind of storage. Virtual disks say "rotational" whatever lies below: that proves nothing."""
+    device = _device_of(mount, host.block_devices.or_else(()))
+    if device is None:
+        return unknown(
+            "the data directory's block device was not found; state it with --storage", "block devices"
+        )
+    source = device.is_rotational.source
+    rotational = device.is_rotational.or_none()
+    if rotational is None:
+        return unknown(f"whether {device.name} rotates is not known; state it with --storage", source)
+    if not rotational:
+        return Fact(StorageKind.NVME if device.name.startswith("nvme") else StorageKind.SSD, source)
+    if host.cpu.virtualisation.or_else("none") != "none":
+        return unknown(
+            f"{device.name} reports itself as rotational, as virtual disks do whatever lies below; "
+            "state it with --storage",
+            source,
+        )
+    return Fact(StorageKind.HDD, source)
+
+
+def _device_of(mount: Mount | None, devices: tuple[BlockDevice, ...]) -> BlockDevice | None:
+    """Match /dev/sda1 or /dev/nvme0n1p2 to its whole disk; with a single disk there is no doubt."""
+    if mount is None:
+        return None
+    name = mount.device.rsplit("/", 1)[-1]
+    matching = [device for device in devices if name.startswith(device.name)]
+    if matching:
+        return max(matching, key=lambda device: len(device.name))
+    return devices[0] if len(devices) == 1 else None
+
+
+def _huge_pages(host: Host, server: Server) -> Fact[HugePages]:
+    pools = host.memory.huge_pages
+    known = pools.or_none()
+    if not known:
+        reason = (
+            "this kernel has no pool of huge pages" if known is not None else "the pools are not readable"
+        )
+        return unknown(reason, pools.source)
+    wanted = _setting_bytes(server, "huge_page_size")
+    page_bytes = wanted if wanted in known else min(known)
+    pool = known[page_bytes]
+    usable = pool.free - pool.reserved + _huge_pages_held(server)
+    cap = host.limits.hugetlb_bytes.or_none()
+    if cap is not None:
+        usable = min(usable, cap // page_bytes)
+    return Fact(HugePages(page_bytes, usable), pools.source)
+
+
+def _setting_bytes(server: Server, name: str) -> int:
+    guc = server.settings.get(name)
+    return int(guc.setting) * 1024 if guc is not None and guc.unit == "kB" else 0
+
+
+def _huge_pages_held(server: Server) -> int:
+    """Return the huge pages the running server holds, which its restart gives back."""
+    status = server.settings.get("huge_pages_status")
+    held = server.settings.get("shared_memory_size_in_huge_pages")
+    return int(held.setting) if status is not None and held is not None and status.setting == "on" else 0

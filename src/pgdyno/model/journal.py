@@ -1,0 +1,188 @@
+"""What the journal knows: receipts, their life, and what apply, status and revert report.
+
+    written ──> applied ──> verified ──┐
+       │           │            │      ├──> reverted    what was found is back, and read back
+       │           └──> failed ─┼──────┤
+       └────────────────────────┘      └──> released    somebody changed it after us, and it was left to them
+
+A receipt is *open* until it is reverted or released: something may still be changed. A receipt that is
+only written says that the change may or may not have been made; reverting it is right either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pgdyno.model.plan import Change
+from pgdyno.model.ports import Found
+
+
+class ReceiptState(StrEnum):
+    """How far a change has come."""
+
+    WRITTEN = "written"
+    APPLIED = "applied"
+    VERIFIED = "verified"
+    FAILED = "failed"
+    REVERTED = "reverted"
+    RELEASED = "released"
+
+
+class OnDrift(StrEnum):
+    """What revert does with a key that somebody else changed after us."""
+
+    SKIP = "skip"  # leave it and its receipt alone; the revert is incomplete
+    OVERWRITE = "overwrite"  # restore what was found before our change
+    KEEP = "keep"  # leave it, and close the receipt: it is theirs now
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a change was made on.
+
+    ``identity`` is a server's system identifier, or a host's machine id. A standby has its primary's system
+    identifier, often even its paths: ``data_directory`` and ``machine`` (a hash of the machine id) tell
+    them apart where they are known. ``address`` is for people.
+    """
+
+    kind: str  # "server" or "host"
+    identity: str
+    data_directory: str | None
+    machine: str | None
+    address: str
+
+    def is_same_as(self, other: Target) -> bool:
+        """Whether both are the same thing, as far as both know. The address does not count."""
+        pairs = ((self.data_directory, other.data_directory), (self.machine, other.machine))
+        return (self.kind, self.identity) == (other.kind, other.identity) and all(
+            one == another for one, another in pairs if one is not None and another is not None
+        )
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was found before a change, and how far the change has come. ``change.value`` is what we want.
+
+    ``effective`` is what was read back from another source after the change. ``interims`` are values that a
+    revert has set in passing: finding one of them is not somebody else's doing.
+    """
+
+    id: str
+    apply_id: str
+    created: str  # ISO 8601, UTC
+    made_by: str
+    target: Target
+    change: Change
+    found: Found
+    state: ReceiptState = ReceiptState.WRITTEN
+    effective: str | None = None
+    note: str | None = None
+    interims: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What is changed."""
+        return self.change.key
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something may still be changed."""
+        return self.state not in (ReceiptState.REVERTED, ReceiptState.RELEASED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One change as apply or revert left it. ``found`` None means that the key was not set at all."""
+
+    key: str
+    lever: str
+    before: str | None  # what was in force before the change, as people write it
+    found: str | None
+    wanted: str
+    effective: str | None
+    state: ReceiptState
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class ApplyResult:
+    """What apply did, or with ``is_dry_run`` would do. ``apply_id`` is None when nothing was to do."""
+
+    apply_id: str | None
+    target: str
+    outcomes: tuple[Outcome, ...]
+    statements: tuple[str, ...]
+    restarts: int
+    is_dry_run: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A key that somebody else changed after us; ``now`` None means that they removed it."""
+
+    key: str
+    found: str | None
+    wanted: str
+    now: str | None
+
+
+@dataclass(frozen=True)
+class RevertResult:
+    """What revert did. ``pending_restart`` are keys whose former value waits for a restart."""
+
+    target: str
+    outcomes: tuple[Outcome, ...]
+    statements: tuple[str, ...]
+    drifted: tuple[Drift, ...] = ()
+    pending_restart: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    restarts: int = 0
+    is_dry_run: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is changed any more of what was to be reverted. If not, the exit code is 3."""
+        return not (self.drifted or self.pending_restart or self.damage)
+
+
+@dataclass(frozen=True)
+class OtherJournal:
+    """A journal of another user on this host. ``open_receipts`` None means that it may not be read."""
+
+    directory: str
+    open_receipts: int | None
+
+
+@dataclass(frozen=True)
+class StatusEntry:
+    """An open receipt, and what became of it.
+
+    ``effective`` is the value in force now; None if the server was not asked. ``drift`` says in words what
+    somebody else did since.
+    """
+
+    apply_id: str
+    created: str
+    made_by: str
+    target: str
+    key: str
+    lever: str
+    found: str | None
+    wanted: str
+    state: ReceiptState
+    effective: str | None = None
+    drift: str | None = None
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """What is applied on this host's targets, newest last."""
+
+    journal: str
+    entries: tuple[StatusEntry, ...]
+    damage: tuple[str, ...] = ()
+    other_journals: tuple[OtherJournal, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,64 @@
+"""A study: the question of an experiment, its variants and workloads, before it is run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Design
+from pgdyno.model.variant import Variant
+
+
+@dataclass(frozen=True)
+class Study:
+    """What ``pgdyno run`` runs: bundled in ``studies/``, written in a TOML file, or made by a command.
+
+    The first variant is the baseline that all others are compared with.
+    """
+
+    name: str
+    question: str
+    variants: tuple[Variant, ...]
+    workloads: tuple[str, ...]
+    design: Design = field(default_factory=Design)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> str:
+        """The name of the variant that all others are compared with."""
+        return self.variants[0].name
+
+
+def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> tuple[Variant, ...]:
+    """Return one variant per combination of the factors' values; the first values are the baseline.
+
+    Raises: UsageError for a factor without values.
+    """
+    for name, values in factors.items():
+        if not values:
+            raise UsageError(f'factor "{name}" has no values', hint=f"write --factor {name}=first,second")
+    combinations = itertools.product(
+        *([(name, value) for value in values] for name, values in factors.items())
+    )
+    fixed = dict(base.settings) if base else {}
+    return tuple(
+        Variant(
+            "-".join(f"{name}.{value}" for name, value in pairs),
+            fixed | dict(pairs),
+            base.server if base else None,
+        )
+        for pairs in combinations
+    )
+
+
+def unique_names(variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Return the variants with repeated names numbered: an A/A comparison names the same variant twice."""
+    seen: dict[str, int] = {}
+    result = []
+    for variant in variants:
+        count = seen[variant.name] = seen.get(variant.name, 0) + 1
+        name = variant.name if count == 1 else f"{variant.name}-{count}"
+        result.append(Variant(name, variant.settings, variant.server))
+    return tuple(result)

@@ -1,0 +1,1 @@
+"""Results in, one HTML page or text out. No database, no clock."""

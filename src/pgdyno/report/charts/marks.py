@@ -1,0 +1,55 @@
+"""Marks for points: shapes differ as well as colours, so that print and colour-blind readers lose nothing."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from pgdyno.model.verdict import Decision
+from pgdyno.report.charts.svg import tag
+
+ARM_STYLES = 7
+"""How many arms have a colour of their own (``arm-0`` is the baseline); more arms repeat them."""
+
+_SHAPES = ("circle", "square", "diamond", "triangle")
+_DECISION_SHAPES = {
+    Decision.BETTER: "circle",
+    Decision.WORSE: "square",
+    Decision.EQUIVALENT: "diamond",
+    Decision.INCONCLUSIVE: "circle",
+}
+
+
+def mark(shape: str, x: float, y: float, radius: float, class_: str, title: str | None = None) -> Markup:
+    """Return a mark centred at x, y; ``title`` is shown when a pointer rests on it."""
+    content = (tag("title", title),) if title else ()
+    if shape == "circle":
+        return tag("circle", *content, cx=x, cy=y, r=radius, class_=class_)
+    if shape == "square":
+        half = radius * 0.9
+        return tag("rect", *content, x=x - half, y=y - half, width=2 * half, height=2 * half, class_=class_)
+    corners = _corners(shape, x, y, radius)
+    points = " ".join(f"{px:.2f},{py:.2f}" for px, py in corners)
+    return tag("polygon", *content, points=points, class_=class_)
+
+
+def decision_mark(decision: Decision, x: float, y: float) -> Markup:
+    """Return the mark of a verdict; inconclusive is hollow by its style."""
+    return mark(_DECISION_SHAPES[decision], x, y, 5.5, f"mark {decision}")
+
+
+def arm_class(position: int) -> str:
+    """Return the style class of the arm at this position."""
+    return f"arm-{position if position == 0 else (position - 1) % (ARM_STYLES - 1) + 1}"
+
+
+def arm_shape(position: int) -> str:
+    """Return the shape of the arm at this position."""
+    return _SHAPES[position % len(_SHAPES)]
+
+
+def _corners(shape: str, x: float, y: float, radius: float) -> list[tuple[float, float]]:
+    size = radius * 1.25
+    if shape == "diamond":
+        return [(x, y - size), (x + size, y), (x, y + size), (x - size, y)]
+    tip = size if shape == "down" else -size
+    return [(x, y + tip), (x + size, y - tip * 0.75), (x - size, y - tip * 0.75)]

@@ -1,0 +1,165 @@
+"""From values to pixels, and where the ticks go.
+
+| symbol | meaning | unit |
+|---|---|---|
+| low, high | ends of the domain | value, or ratio for RatioScale |
+| start, end | where they are drawn; start > end for an axis that points up | px |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+from pgdyno.report import numbers
+
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_WIDE_SPAN = 3.0  # from here on even steps of percentages are too uneven on the axis
+_WIDE_CHANGES = (-90.0, -80.0, -65.0, -50.0, -30.0, 0.0, 50.0, 100.0, 200.0, 400.0, 900.0)
+_RATIO_LIMITS = (0.1, 10.0)  # beyond −90 % … +900 % a chart would show one outlier and nothing else
+_SMALLEST_RATIO_SPAN = 0.02  # half a domain, so that pure noise is not magnified to fill the chart
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One labelled place on an axis."""
+
+    place: float
+    label: str
+
+
+class Scale(Protocol):
+    """Where a value is drawn."""
+
+    def place(self, value: float) -> float:
+        """Return the pixel, held inside the axis."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinearScale:
+    """Equal differences are equally long."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def place(self, value: float) -> float:
+        """Return the pixel of ``value``, held inside the axis."""
+        part = (value - self.low) / (self.high - self.low)
+        return self.start + min(1.0, max(0.0, part)) * (self.end - self.start)
+
+    def ticks(self, room_px: float) -> list[Tick]:
+        """Return ticks at round values, at least ``room_px`` apart."""
+        count = max(2, int(abs(self.end - self.start) / room_px))
+        values = round_values(self.low, self.high, count)
+        digits = _digits(values)
+        return [Tick(self.place(value), f"{value:,.{digits}f}") for value in values]
+
+
+@dataclass(frozen=True)
+class RatioScale:
+    """Equal factors are equally long, so that halving is as far from 1 as doubling."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def place(self, value: float) -> float:
+        """Return the pixel of a ratio, held inside the axis."""
+        bounded = min(self.high, max(self.low, value))
+        part = math.log(bounded / self.low) / math.log(self.high / self.low)
+        return self.start + part * (self.end - self.start)
+
+    def holds(self, value: float) -> bool:
+        """Whether a ratio is on the axis."""
+        return self.low <= value <= self.high
+
+    def ticks(self, room_px: float) -> list[Tick]:
+        """Return ticks at round percentages, zero always among them, at least ``room_px`` apart.
+
+        The finest step whose ticks all have room is taken; where even the coarsest has too many on the
+        crowded side of a wide axis, those are left out.
+        """
+        most = max(2, int(abs(self.end - self.start) / room_px))
+        for count in range(most, 2, -1):
+            ticks = self._ticks(count)
+            if all(abs(a.place - b.place) >= room_px for a, b in pairwise(ticks)):
+                return ticks
+        return _thinned(self._ticks(most), self.place(1.0), room_px)
+
+    def _ticks(self, count: int) -> list[Tick]:
+        changes = round_values((self.low - 1) * 100, (self.high - 1) * 100, count)
+        if self.high > _WIDE_SPAN * self.low:
+            changes = [change for change in _WIDE_CHANGES if self.holds(1 + change / 100)]
+        digits = _digits(changes)
+        return [Tick(self.place(1 + c / 100), numbers.change(1 + c / 100, digits)) for c in changes]
+
+
+def value_scale(values: Sequence[float], start: float, end: float) -> LinearScale:
+    """Return a scale for amounts: from zero, unless all of them are far from it.
+
+    Starting at zero wastes the chart on nothing where values vary by a tenth.
+    """
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    if low > 0 and low > 0.5 * high:
+        room = max((high - low) * 0.15, high * 0.02)
+        ends = round_values(low - room, high + room, 5)
+        step = ends[1] - ends[0] if len(ends) > 1 else room
+        return LinearScale(
+            math.floor((low - room / 2) / step) * step, math.ceil((high + room / 2) / step) * step, start, end
+        )
+    return LinearScale(min(0.0, low), high * 1.08 or 1.0, start, end)
+
+
+def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale:
+    """Return a scale that holds 1 and all finite ratios within −90 % … +900 %, with some air around them."""
+    smallest, largest = _RATIO_LIMITS
+    inside = [min(largest, max(smallest, r)) for r in ratios if math.isfinite(r)]
+    low = math.log(min([1 - _SMALLEST_RATIO_SPAN, *inside]))
+    high = math.log(max([1 + _SMALLEST_RATIO_SPAN, *inside]))
+    air = 0.06 * (high - low)
+    return RatioScale(math.exp(low - air), math.exp(high + air), start, end)
+
+
+def round_values(low: float, high: float, count: int) -> list[float]:
+    """Return about ``count`` values at steps of 1, 2, 2.5 or 5 × 10ⁿ within low … high."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(s * power for s in _STEPS if s * power >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [n * step for n in range(first, last + 1)]
+
+
+def _digits(values: Sequence[float]) -> int:
+    """Return how many decimals tell neighbouring ticks apart and show each exactly."""
+    return next(
+        (d for d in range(6) if all(math.isclose(v, round(v, d), abs_tol=1e-9) for v in values)),
+        6,
+    )
+
+
+def _thinned(ticks: Sequence[Tick], zero: float, room_px: float) -> list[Tick]:
+    """Drop ticks that come too close to their neighbour, walking outward from zero, which stays."""
+    before = [tick for tick in ticks if tick.place < zero]
+    after = [tick for tick in ticks if tick.place > zero]
+    centre = [tick for tick in ticks if tick.place == zero]
+    below = _apart(sorted(before, key=lambda tick: -tick.place), zero, room_px)
+    above = _apart(sorted(after, key=lambda tick: tick.place), zero, room_px)
+    return [*reversed(below), *centre, *above]
+
+
+def _apart(ticks: Sequence[Tick], start: float, room_px: float) -> list[Tick]:
+    kept, last = [], start
+    for tick in ticks:
+        if abs(tick.place - last) >= room_px:
+            kept.append(tick)
+            last = tick.place
+    return kept

@@ -1,0 +1,131 @@
+"""What apply, status and revert did, as text for a terminal. Pure: records in, lines out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pgdyno.model.journal import (
+    ApplyResult,
+    Drift,
+    OtherJournal,
+    Outcome,
+    ReceiptState,
+    RevertResult,
+    StatusEntry,
+    StatusReport,
+)
+
+_UNSET = "not set"
+
+
+def apply_text(result: ApplyResult) -> str:
+    """Return what apply did, or with a dry run, would do."""
+    if result.is_dry_run:
+        lines = [*_statements(result.statements, result.target, result.restarts)]
+    elif not result.outcomes:
+        lines = ["Nothing to change."]
+    else:
+        restarted = "after a restart" if result.restarts else "without a restart"
+        lines = [f"{_count(len(result.outcomes), 'change')} in force on {result.target}, {restarted}", ""]
+        lines += _table(
+            [(one.key, _arrow(one.before, one.wanted), _effective(one)) for one in result.outcomes]
+        )
+        lines += ["", "undo: pgdyno revert"]
+    return _text([*lines, *_notes(result.notes)])
+
+
+def revert_text(result: RevertResult) -> str:
+    """Return what revert did, or with a dry run, would do."""
+    lines: list[str] = []
+    if not result.outcomes:
+        lines = [f"Nothing to revert on {result.target}."]
+    elif result.is_dry_run:
+        lines = [*_statements(result.statements, result.target, result.restarts)]
+    else:
+        done = [one for one in result.outcomes if one.state is ReceiptState.REVERTED]
+        restarted = ", after a restart" if result.restarts else ""
+        lines = [f"{_count(len(done), 'change')} undone on {result.target}{restarted}", ""]
+        lines += _table([(one.key, _arrow(one.wanted, one.effective), "") for one in done])
+    lines += [line for drift in result.drifted for line in _drift(drift)]
+    if result.pending_restart:
+        lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]
+        lines += ["    the files are restored; pgdyno revert --allow-restart brings them into force"]
+    return _text([*lines, *_damage(result.damage), *_notes(result.notes)])
+
+
+def status_text(report: StatusReport) -> str:
+    """Return what is applied, grouped by apply, oldest first."""
+    lines: list[str] = []
+    for apply_id in dict.fromkeys(entry.apply_id for entry in report.entries):
+        lines += [*_apply([entry for entry in report.entries if entry.apply_id == apply_id]), ""]
+    if not report.entries:
+        lines = ["Nothing is applied.", ""]
+    lines.append(f"journal: {report.journal}")
+    lines += [_other(journal) for journal in report.other_journals]
+    return _text([*lines, *_damage(report.damage), *_notes(report.notes)])
+
+
+def _statements(statements: Sequence[str], target: str, restarts: int) -> Iterator[str]:
+    if not statements:
+        yield "Nothing to change."
+        return
+    takes = _count(restarts, "restart") if restarts else "no restart"
+    yield f"Would run {_count(len(statements), 'statement')} on {target}; takes {takes}"
+    yield ""
+    yield from (f"    {statement}" for statement in statements)
+
+
+def _apply(entries: Sequence[StatusEntry]) -> Iterator[str]:
+    first = entries[0]
+    yield f"{first.apply_id}  {first.created}  by {first.made_by}, on {first.target}"
+    rows = []
+    for entry in entries:
+        now = f"in force: {entry.effective}" if entry.effective is not None else ""
+        state = "" if entry.state is ReceiptState.VERIFIED else f"[{entry.state}]"
+        rows.append((entry.key, f"{entry.wanted} (was {entry.found or _UNSET})", f"{now} {state}".strip()))
+    yield from _table(rows)
+    yield from (f"    changed since: {entry.key}: {entry.drift}" for entry in entries if entry.drift)
+
+
+def _drift(drift: Drift) -> Iterator[str]:
+    now = "somebody took it out" if drift.now is None else f"somebody set it to {drift.now}"
+    yield ""
+    yield f"Left alone: {drift.key}: {now} after it was changed to {drift.wanted}"
+    yield "    pgdyno revert --drifted=overwrite restores what was found before, --drifted=keep leaves it so"
+
+
+def _other(journal: OtherJournal) -> str:
+    if journal.open_receipts is None:
+        return f"another journal: {journal.directory} (it may hold changes; it is closed to this user)"
+    return f"another journal: {journal.directory} ({_count(journal.open_receipts, 'change')} applied)"
+
+
+def _damage(damage: Iterable[str]) -> list[str]:
+    lines = [f"    {line}" for line in damage]
+    return ["", "The journal is damaged; what these lines said is not known:", *lines] if lines else []
+
+
+def _notes(notes: Iterable[str]) -> list[str]:
+    return [f"note: {note}" for note in notes]
+
+
+def _effective(one: Outcome) -> str:
+    """Say what is in force where that is not literally what was asked for."""
+    return "" if one.effective in (None, one.wanted) else f"in force: {one.effective}"
+
+
+def _arrow(before: str | None, after: str | None) -> str:
+    return f"{before or _UNSET} → {after or _UNSET}"
+
+
+def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    return [f"    {key:<{widths[0]}}  {value:<{widths[1]}}  {rest}".rstrip() for key, value, rest in rows]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines).rstrip("\n") + "\n"

@@ -1,0 +1,199 @@
+"""How it was measured, in sentences and with every threshold. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.report import numbers
+from pgdyno.report.tables import Column, Table, columns
+from pgdyno.report.words import listed, metric_of
+
+_VOID_RULES = {
+    "steal_share": "CPU time stolen by the hypervisor",
+    "foreign_cpu_share": "CPU time taken by other processes",
+    "client_saturation_share": "load generator's CPUs busy, when pinned apart",
+    "schedule_lag_share": "median overshoot of the turns' length",
+}
+_RESETS = {
+    ResetPolicy.KEEP: "never: the workload does not change its data",
+    ResetPolicy.RESTORE: "from a snapshot, before every round",
+}
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph and the words that lead it."""
+
+    lead: str
+    text: str
+
+
+def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
+    """Return the design, the replication and the estimator, a paragraph each."""
+    design = experiment.design
+    return (
+        _pairing(design),
+        Paragraph("Replication.", _replication(design)),
+        Paragraph("Effect and verdict.", " ".join(estimator_sentences(design))),
+    )
+
+
+def estimator_sentences(design: Design) -> tuple[str, str, str]:
+    """Return how effect, interval and verdict come about, a sentence each."""
+    level, margin = numbers.share(design.level), numbers.share(design.equivalence_margin)
+    interval = (
+        f"Its {level} interval is a t interval at the level of started servers, with blocks nested in "
+        "rounds and degrees of freedom by Satterthwaite, because a server's own bias is the same in all "
+        "blocks of its round."
+        if design.stopping is Stopping.FIXED
+        else f"Its {level} interval is anytime-valid, because the data themselves decided when measuring "
+        f"ended ({_stopping(design)})."
+    )
+    return (
+        "The effect is the ratio of variant to baseline within each block, averaged on the logarithmic "
+        "scale over the blocks that count.",
+        interval,
+        "“Better” and “worse” need an effect that differs from none after Holm's correction over the "
+        f"workloads, “equivalent” needs two one-sided tests that put it within ±{margin}, and everything "
+        "else is inconclusive.",
+    )
+
+
+def design_table(experiment: Experiment) -> Table:
+    """Return every parameter of the design."""
+    design = experiment.design
+    rows = (
+        ("Design", str(design.kind)),
+        ("Rounds (servers started afresh)", str(design.rounds)),
+        ("Blocks per round", str(design.blocks_per_round)),
+        ("Block", numbers.duration(design.block_s)),
+        ("Turn", numbers.duration(design.slice_s)),
+        ("Left out at a turn's head", numbers.duration(design.head_s)),
+        ("Warm-up per variant and round", numbers.duration(design.warmup_s)),
+        ("Clients per variant", str(design.clients)),
+        ("Server and client on CPUs of their own", "yes" if design.is_isolated else "no"),
+        ("Seed of all random choices", str(design.seed)),
+        ("Confidence level", numbers.share(design.level)),
+        ("Equivalence margin", f"±{numbers.share(design.equivalence_margin)}"),
+        ("Power of the detectable effect", numbers.share(design.power)),
+        ("Stopping", _stopping(design)),
+        *(
+            (f"Data reset, {workload}", _RESETS[policy])
+            for workload, policy in experiment.reset_policies.items()
+        ),
+    )
+    return Table("Design", (Column("Parameter"), Column("Value")), rows)
+
+
+def void_rule_table(experiment: Experiment) -> Table:
+    """Return the rules that make a block void, with the largest value that any block has shown."""
+    limits = experiment.design.thresholds
+    rows = []
+    for name, words in _VOID_RULES.items():
+        seen = [block.audit[name] for block in experiment.blocks if name in block.audit]
+        highest = numbers.share(max(seen), 1) if seen else "not read"
+        rows.append((words, f"above {numbers.share(getattr(limits, name))}", highest))
+    rows.append(
+        ("void blocks, then the experiment stops", f"above {numbers.share(limits.void_block_share)}", _void(experiment))
+    )
+    return Table(
+        "When a block is void; no rule looks at the measured result",
+        columns("Rule", "Limit", "Highest seen", numbers_from=1),
+        tuple(rows),
+    )
+
+
+def void_block_table(experiment: Experiment) -> Table:
+    """Return the void blocks and why."""
+    rows = [
+        (block.workload, str(block.round + 1), str(block.index + 1), block.void)
+        for block in experiment.blocks
+        if block.void
+    ]
+    titles = (Column("Workload"), Column("Round", is_number=True), Column("Block", is_number=True))
+    return Table("Void blocks", (*titles, Column("Why")), tuple(rows))
+
+
+def noise_floor_table(experiment: Experiment) -> Table:
+    """Return what two identical variants showed (A/A)."""
+    return Table(
+        "Noise floor: two identical variants compared with each other on this host",
+        columns("Workload", "Metric", "Difference", "Interval", "sd rounds", "sd blocks", numbers_from=2),
+        tuple(
+            (
+                floor.workload,
+                metric_of(floor.metric).title,
+                numbers.change_within(floor.ratio, *floor.interval),
+                numbers.change_range(*floor.interval),
+                numbers.number(floor.sd_between_rounds),
+                numbers.number(floor.sd_within_rounds),
+            )
+            for floor in experiment.noise_floor
+        ),
+    )
+
+
+def repeat_command(experiment: Experiment) -> str:
+    """Return the command that measures the same comparison again."""
+    words = ["pgdyno", "compare", *(str(variant) for variant in _baseline_first(experiment))]
+    for workload in experiment.workloads:
+        words += ["--workload", workload]
+    return shlex.join(words)
+
+
+def _baseline_first(experiment: Experiment) -> list[object]:
+    return sorted(experiment.variants, key=lambda variant: variant.name != experiment.baseline)
+
+
+def _pairing(design: Design) -> Paragraph:
+    pinned = (
+        "Servers and load generators had CPUs of their own."
+        if design.is_isolated
+        else "Servers and load generators shared the CPUs."
+    )
+    if design.kind is DesignKind.ALTERNATING:
+        return Paragraph(
+            "Alternating blocks.",
+            "The variants were measured one after another, in random order within each block, each on a "
+            f"freshly started server with the same warm-up of {numbers.duration(design.warmup_s)}, on "
+            f"byte-identical copies of the data. {pinned}",
+        )
+    return Paragraph(
+        "Time-sliced duet.",
+        "The servers of all variants were up and warm at the same time, on byte-identical copies of the "
+        f"data. Their load generators took turns of {numbers.duration(design.slice_s)} in "
+        "balanced random order while all others were frozen, so that whatever the machine does besides "
+        "hits all variants alike. Each variant's transactions were counted against its own running time; "
+        f"the first {numbers.duration(design.head_s)} of every turn are left out. {pinned}",
+    )
+
+
+def _replication(design: Design) -> str:
+    return (
+        f"Planned were {design.rounds} rounds. A round starts every server afresh and measures each workload "
+        f"in {design.blocks_per_round} blocks of {numbers.duration(design.block_s)}. The block is what "
+        "repeats, and the round above it: every started server is a little faster or slower by chance, which "
+        "no number of blocks within one round can show."
+    )
+
+
+def _stopping(design: Design) -> str:
+    if design.stopping is Stopping.PRECISION and design.precision is not None:
+        return f"when the interval was no wider than ±{numbers.share(design.precision)}"
+    if design.stopping is Stopping.DECIDED:
+        return "when every verdict was decided"
+    return "after a number of rounds fixed beforehand"
+
+
+def _void(experiment: Experiment) -> str:
+    if not experiment.blocks:
+        return "no blocks"
+    void = sum(1 for block in experiment.blocks if block.void)
+    return f"{void} of {len(experiment.blocks)} ({numbers.share(void / len(experiment.blocks), 0)})"
+
+
+def workloads_in_words(experiment: Experiment) -> str:
+    """Return the workloads as a list in a sentence."""
+    return listed(experiment.workloads) if experiment.workloads else "no workload"

@@ -1,0 +1,192 @@
+"""An experiment as one HTML file that needs nothing else: no network, no scripts, no fonts. Pure.
+
+The page forbids itself everything but its own style sheet (Content Security Policy with that sheet's
+hash), so that nothing which came in with names, settings or log lines can ever load or run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.metric import METRICS
+from pgdyno.report import numbers
+from pgdyno.report.cards import cards
+from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.facts import all_facts, configured_settings, host_facts, server_facts
+from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure
+from pgdyno.report.method import (
+    design_table,
+    method_paragraphs,
+    noise_floor_table,
+    repeat_command,
+    void_block_table,
+    void_rule_table,
+)
+from pgdyno.report.series import metrics_of
+from pgdyno.report.settings import unsafe_variants, variant_settings
+from pgdyno.report.tables import Figure
+from pgdyno.report.words import PRIMARY_METRIC, answers, sentence
+
+_STYLE = "page.css"
+_PAGE = "page.html.j2"
+_RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
+
+
+@dataclass(frozen=True)
+class WorkloadFigures:
+    """All charts of one workload: those of the leading metric in view, the others folded away."""
+
+    workload: str
+    ratios: tuple[Figure, ...]
+    values: tuple[Figure, ...]
+    more: tuple[Figure, ...]
+    void: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A variant in the legend."""
+
+    name: str
+    definition: str
+    style: str
+    mark: Markup
+    is_baseline: bool
+
+
+def render_page(experiment: Experiment) -> str:
+    """Return the whole report. Secrets must be out of ``experiment`` already: the page shows what it gets."""
+    environment = _environment()
+    style = Markup(environment.get_template(_STYLE).render())  # noqa: S704 — a file of this package
+    return environment.get_template(_PAGE).render(
+        style=style,
+        style_hash=_csp_hash(style),
+        experiment=experiment,
+        answers=answers(experiment),
+        cards=cards(experiment),
+        unsafe=unsafe_variants(experiment),
+        forest=forest_figure(experiment),
+        arms=_arms(experiment),
+        workloads=[_workload(experiment, workload) for workload in experiment.workloads],
+        settings=variant_settings(experiment),
+        memory=memory_figure(experiment.plan.memory_proof)
+        if experiment.plan and experiment.plan.memory_proof
+        else None,
+        **_facts(experiment),
+        **_method(experiment),
+    )
+
+
+def _facts(experiment: Experiment) -> dict[str, object]:
+    return {
+        "host_facts": host_facts(experiment.host),
+        "all_host_facts": all_facts(experiment.host),
+        "server_facts": server_facts(experiment.server),
+        "all_server_facts": all_facts(experiment.server, without=("settings",)),
+        "configured": configured_settings(experiment.server),
+    }
+
+
+def _method(experiment: Experiment) -> dict[str, object]:
+    return {
+        "paragraphs": method_paragraphs(experiment),
+        "design": design_table(experiment),
+        "void_rules": void_rule_table(experiment),
+        "void_blocks": void_block_table(experiment),
+        "noise_floor": noise_floor_table(experiment),
+        "repeat": repeat_command(experiment),
+        "margin": numbers.share(experiment.design.equivalence_margin),
+    }
+
+
+def _workload(experiment: Experiment, workload: str) -> WorkloadFigures:
+    """Return the figures of one workload; a ratio chart per variant and metric with a verdict."""
+    measured = [name for name in metrics_of(experiment, workload) if name in METRICS]
+    judged = [name for name in measured if METRICS[name].has_verdict]
+    leading = [name for name in judged if name == PRIMARY_METRIC] or judged[:1]
+    others = [name for name in judged if name not in leading]
+    unjudged = [name for name in measured if name not in judged]
+    ratios = _ratios(experiment, workload, leading)
+    return WorkloadFigures(
+        workload,
+        ratios[:_RATIOS_IN_VIEW],
+        _values(experiment, workload, leading),
+        (
+            *ratios[_RATIOS_IN_VIEW:],
+            *_ratios(experiment, workload, others),
+            *_values(experiment, workload, others),
+            *_values(experiment, workload, unjudged),
+        ),
+        tuple(
+            f"round {block.round + 1}, block {block.index + 1}: {block.void}"
+            for block in experiment.blocks
+            if block.workload == workload and block.void
+        ),
+    )
+
+
+def _ratios(experiment: Experiment, workload: str, metrics: list[str]) -> tuple[Figure, ...]:
+    found = (
+        ratio_figure(experiment, (workload, metric, variant.name, experiment.baseline))
+        for metric in metrics
+        for variant in experiment.variants
+        if variant.name != experiment.baseline
+    )
+    return tuple(figure for figure in found if figure)
+
+
+def _values(experiment: Experiment, workload: str, metrics: list[str]) -> tuple[Figure, ...]:
+    found = (value_figure(experiment, workload, metric) for metric in metrics)
+    return tuple(figure for figure in found if figure)
+
+
+def _arms(experiment: Experiment) -> tuple[Arm, ...]:
+    return tuple(
+        Arm(
+            name=variant.name,
+            definition=str(variant),
+            style=arm_class(order),
+            mark=mark(arm_shape(order), 13, 7, 5, f"mark {arm_class(order)}"),
+            is_baseline=variant.name == experiment.baseline,
+        )
+        for order, variant in enumerate(experiment.variants)
+    )
+
+
+def _csp_hash(style: str) -> str:
+    """Return the style sheet's hash as CSP level 3 §2.3.1 writes it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pgdyno.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["loud"] = _is_loud
+    environment.filters.update(share=numbers.share, sentence=sentence, breakable=_breakable)
+    return environment
+
+
+def _is_loud(note: str) -> bool:
+    """Whether a note must not be overlooked: results that cannot be compared with a durable server's."""
+    return "not durable" in note.casefold()
+
+
+def _breakable(name: str) -> Markup:
+    """Allow a line break inside long names and paths where people would put it."""
+    text = escape(name)
+    for separator in "_/.":
+        text = text.replace(separator, Markup("{}<wbr>").format(separator))
+    return text

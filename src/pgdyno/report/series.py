@@ -1,0 +1,119 @@
+"""What the charts and the tables behind them show, taken out of an experiment's blocks. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.model.experiment import ArmBlock, Block, Experiment
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One block of one workload, as a point. Rounds and blocks count from 1, as people do.
+
+    ``position`` is its place in time among the workload's blocks. ``void`` is why it does not count.
+    """
+
+    position: int
+    round: int
+    block: int
+    void: str | None
+
+
+@dataclass(frozen=True)
+class RatioPoint:
+    """variant/baseline in one block."""
+
+    trial: Trial
+    ratio: float
+
+
+@dataclass(frozen=True)
+class ValuePoint:
+    """One arm's own value in one block."""
+
+    trial: Trial
+    value: float
+
+
+@dataclass(frozen=True)
+class ArmSeries:
+    """One arm's values over the blocks of a workload."""
+
+    variant: str
+    points: tuple[ValuePoint, ...]
+
+
+def blocks_of(experiment: Experiment, workload: str) -> tuple[tuple[Trial, Block], ...]:
+    """Return a workload's blocks in the order in which they ran."""
+    found = sorted(
+        (block for block in experiment.blocks if block.workload == workload),
+        key=lambda block: (block.round, block.started_ns, block.index),
+    )
+    return tuple(
+        (Trial(position, block.round + 1, block.index + 1, block.void), block)
+        for position, block in enumerate(found)
+    )
+
+
+def ratios(
+    experiment: Experiment, workload: str, metric: str, variant: str, baseline: str
+) -> tuple[RatioPoint, ...]:
+    """Return variant/baseline per block, for the blocks in which both were measured."""
+    points = []
+    for trial, block in blocks_of(experiment, workload):
+        above, below = value_in(block, variant, metric), value_in(block, baseline, metric)
+        if above is not None and below is not None and above > 0 and below > 0:
+            points.append(RatioPoint(trial, above / below))
+    return tuple(points)
+
+
+def arm_series(experiment: Experiment, workload: str, metric: str) -> tuple[ArmSeries, ...]:
+    """Return every arm's own values per block; arms in the experiment's order."""
+    blocks = blocks_of(experiment, workload)
+    return tuple(
+        ArmSeries(
+            variant.name,
+            tuple(
+                ValuePoint(trial, value)
+                for trial, block in blocks
+                if (value := value_in(block, variant.name, metric)) is not None
+            ),
+        )
+        for variant in experiment.variants
+    )
+
+
+def typical(experiment: Experiment, workload: str, metric: str, variant: str) -> float | None:
+    """Return the geometric mean over the counted blocks: its ratio between arms is the effect's scale."""
+    values = [
+        value
+        for trial, block in blocks_of(experiment, workload)
+        if trial.void is None and (value := value_in(block, variant, metric)) is not None and value > 0
+    ]
+    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+
+def metrics_of(experiment: Experiment, workload: str) -> tuple[str, ...]:
+    """Return the metrics that any arm has in any block, in the order of first appearance."""
+    return tuple(
+        dict.fromkeys(
+            metric
+            for _, block in blocks_of(experiment, workload)
+            for arm in block.arms
+            for metric in arm.values
+        )
+    )
+
+
+def value_in(block: Block, variant: str, metric: str) -> float | None:
+    """Return an arm's value in a block, None where there is no finite one."""
+    arm = _arm(block.arms, variant)
+    value = arm.values.get(metric) if arm else None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _arm(arms: Sequence[ArmBlock], variant: str) -> ArmBlock | None:
+    return next((arm for arm in arms if arm.variant == variant), None)

@@ -1,0 +1,56 @@
+"""What the page is made of: tables, and figures with the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from pgdyno.report.charts.svg import NARROW, WIDE
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's title, and whether its cells are numbers (which stand to the right)."""
+
+    title: str
+    is_number: bool = False
+    is_code: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. ``caption`` says what it holds; the last ``totals`` rows sum up the others.
+
+    Shapes: every row has one cell per column.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    totals: int = 0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart drawn for both widths, what it says in a line, and the numbers behind it."""
+
+    title: str
+    wide: Markup
+    narrow: Markup
+    table: Table
+    notes: tuple[str, ...] = ()
+
+
+def columns(*titles: str, numbers_from: int | None = None) -> tuple[Column, ...]:
+    """Return columns by their titles; those from ``numbers_from`` on hold numbers."""
+    first = len(titles) if numbers_from is None else numbers_from
+    return tuple(Column(title, is_number=position >= first) for position, title in enumerate(titles))
+
+
+def figure(
+    draw: Callable[[float], Markup], table: Table, *, title: str, notes: Iterable[str] = ()
+) -> Figure:
+    """Return a figure; ``draw`` is called with each width in px."""
+    return Figure(title, draw(WIDE), draw(NARROW), table, tuple(notes))

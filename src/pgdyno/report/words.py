@@ -1,0 +1,172 @@
+"""Verdicts and answers in plain words, for the page and for the terminal. Pure.
+
+The decision is taken from the verdict and never made here; words only say what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.metric import METRICS, Better, Metric
+from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.report import numbers
+
+PRIMARY_METRIC = "throughput_tps"
+
+_DIRECTIONS = {
+    "throughput_tps": ("more transactions per second", "fewer transactions per second"),
+    "server_cpu_us_per_transaction": (
+        "more server CPU per transaction",
+        "less server CPU per transaction",
+    ),
+}
+"""How a rise and a fall of a metric are said; other metrics are "higher" and "lower"."""
+
+_SYMBOLS = {
+    Decision.BETTER: "✓",
+    Decision.WORSE: "✗",
+    Decision.EQUIVALENT: "=",
+    Decision.INCONCLUSIVE: "?",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One verdict in words: ``figure`` and ``claim`` make the headline, ``support`` backs it.
+
+    ``detectable`` says what the experiment could have found; empty where that does not matter.
+    """
+
+    figure: str
+    claim: str
+    support: str
+    detectable: str = ""
+
+    @property
+    def headline(self) -> str:
+        """The headline as one sentence."""
+        return f"{self.figure} {self.claim}"
+
+
+def metric_of(name: str) -> Metric:
+    """Return a metric; one that this version does not know is shown by its name."""
+    return METRICS.get(name) or Metric(name, name, "", Better.NEITHER)
+
+
+def direction_hint(metric: Metric) -> str:
+    """Return which direction is an improvement, in words."""
+    return "" if metric.better is Better.NEITHER else f"{metric.better} is better"
+
+
+def symbol(decision: Decision) -> str:
+    """Return a sign that tells decisions apart without colour."""
+    return _SYMBOLS[decision]
+
+
+def state(verdict: Verdict, margin: float) -> Statement:
+    """Return a verdict in plain words. ``margin`` is the equivalence margin, e.g. 0.02."""
+    title = metric_of(verdict.metric).title
+    if verdict.effect is None:
+        return Statement("Not decided", f"for {title}: {verdict.reason}", "", _detectable(verdict))
+    if verdict.decision is Decision.EQUIVALENT:
+        claim = f"in {title} beyond ±{numbers.share(margin)}"
+        return Statement("No difference", claim, _measured(verdict))
+    if verdict.decision is Decision.INCONCLUSIVE:
+        return Statement("Not decided", f"for {title}", _measured(verdict), _detectable(verdict))
+    claim = _direction(verdict.metric, is_rise=verdict.effect > 1)
+    return Statement(effect_text(verdict).lstrip(f"+{numbers.MINUS}"), claim, _interval(verdict))
+
+
+def effect_text(verdict: Verdict) -> str:
+    """Return the effect with the decimals of its interval."""
+    if verdict.effect is None:
+        return "no estimate"
+    if verdict.interval is None:
+        return numbers.change(verdict.effect)
+    return numbers.change_within(verdict.effect, verdict.interval.low, verdict.interval.high)
+
+
+def answers(experiment: Experiment) -> tuple[str, ...]:
+    """Return the experiment's answer, a sentence or two per variant: what is better where, what got worse."""
+    if not experiment.verdicts:
+        return (
+            "There is no verdict: nothing was compared."
+            if experiment.is_complete
+            else "There is no verdict yet: the experiment was interrupted before one could be made.",
+        )
+    variants = dict.fromkeys(verdict.variant for verdict in experiment.verdicts)
+    return tuple(
+        _answer_for(
+            [verdict for verdict in experiment.verdicts if verdict.variant == variant],
+            variant if len(variants) > 1 else None,
+        )
+        for variant in variants
+    )
+
+
+def primary_metric(verdicts: Iterable[Verdict]) -> str:
+    """Return the metric that leads: throughput, or the first one there is when it was not judged."""
+    names = [verdict.metric for verdict in verdicts]
+    return PRIMARY_METRIC if PRIMARY_METRIC in names or not names else names[0]
+
+
+def sentence(words: str) -> str:
+    """Return words with a capital first letter; the name of a setting keeps its own spelling."""
+    first = words.partition(" ")[0].rstrip(",;:")
+    return f"{words[:1].upper()}{words[1:]}" if first.isalpha() else words
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _answer_for(verdicts: Sequence[Verdict], variant: str | None) -> str:
+    leading = primary_metric(verdicts)
+    parts = [
+        f"{_ANSWERS[decision]} {listed(workloads)}"
+        for decision in Decision
+        if (workloads := [v.workload for v in verdicts if v.metric == leading and v.decision is decision])
+    ]
+    costs = [
+        f"{metric_of(v.metric).title} on {v.workload}"
+        for v in verdicts
+        if v.metric != leading and v.decision is Decision.WORSE
+    ]
+    found = "; ".join(parts) + (f". Worse: {listed(costs)}" if costs else "")
+    return f"{variant}: {found}." if variant else f"{sentence(found)}."
+
+
+_ANSWERS = {
+    Decision.BETTER: "better on",
+    Decision.WORSE: "worse on",
+    Decision.EQUIVALENT: "no difference that matters on",
+    Decision.INCONCLUSIVE: "not decided on",
+}
+
+
+def _direction(metric: str, *, is_rise: bool) -> str:
+    rise, fall = _DIRECTIONS.get(
+        metric, (f"higher {metric_of(metric).title}", f"lower {metric_of(metric).title}")
+    )
+    return rise if is_rise else fall
+
+
+def _measured(verdict: Verdict) -> str:
+    parts = (f"measured {effect_text(verdict)}", _interval(verdict))
+    return ", ".join(part for part in parts if part)
+
+
+def _interval(verdict: Verdict) -> str:
+    if verdict.interval is None:
+        return ""
+    level = numbers.share(verdict.interval.level)
+    return f"{level} interval {numbers.interval(verdict.interval)}"
+
+
+def _detectable(verdict: Verdict) -> str:
+    if verdict.mde is None:
+        return ""
+    return f"would have found a change of {numbers.size_of_change(1 + verdict.mde)} or more"

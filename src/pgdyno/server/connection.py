@@ -1,0 +1,126 @@
+"""Control connections to a PostgreSQL server; never for load.
+
+``connect`` honours everything that libpq does: environment variables, service files, password files,
+URIs and key=value strings. No text that leaves this module contains a password.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgdyno.model.server import Postmaster
+from pgdyno.server.connection_errors import bad_connection_string, connection_failed, connection_lost
+
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+
+CONNECT_TIMEOUT_S = 5  # per address; a local server answers in milliseconds. libpq's own default is for ever
+STATEMENT_TIMEOUT_S = (
+    10  # our catalog queries take milliseconds; counting the files of a huge cluster may not
+)
+_PASSWORDS = frozenset({"password", "sslpassword"})
+_LIMITS = b"SET statement_timeout = '%ds'; SET lock_timeout = '%ds'" % (
+    STATEMENT_TIMEOUT_S,
+    STATEMENT_TIMEOUT_S,
+)
+_READ_ONLY = b"; SET default_transaction_read_only = on"
+_NO_LIMITS = b"RESET statement_timeout; RESET lock_timeout; RESET default_transaction_read_only"
+
+
+def connect(dsn: str | None = None, *, is_read_only: bool = True) -> Connection:
+    """Connect in autocommit mode, with time limits for connecting and for every statement.
+
+    ``dsn`` None means libpq's defaults. ``is_read_only`` lets the server refuse to write to a database
+    (ALTER SYSTEM is not such a write, by PostgreSQL's own rule).
+    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection.
+    """
+    parameters = _parse(dsn)
+    ours: dict[str, Any] = {"fallback_application_name": "pgdyno"}
+    if "connect_timeout" not in parameters and "PGCONNECT_TIMEOUT" not in os.environ:
+        ours["connect_timeout"] = CONNECT_TIMEOUT_S
+    try:
+        connection = psycopg.connect(dsn or "", autocommit=True, **ours)
+        connection.execute(_limits(is_read_only=is_read_only))
+    except psycopg.Error as error:
+        # "from None": psycopg's exception may carry the whole connection string.
+        raise connection_failed(str(error), _target(parameters)) from None
+    return connection
+
+
+def postmaster_dsn(postmaster: Postmaster, *, owner: str) -> str:
+    """Return a connection string for a running postmaster: its socket, else its address.
+
+    Where the environment names no role, it is the owner of the data directory, whom initdb makes superuser,
+    rather than, say, root; and the database that every cluster has.
+    """
+    parameters: dict[str, Any] = {
+        "host": postmaster.socket_directory or postmaster.listen_address or "localhost",
+        "port": postmaster.port,
+    }
+    if "PGUSER" not in os.environ:
+        parameters["user"] = owner
+    if "PGDATABASE" not in os.environ:
+        parameters["dbname"] = "postgres"
+    return make_conninfo("", **parameters)
+
+
+@contextmanager
+def without_session_limits(connection: Connection, *, is_read_only: bool = True) -> Iterator[None]:
+    """Put this session's settings back to what the server gives any session, for as long as the block lasts.
+
+    ``pg_settings`` shows a session's own values: what ``connect`` sets would hide what is configured.
+    """
+    _run(connection, _NO_LIMITS)
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            _run(connection, _limits(is_read_only=is_read_only))
+
+
+def describe(connection: Connection) -> str:
+    """Name the server, database and role of a connection for people; without a password."""
+    info = connection.info
+    return f"host={info.host} port={info.port} dbname={info.dbname} user={info.user}"
+
+
+def has_password(dsn: str) -> bool:
+    """Whether a connection string carries a password, which other users can see in the process list.
+
+    Raises: UsageError if the string cannot be parsed.
+    """
+    return not _PASSWORDS.isdisjoint(_parse(dsn))
+
+
+def _run(connection: Connection, statements: bytes) -> None:
+    try:
+        connection.execute(statements)
+    except psycopg.OperationalError as error:
+        raise connection_lost(str(error)) from error
+
+
+def _limits(*, is_read_only: bool) -> bytes:
+    return _LIMITS + _READ_ONLY if is_read_only else _LIMITS
+
+
+def _parse(dsn: str | None) -> Mapping[str, Any]:
+    try:
+        return conninfo_to_dict(dsn or "")
+    except psycopg.ProgrammingError as error:
+        raise bad_connection_string(str(error)) from None  # its text may quote the password
+
+
+def _target(parameters: Mapping[str, Any]) -> str:
+    """Name the server as far as the connection string and the environment do."""
+
+    def value(keyword: str) -> str | None:
+        given = parameters.get(keyword)
+        return str(given) if given is not None else os.environ.get(f"PG{keyword.upper()}")
+
+    host = value("hostaddr") or value("host") or "the default socket"
+    return f'"{host}", port {value("port") or "5432"}'

@@ -1,0 +1,80 @@
+"""Everything that one connection tells about a server, put together. Changes nothing.
+
+Every question has a file of its own: settings, capabilities, databases, privileges, managers. They work as
+an ordinary role, as a member of pg_monitor and as superuser; what the role may not see is said in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import LiteralString
+
+from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.model.guc import Guc
+from pgdyno.model.server import Server
+from pgdyno.server.capabilities import read_capabilities
+from pgdyno.server.connection import Connection
+from pgdyno.server.databases import read_databases_bytes, read_standbys
+from pgdyno.server.managers import read_managers
+from pgdyno.server.privileges import hidden_things, read_privileges
+from pgdyno.server.query import ask, require
+from pgdyno.server.settings import read_overrides, read_settings
+
+_BACKEND_START: LiteralString = """
+    SELECT pg_catalog.date_part('epoch', backend_start)::float8
+      FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()"""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The server's process behind a connection; ``pid`` as the server sees it, in its own PID namespace."""
+
+    pid: int
+    start_s: float | None  # seconds since 1970; None: the server does not show it
+
+
+def inspect_server(connection: Connection) -> Server:
+    """Read all that the connected role may see. Co-location is not known here: it takes a look at the host.
+
+    Raises: ServerError if the server does not answer what every role may ask; ConnectionFailedError if the
+    connection is lost.
+    """
+    settings = read_settings(connection)
+    privileges = read_privileges(connection)
+    return Server(
+        version_num=int(settings["server_version_num"].setting),
+        version=settings["server_version"].setting,
+        settings=settings,
+        capabilities=read_capabilities(connection, settings),
+        overrides=read_overrides(connection),
+        databases_bytes=read_databases_bytes(connection),
+        standbys=read_standbys(connection),
+        is_in_recovery=require(
+            connection, "SELECT pg_catalog.pg_is_in_recovery()", bool, "pg_is_in_recovery()"
+        ),
+        data_directory=_data_directory(settings),
+        is_superuser=privileges.is_superuser,
+        hidden=hidden_things(privileges, settings),
+        is_colocated=unknown("this host has not been looked at", "co-location"),
+        managers=read_managers(connection, settings),
+        build=require(connection, "SELECT pg_catalog.version()", str, "version()"),
+    )
+
+
+def identify_backend(connection: Connection) -> Backend:
+    """Return how the connection's backend is recognised on its host.
+
+    The server is asked for the pid: through a pooler, libpq's own idea of it is the pooler's.
+    """
+    return Backend(
+        pid=require(connection, "SELECT pg_catalog.pg_backend_pid()", int, "pg_backend_pid()"),
+        start_s=ask(connection, _BACKEND_START, float, "pg_stat_activity.backend_start").or_none(),
+    )
+
+
+def _data_directory(settings: Mapping[str, Guc]) -> Fact[str]:
+    source = "pg_settings.setting of data_directory"
+    if (guc := settings.get("data_directory")) is None:
+        return Fact(Unknown("only members of pg_read_all_settings and superusers see it"), source)
+    return Fact(guc.setting, source)

@@ -1,0 +1,1 @@
+"""Adapter: experiments on disk (SQLite), as they come."""

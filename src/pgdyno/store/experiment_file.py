@@ -1,0 +1,99 @@
+"""Experiment files: a study written in TOML. Every mistake in a file is reported at once."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pgdyno.model.errors import ExperimentFileError
+from pgdyno.model.experiment import Design
+from pgdyno.model.study import Study, cross
+from pgdyno.model.variant import Variant
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class VariantTable(_Strict):
+    """``[variants.NAME]``: settings as PostgreSQL writes them, always as text."""
+
+    server: str | None = None
+    settings: dict[str, str] = Field(default_factory=dict)
+
+
+class DesignTable(_Strict):
+    """``[design]``: whatever is left out keeps its default."""
+
+    rounds: Annotated[int, Field(ge=2)] | None = None
+    blocks_per_round: Annotated[int, Field(ge=1)] | None = None
+    block_s: Annotated[float, Field(gt=0)] | None = None
+    slice_s: Annotated[float, Field(ge=0.02)] | None = None
+    seed: int | None = None
+    clients: Annotated[int, Field(ge=1)] | None = None
+    equivalence_margin: Annotated[float, Field(gt=0, lt=1)] | None = None
+
+
+class ExperimentFile(_Strict):
+    """The whole file. The first variant, or the first value of every factor, is the baseline."""
+
+    question: str
+    workloads: Annotated[list[str], Field(min_length=1)]
+    variants: dict[str, VariantTable] = Field(default_factory=dict)
+    factors: dict[str, list[str]] = Field(default_factory=dict)
+    design: DesignTable = Field(default_factory=DesignTable)
+
+
+def read_experiment_file(path: Path) -> Study:
+    """Return the study in a TOML file.
+
+    Raises: ExperimentFileError listing everything that is wrong with it.
+    """
+    try:
+        parsed = ExperimentFile.model_validate(tomllib.loads(path.read_text()))
+    except OSError as error:
+        raise ExperimentFileError(f'could not read "{path}"', detail=str(error.strerror)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ExperimentFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
+    except ValidationError as error:
+        found = "; ".join(_describe(dict(one)) for one in error.errors())
+        raise ExperimentFileError(
+            f'"{path}" has {error.error_count()} mistakes' if error.error_count() > 1 else f'"{path}" has a mistake',
+            detail=found,
+        ) from error
+    return _study(path, parsed)
+
+
+def _study(path: Path, parsed: ExperimentFile) -> Study:
+    if bool(parsed.variants) == bool(parsed.factors):
+        raise ExperimentFileError(
+            f'"{path}" must have either [variants.NAME] tables or a [factors] table',
+            hint='write [variants.default] and [variants.big] settings = { shared_buffers = "4GB" }, '
+            'or [factors] shared_buffers = ["128MB", "4GB"]',
+        )
+    variants = (
+        cross(parsed.factors)
+        if parsed.factors
+        else tuple(Variant(name, table.settings, table.server) for name, table in parsed.variants.items())
+    )
+    changes = {name: value for name, value in parsed.design.model_dump().items() if value is not None}
+    return Study(
+        name=path.stem,
+        question=parsed.question,
+        variants=variants,
+        workloads=tuple(parsed.workloads),
+        design=Design(**changes),
+    )
+
+
+def _describe(error: dict[str, Any]) -> str:
+    """Say in one phrase where a mistake is, what it is, and which value was found."""
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f'unknown key "{place}"'
+    if error["type"] == "missing":
+        return f'key "{place}" is missing'
+    return f'"{place}": {error["msg"].lower()}, found {error["input"]!r}'

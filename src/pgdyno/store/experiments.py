@@ -1,0 +1,123 @@
+"""Experiments on disk, as they come: one SQLite file in WAL mode.
+
+A slice is one row, written as it ends; a block is one JSON document, written when its round has been read.
+After ``kill -9`` everything up to the running slice is there. Commits are not flushed to the disk
+(``synchronous=NORMAL``), because that would disturb what is measured; they survive the end of the process.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from pgdyno.model.errors import StorageError
+from pgdyno.model.experiment import Block, Experiment, Slice
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS experiment (id TEXT PRIMARY KEY, created TEXT NOT NULL, document TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS block (
+    experiment TEXT NOT NULL, workload TEXT NOT NULL, round INTEGER NOT NULL, block INTEGER NOT NULL,
+    document TEXT NOT NULL, PRIMARY KEY (experiment, workload, round, block)
+);
+CREATE TABLE IF NOT EXISTS slice (
+    experiment TEXT NOT NULL, workload TEXT NOT NULL, round INTEGER NOT NULL, block INTEGER NOT NULL,
+    arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS slice_place ON slice (experiment, workload, round, block);
+PRAGMA user_version = 1;
+"""
+_VERSION = 1
+_EXPERIMENT = TypeAdapter(Experiment)
+_BLOCK = TypeAdapter(Block)
+
+
+class ExperimentStore:
+    """Reads and writes experiments. One writer at a time; readers may look while it runs."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the store, creating it at first use. Raises: StorageError if it cannot be used."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None)
+            found = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if found > _VERSION:
+                raise StorageError(
+                    f'the store "{path}" was written by a newer pgdyno',
+                    detail=f"its version is {found}, this pgdyno reads up to {_VERSION}",
+                    hint="upgrade pgdyno",
+                )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise StorageError(f'could not open the store "{path}"', detail=str(error)) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def save(self, experiment: Experiment) -> None:
+        """Write everything but the blocks; replaces an earlier version of the same experiment."""
+        document = _EXPERIMENT.dump_json(replace(experiment, blocks=())).decode()
+        self._execute(
+            "INSERT INTO experiment VALUES (?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET document = excluded.document",
+            (experiment.id, experiment.created, document),
+        )
+
+    def add_slice(self, experiment_id: str, workload: str, round_index: int, block: int, done: Slice) -> None:
+        """Write one slice."""
+        cpu = ",".join(map(str, done.server_cpu_ns))
+        self._execute(
+            "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (experiment_id, workload, round_index, block, done.arm, done.start_ns, done.end_ns, cpu),
+        )
+
+    def add_blocks(self, experiment_id: str, blocks: Iterable[Block]) -> None:
+        """Write the blocks of a round."""
+        rows = [(experiment_id, b.workload, b.round, b.index, _BLOCK.dump_json(b).decode()) for b in blocks]
+        with self._connection:
+            self._connection.executemany("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?)", rows)
+
+    def load(self, experiment_id: str) -> Experiment:
+        """Return an experiment with all its blocks. Raises: StorageError if there is none of this id."""
+        found = self._connection.execute(
+            "SELECT document FROM experiment WHERE id = ?", (experiment_id,)
+        ).fetchone()
+        if found is None:
+            known = ", ".join(self.ids()[:5]) or "none"
+            raise StorageError(f'no experiment "{experiment_id}"', detail=f"the newest are: {known}")
+        rows = self._connection.execute(
+            "SELECT document FROM block WHERE experiment = ? ORDER BY round, workload, block",
+            (experiment_id,),
+        )
+        blocks = tuple(_BLOCK.validate_json(document) for (document,) in rows)
+        return replace(_EXPERIMENT.validate_json(found[0]), blocks=blocks)
+
+    def slices(self, experiment_id: str, workload: str, round_index: int, block: int) -> tuple[Slice, ...]:
+        """Return a block's slices in the order in which they ran."""
+        with closing(self._connection.cursor()) as cursor:
+            rows = cursor.execute(
+                "SELECT arm, start_ns, end_ns, server_cpu_ns FROM slice"
+                " WHERE experiment = ? AND workload = ? AND round = ? AND block = ? ORDER BY rowid",
+                (experiment_id, workload, round_index, block),
+            )
+            return tuple(
+                Slice(arm, start, end, tuple(int(n) for n in cpu.split(","))) for arm, start, end, cpu in rows
+            )
+
+    def ids(self) -> list[str]:
+        """Return all experiments, the newest first."""
+        rows = self._connection.execute("SELECT id FROM experiment ORDER BY created DESC, rowid DESC")
+        return [row[0] for row in rows]
+
+    def _execute(self, sql: str, values: tuple[object, ...]) -> None:
+        try:
+            self._connection.execute(sql, values)
+        except sqlite3.OperationalError as error:
+            raise StorageError("could not write to the store", detail=str(error)) from error

@@ -1,0 +1,25 @@
+"""What a study may know about where it will run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.model.experiment import Design
+from pgdyno.model.variant import Variant
+
+
+@dataclass(frozen=True)
+class StudyContext:
+    """The baseline, the chosen workloads and design, and ready-made sets of settings by name.
+
+    ``configurations`` holds what this host's facts lead to, as far as the server's build accepts it:
+    pgdyno's own ``plan``, and ``pgtune``'s formula where its inputs are known. ``notes`` say what was left
+    out.
+    """
+
+    baseline: Variant
+    workloads: tuple[str, ...]
+    design: Design
+    configurations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

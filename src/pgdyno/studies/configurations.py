@@ -1,0 +1,31 @@
+"""The baseline, pgdyno's own plan and pgtune's configuration, side by side.
+
+pgtune's formula is the configuration that most people compare with; see ``experiments/pgtune.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.model.study import Study
+from pgdyno.studies._contract import StudyContext
+
+TITLE = "the baseline against pgdyno's plan and pgtune's configuration"
+NEEDS_PLAN = True
+
+
+def study(context: StudyContext) -> Study:
+    """Return a comparison of the baseline with every configuration made for this host."""
+    baseline = context.baseline
+    others = tuple(
+        replace(baseline, name=name, settings={**baseline.settings, **settings})
+        for name, settings in context.configurations.items()
+    )
+    return Study(
+        name="configurations",
+        question=f"Does pgdyno's plan make {baseline.name} faster, and a formula?",
+        variants=(baseline, *others),
+        workloads=context.workloads,
+        design=context.design,
+        notes=context.notes,
+    )

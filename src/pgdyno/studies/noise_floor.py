@@ -1,0 +1,23 @@
+"""The same variant against itself: what this machine's noise looks like through the chosen design."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.model.study import Study
+from pgdyno.studies._contract import StudyContext
+
+TITLE = "the baseline against itself: this machine's noise floor"
+NEEDS_PLAN = False
+
+
+def study(context: StudyContext) -> Study:
+    """Return an A/A comparison; whatever differs between the arms is noise."""
+    baseline = context.baseline
+    return Study(
+        name="noise-floor",
+        question="How large is the noise on this machine?",
+        variants=(baseline, replace(baseline, name=f"{baseline.name}-2")),
+        workloads=context.workloads,
+        design=context.design,
+    )

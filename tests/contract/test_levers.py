@@ -1,0 +1,224 @@
+"""What every lever must do, whichever layer it is in: rules in ``pgdyno/levers/_contract.py``."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.fix_settings import MAJORS, MB, host_of, restarted, server_of, set_by, settings_of
+
+from pgdyno import levers
+from pgdyno.levers._contract import (
+    HEADINGS,
+    LeverModule,
+    PlanContext,
+    PlanLine,
+    Skipped,
+    State,
+)
+from pgdyno.levers.durability import LOCKED_SETTINGS
+from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
+from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.model.host import Host
+from pgdyno.model.server import Server
+
+LEVERS = levers.load()
+GB = 1024 * MB
+every_lever = pytest.mark.parametrize("name", LEVERS)
+every_major = pytest.mark.parametrize("major", MAJORS)
+
+# Hosts and servers that make most levers plan something: large data, many CPUs, values set by people.
+SITUATIONS = {
+    "reference": (host_of(), {}),
+    "large": (host_of(memory_bytes=256 * GB, cpus=64, free_disk_bytes=2048 * GB), {}),
+    "small": (host_of(memory_bytes=2 * GB, cpus=1, free_disk_bytes=3 * GB), {}),
+    "rotating": (host_of(is_rotational=True), {}),
+    "spoilt": (
+        host_of(),
+        {
+            "checkpoint_completion_target": "0.5",
+            "huge_pages": "on",
+            "max_wal_size": "64MB",
+            "wal_buffers": "64kB",
+            "work_mem": "2GB",
+        },
+    ),
+}
+every_situation = pytest.mark.parametrize("situation", SITUATIONS)
+
+
+def situation_of(situation: str, major: int) -> tuple[Host, Server]:
+    host, changes = SITUATIONS[situation]
+    return host, server_of(major, changes=changes, data_bytes=200 * GB, has_jit=True)
+
+
+def context(host: Host | None, server: Server, connections: int | None = 50) -> PlanContext:
+    return PlanContext(
+        settings=EffectiveSettings(server),
+        resources=resources_of(host, server, Figures()),
+        connections=connections,
+        host=proven_host(host, server),
+    )
+
+
+def lines_of(module: LeverModule, ctx: PlanContext) -> tuple[PlanLine, ...]:
+    outcome = plan_one(module, ctx)
+    return () if isinstance(outcome, Skipped) else outcome
+
+
+def test_there_are_levers_and_their_names_are_unique() -> None:
+    files = [path.stem for path in _lever_files()]
+    assert sorted(LEVERS) == sorted(files)
+
+
+def _lever_files() -> list[Path]:
+    root = Path(levers.__file__).parent
+    return [path for path in root.glob("*/*.py") if not path.name.startswith("_")]
+
+
+@every_lever
+def test_docstring_has_the_headings_in_order(name: str) -> None:
+    documentation = LEVERS[name].__doc__ or ""
+    positions = [documentation.find(f"\n{heading}:\n") for heading in HEADINGS]
+    assert -1 not in positions, f"{name} lacks one of {HEADINGS}"
+    assert positions == sorted(positions)
+
+
+@every_lever
+def test_layer_is_the_package_it_lies_in(name: str) -> None:
+    module = LEVERS[name]
+    assert f".{module.LEVER.layer}." in module.__name__  # type: ignore[attr-defined]
+
+
+@every_lever
+def test_imports_only_model_and_the_contract(name: str) -> None:
+    path = next(path for path in _lever_files() if path.stem == name)
+    imported = [
+        node.module or ""
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    ]
+    ours = {module for module in imported if module.startswith("pgdyno")}
+    assert all(one == "pgdyno.levers._contract" or one.startswith("pgdyno.model") for one in ours), ours
+
+
+@every_lever
+def test_levers_it_names_exist(name: str) -> None:
+    lever = LEVERS[name].LEVER
+    assert set(lever.order_after) | set(lever.conflicts) <= set(LEVERS)
+    assert all(lever.order_after.values()), "an order needs a reason"
+
+
+def test_levers_come_after_those_they_wait_for() -> None:
+    position = {name: place for place, name in enumerate(LEVERS)}
+    late = [
+        (name, first)
+        for name, module in LEVERS.items()
+        for first in module.LEVER.order_after
+        if position[first] > position[name]
+    ]
+    assert not late
+
+
+def test_each_setting_belongs_to_one_lever() -> None:
+    owners = Counter(setting for module in LEVERS.values() for setting in module.LEVER.settings)
+    assert [setting for setting, count in owners.items() if count > 1] == []
+
+
+@every_lever
+def test_settings_exist_in_at_least_one_major(name: str) -> None:
+    known = {setting for major in MAJORS for setting in settings_of(major)}
+    assert set(LEVERS[name].LEVER.settings) <= known
+
+
+@every_lever
+def test_may_not_touch_the_durability_lock(name: str) -> None:
+    assert not set(LEVERS[name].LEVER.settings) & LOCKED_SETTINGS
+
+
+@every_situation
+@every_major
+def test_plans_are_accepted_by_the_server_and_stay_in_their_settings(major: int, situation: str) -> None:
+    host, server = situation_of(situation, major)
+    for module in LEVERS.values():
+        for line in lines_of(module, context(host, server)):
+            assert line.change.key in module.LEVER.settings
+            assert line.change.key not in LOCKED_SETTINGS
+            server.settings[line.change.key].check(line.change.value)
+
+
+@every_situation
+@every_major
+def test_every_line_says_why_from_where_and_how_to_undo(major: int, situation: str) -> None:
+    host, server = situation_of(situation, major)
+    for module in LEVERS.values():
+        for line in lines_of(module, context(host, server)):
+            assert line.reason
+            assert line.evidence
+            assert line.undo.startswith("pgdyno revert")
+            assert line.change.current
+            assert line.change.lever == module.LEVER.name
+            assert line.layer is module.LEVER.layer
+
+
+@every_situation
+@every_major
+def test_planning_is_deterministic_and_changes_nothing(major: int, situation: str) -> None:
+    host, server = situation_of(situation, major)
+    ctx = context(host, server)
+    before = dataclasses.replace(ctx)
+    assert [plan_one(module, ctx) for module in LEVERS.values()] == [
+        plan_one(module, ctx) for module in LEVERS.values()
+    ]
+    assert ctx == before
+
+
+@every_situation
+@every_major
+def test_a_server_that_has_the_plan_needs_no_other(major: int, situation: str) -> None:
+    host, server = situation_of(situation, major)
+    request = PlanRequest(figures=Figures(connections=20))
+    first = make_plan(host, server, request)
+    assert first.lines
+    assert make_plan(host, restarted(server, first.settings), request).lines == ()
+
+
+@every_lever
+@every_major
+def test_unknown_facts_skip_a_lever_with_the_reason(name: str, major: int) -> None:
+    server = server_of(major, data_bytes=None, is_colocated=False)
+    module = LEVERS[name]
+    outcome = plan_one(module, context(None, server))
+    if module.LEVER.needs:
+        assert isinstance(outcome, Skipped)
+        assert outcome.reason
+
+
+@every_lever
+@every_major
+def test_detect_tells_a_fresh_cluster_from_a_changed_one(name: str, major: int) -> None:
+    module = LEVERS[name]
+    fresh = module.detect(context(None, server_of(major)))
+    assert fresh.state in (State.OFF, State.ABSENT)
+    assert fresh.detail
+
+
+@every_situation
+@every_major
+def test_verify_reads_back_what_the_running_server_uses(major: int, situation: str) -> None:
+    host, server = situation_of(situation, major)
+    plan = make_plan(host, server, PlanRequest(figures=Figures(connections=20)))
+    running = dataclasses.replace(server, settings=set_by(dict(server.settings), plan.settings))
+    for module in LEVERS.values():
+        changed = context(host, running)
+        asked = dataclasses.replace(changed, settings=changed.settings.plus(plan.settings))
+        unchanged = dataclasses.replace(asked, settings=EffectiveSettings(server).plus(plan.settings))
+        mine = [name for name in module.LEVER.settings if name in plan.settings]
+        assert [one.setting for one in module.verify(asked)] == mine
+        assert all(one.is_met for one in module.verify(asked))
+        automatic = [name for name in mine if plan.settings[name] == "-1"]
+        assert not any(one.is_met for one in module.verify(unchanged) if one.setting not in automatic)

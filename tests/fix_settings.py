@@ -1,0 +1,185 @@
+"""Servers and hosts for tests of levers, plans and formats, built from dumps of real ``pg_settings``.
+
+``tests/fixtures/settings/<major>.json`` holds one row per setting of a freshly initialised cluster, with
+the build it came from. Everything else about these servers and hosts is stated here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.memory_proof import shared_memory_bytes
+from pgdyno.levers.resources import Figures, StorageKind
+from pgdyno.model.facts import Fact, unknown
+from pgdyno.model.guc import Guc
+from pgdyno.model.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
+from pgdyno.model.server import Capabilities, Server, SettingOverride, Standby
+
+SETTINGS = Path(__file__).parent / "fixtures" / "settings"
+MAJORS = (14, 15, 16, 17, 18)
+MB, GB = 1 << 20, 1 << 30
+DATA_DIRECTORY = "/var/lib/postgresql/data"
+
+
+@cache
+def _dump(major: int) -> dict[str, object]:
+    text = (SETTINGS / f"{major}.json").read_text(encoding="utf-8")
+    loaded: dict[str, object] = json.loads(text)
+    return loaded
+
+
+def settings_of(major: int) -> dict[str, Guc]:
+    """Return the settings of a fresh cluster."""
+    rows = _dump(major)["settings"]
+    assert isinstance(rows, list)
+    return {row["name"]: Guc(**{**row, "enumvals": tuple(row["enumvals"] or ())}) for row in rows}
+
+
+def set_by(gucs: dict[str, Guc], changes: Mapping[str, str], **attributes: object) -> dict[str, Guc]:
+    """Return settings as a server shows them after ``changes``; who made them stands in ``attributes``."""
+    owner = {"source": "configuration file", **attributes}
+    changed = {
+        name: dataclasses.replace(gucs[name], setting=gucs[name].check(value), **owner)  # type: ignore[arg-type]
+        for name, value in changes.items()
+    }
+    return {**gucs, **changed}
+
+
+def server_of(
+    major: int = 18,
+    *,
+    changes: Mapping[str, str] | None = None,
+    data_bytes: int | None = 612 * MB,
+    is_colocated: bool = True,
+    has_jit: bool | None = None,
+    settings: dict[str, Guc] | None = None,
+) -> Server:
+    """Return a server of this major; ``changes`` were made in its postgresql.conf."""
+    gucs = settings if settings is not None else set_by(settings_of(major), changes or {})
+    dump = _dump(major)
+    jit = bool(dump["has_jit"]) if has_jit is None else has_jit
+    return Server(
+        version_num=int(str(dump["version_num"])),
+        version=str(dump["version"]).split(" ")[0],
+        settings=gucs,
+        capabilities=Capabilities(
+            io_methods=Fact(gucs["io_method"].enumvals if "io_method" in gucs else (), "pg_settings"),
+            wal_compression_methods=Fact(gucs["wal_compression"].enumvals, "pg_settings"),
+            has_jit=Fact(jit, "pg_jit_available()"),
+            has_ssl=Fact(value=False, source="pg_settings"),
+            build_flags=unknown("not read", "pg_config"),
+            compiler_flags=unknown("not read", "pg_config"),
+        ),
+        overrides=Fact[tuple[SettingOverride, ...]]((), "pg_db_role_setting"),
+        databases_bytes=unknown("hidden from this role", "pg_database_size()")
+        if data_bytes is None
+        else Fact(data_bytes, "pg_database_size()"),
+        standbys=Fact[tuple[Standby, ...]]((), "pg_stat_replication"),
+        is_in_recovery=False,
+        data_directory=Fact(DATA_DIRECTORY, "pg_settings"),
+        is_superuser=True,
+        hidden=(),
+        is_colocated=Fact(is_colocated, "/proc"),
+    )
+
+
+def restarted(server: Server, planned: Mapping[str, str]) -> Server:
+    """Return the server after a plan, telling as much shared memory as was estimated, in whole MB."""
+    gucs = set_by(dict(server.settings), planned)
+    if "shared_memory_size" in gucs:
+        told_mb = -(-shared_memory_bytes(EffectiveSettings(server, planned)) // MB)
+        told = dataclasses.replace(gucs["shared_memory_size"], setting=str(told_mb))
+        gucs["shared_memory_size"] = told
+    return dataclasses.replace(server, settings=gucs)
+
+
+def host_of(
+    *,
+    memory_bytes: int = 24 * GB,
+    cpus: float = 2,
+    is_rotational: bool = False,
+    device: str = "sda",
+    virtualisation: str = "none",
+    free_disk_bytes: int = 80 * GB,
+    huge_pages: Mapping[int, HugePagePool] | None = None,
+) -> Host:
+    """Return a host; by default the reference host: 2 CPUs, 24 GB, an SSD."""
+    pools = {2 * MB: HugePagePool(0, 0, 0, 0), GB: HugePagePool(0, 0, 0, 0), **(huge_pages or {})}
+    return Host(
+        hostname=Fact("reference", "uname"),
+        cpu=_cpu(cpus, virtualisation),
+        memory=Memory(
+            total_bytes=Fact(memory_bytes, "/proc/meminfo"),
+            available_bytes=Fact(memory_bytes, "/proc/meminfo"),
+            page_bytes=Fact(4096, "sysconf"),
+            huge_pages=Fact(pools, "/sys/kernel/mm/hugepages"),
+            transparent_huge_pages=Fact("madvise", "/sys/kernel/mm/transparent_hugepage/enabled"),
+        ),
+        limits=_limits(memory_bytes, cpus),
+        kernel=Kernel(
+            release=Fact("6.18.0", "uname"),
+            distribution=Fact("Debian 12", "/etc/os-release"),
+            sysctls={"kernel.io_uring_disabled": Fact("0", "/proc/sys/kernel/io_uring_disabled")},
+        ),
+        block_devices=Fact(
+            (
+                BlockDevice(
+                    name=device,
+                    is_rotational=Fact(is_rotational, f"/sys/block/{device}/queue/rotational"),
+                    scheduler=Fact("none", "/sys"),
+                    read_ahead_bytes=Fact(128 << 10, "/sys"),
+                    size_bytes=Fact(256 * GB, "/sys"),
+                ),
+            ),
+            "/sys/block",
+        ),
+        mounts=Fact(
+            (Mount("/", f"/dev/{device}1", "ext4", ("rw",), Fact(free_disk_bytes, "statvfs /")),),
+            "/proc/self/mountinfo",
+        ),
+        nics=Fact((), "/sys/class/net"),
+    )
+
+
+def _cpu(cpus: float, virtualisation: str) -> Cpu:
+    hidden = "not needed here"
+    return Cpu(
+        model=unknown(hidden, "lscpu"),
+        architecture=Fact("x86_64", "uname"),
+        isa_features=unknown(hidden, "lscpu"),
+        logical_count=Fact(int(cpus), "/proc/cpuinfo"),
+        core_count=unknown(hidden, "lscpu"),
+        socket_count=unknown(hidden, "lscpu"),
+        numa_nodes=unknown(hidden, "lscpu"),
+        is_smt_active=unknown(hidden, "lscpu"),
+        l1d_bytes=unknown(hidden, "lscpu"),
+        l2_bytes=unknown(hidden, "lscpu"),
+        l3_bytes=unknown(hidden, "lscpu"),
+        has_pmu=unknown(hidden, "lscpu"),
+        virtualisation=Fact(virtualisation, "systemd-detect-virt"),
+        clocksource=unknown(hidden, "/sys"),
+    )
+
+
+def _limits(memory_bytes: int, cpus: float) -> Limits:
+    return Limits(
+        cgroup_version=Fact("v2", "/proc/self/cgroup"),
+        memory_bytes=Fact(memory_bytes, "/proc/meminfo"),
+        memory_high_bytes=Fact(memory_bytes, "/proc/meminfo"),
+        cpu_count=Fact(cpus, "sched_getaffinity"),
+        cpuset=Fact(tuple(range(int(cpus))), "sched_getaffinity"),
+        pids_max=unknown("not limited", "/sys/fs/cgroup"),
+        hugetlb_bytes=unknown("not limited", "/sys/fs/cgroup"),
+        shm_bytes=Fact(memory_bytes // 2, "statvfs /dev/shm"),
+        rlimits=unknown("not read", "/proc"),
+    )
+
+
+def reference_figures() -> Figures:
+    """Return the reference host as figures that a user states: 2 CPUs, 24 GB, an SSD."""
+    return Figures(memory_bytes=24 * GB, cpu_count=2, storage=StorageKind.SSD, free_disk_bytes=80 * GB)

@@ -1,0 +1,115 @@
+"""What the integration tests of the journal share: servers that can be restarted, plans, and snapshots."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from tests.fix_servers import RealServer
+
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.query import Connection
+from pgdyno.journal.restart import pg_ctl_restarter
+from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.server.connection import connect
+
+NOWHERE = Path("/nonexistent")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that a revert has to give back, read without any code of pgdyno."""
+
+    settings: list[tuple[Any, ...]]
+    file_settings: list[tuple[Any, ...]]
+    files: dict[str, tuple[bytes, int, int, int]]  # content, mode, owner, group
+    names: list[str]
+
+
+def snapshot(server: RealServer) -> Snapshot:
+    """Read pg_settings, pg_file_settings, and the configuration files of a server."""
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        file_settings = connection.execute("SELECT * FROM pg_file_settings ORDER BY seqno").fetchall()
+        settings = connection.execute("SELECT * FROM pg_settings ORDER BY name").fetchall()
+    return Snapshot(
+        settings,
+        file_settings,
+        files={path.name: _described(path) for path in server.data_directory.glob("*.conf*")},
+        names=sorted(path.name for path in server.data_directory.iterdir()),
+    )
+
+
+def _described(path: Path) -> tuple[bytes, int, int, int]:
+    status = path.stat()
+    return path.read_bytes(), stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
+
+
+def auto_conf(server: RealServer) -> Path:
+    """Return the file that ALTER SYSTEM writes."""
+    return server.data_directory / "postgresql.auto.conf"
+
+
+def write_auto_conf(server: RealServer, text: str) -> None:
+    """Write the file by hand, keeping owner and mode, and restart."""
+    with auto_conf(server).open("w", encoding="utf-8") as file:
+        file.write(text)
+    access_to(server, NOWHERE).restarter.restart()  # type: ignore[union-attr]
+
+
+def access_to(
+    server: RealServer, journal_directory: Path, *, has_files: bool = True, user: str = "postgres"
+) -> ServerAccess:
+    """Return an access that may restart the server with pg_ctl; without files they are looked for nowhere."""
+
+    def open_connection() -> Connection:
+        return connect(server.dsn_for(user), is_read_only=False)
+
+    restarter = pg_ctl_restarter(
+        server.bin_directory,
+        server.data_directory,
+        server.directory / "pg_ctl.log",
+        open_connection,
+        limit_s=10.0,  # these servers come up in a tenth of a second, and some tests wait for one that never does
+    )
+    return ServerAccess(
+        open_connection, journal_directory, data_directory=None if has_files else NOWHERE, restarter=restarter
+    )
+
+
+@contextmanager
+def under_pg_ctl(server: RealServer) -> Iterator[RealServer]:
+    """Let pg_ctl instead of the fixture run the server, so that it outlives whoever restarts it."""
+    server.stop()
+    access = access_to(server, NOWHERE)
+    assert access.restarter is not None
+    access.restarter.restart()
+    try:
+        yield server
+    finally:
+        if (server.data_directory / "postmaster.pid").exists():
+            server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "immediate")
+
+
+def plan_of(**settings: str) -> Plan:
+    """Return a plan that sets settings; what takes a restart is found out by apply itself."""
+    return Plan(
+        lines=tuple(
+            PlanLine(
+                Change("test", "setting", name, None, value, Effect.RELOAD),
+                Layer.APPLICATION,
+                reason="a test",
+                evidence="none",
+                risk=Risk.SAFE,
+                undo="pgdyno revert",
+            )
+            for name, value in settings.items()
+        ),
+        skipped=(),
+        findings=(),
+        memory_proof=None,
+    )

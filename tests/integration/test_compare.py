@@ -1,0 +1,210 @@
+"""``pgdyno compare`` on real servers: PostgreSQL 18 of the embedded wheel, pgbench at scale 1."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.fix_home import pgdyno
+
+SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded")
+
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
+
+
+@pytest.fixture
+def started(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """A comparison that would take long, caught while its slices run."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgdyno", "compare", "a", "b", *SMALL, "--blocks", "40"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PGDYNO_HOME": str(home)},
+    )
+    wait_for(lambda: len(children_running("pgbench", home)) >= 2)
+    time.sleep(3.0)
+    yield process
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+def children_running(program: str, home: Path) -> list[int]:
+    """Return processes of a program that work in this home."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if program in command.split("\0")[0] and str(home) in command:
+                found.append(int(entry.name))
+    return found
+
+
+def wait_for(condition: object, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+def test_a_comparison_gives_verdicts_with_intervals_for_every_metric() -> None:
+    done = pgdyno("compare", "default", "wide:work_mem=8MB", *SMALL, "--blocks", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["schema_version"] == 1
+    assert document["is_complete"] is True
+    assert document["settings"] == [
+        {"variant": "wide", "name": "work_mem", "requested": "8MB", "effective": "8MB"}
+    ]
+    metrics = {row["metric"]: row for row in document["comparisons"]}
+    assert set(metrics) == {"throughput_tps", "server_cpu_us_per_transaction", "latency_ms_p99"}
+    for row in metrics.values():
+        assert row["verdict"] in {"better", "worse", "equivalent", "inconclusive"}
+        assert {"effect", "interval", "mde"} <= set(row)
+
+
+def test_under_four_blocks_nothing_is_concluded() -> None:
+    done = pgdyno("compare", "default", "default", *SMALL, "--blocks", "2", "--json")
+    assert {row["verdict"] for row in json.loads(done.stdout)["comparisons"]} == {"inconclusive"}
+
+
+def test_whole_trials_can_alternate_instead_of_slices() -> None:
+    done = pgdyno("compare", "a", "b", *SMALL, "--blocks", "2", "--design", "alternating", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["design"]["kind"] == "alternating"
+
+
+def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(
+    started: subprocess.Popen[str], home: Path
+) -> None:
+    started.send_signal(signal.SIGINT)
+    _, errors = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert "interrupted; the" in errors
+    assert "--resume" in errors
+    assert children_running("pgbench", home) == children_running("postgres", home) == []
+
+
+def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Popen[str], home: Path) -> None:
+    started.kill()
+    started.communicate()
+    wait_for(lambda: not children_running("pgbench", home) and not children_running("postgres", home))
+
+
+def test_a_second_measurement_on_the_same_host_is_refused(started: subprocess.Popen[str]) -> None:
+    done = pgdyno("compare", "a", "b", *SMALL, "--blocks", "4")
+    assert done.returncode == 4
+    assert "another pgdyno is measuring on this host" in done.stderr
+    assert f"process {started.pid} holds" in done.stderr
+
+
+def test_a_server_killed_in_a_trial_is_a_failure_with_its_log(
+    started: subprocess.Popen[str], home: Path
+) -> None:
+    for pid in children_running("postgres", home):
+        os.kill(pid, signal.SIGKILL)
+    _, errors = started.communicate(timeout=60)
+    assert started.returncode == 1
+    assert "PGD-303" in errors or "PGD-402" in errors
+    assert "DETAIL:" in errors
+
+
+@pytest.mark.parametrize(
+    ("variant", "message", "detail"),
+    [
+        ("x:no_such=1", 'unrecognized configuration parameter "no_such"', None),
+        ("x:shared_buffers=1kB", "1 8kB is outside the valid range", None),
+        ("x:io_method=io_uring", 'invalid value for parameter "io_method": "io_uring"', "sync, worker"),
+    ],
+)
+def test_settings_that_the_server_rejects_are_named_before_anything_starts(
+    variant: str, message: str, detail: str | None
+) -> None:
+    done = pgdyno("compare", "default", variant, *SMALL, "--blocks", "4")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert detail is None or detail in done.stderr
+
+
+def test_huge_pages_that_are_not_there_stop_the_run_with_the_servers_words() -> None:
+    pages = Path("/proc/sys/vm/nr_hugepages").read_text().strip()
+    if pages != "0":
+        pytest.skip(f"this host has {pages} huge pages")
+    done = pgdyno("compare", "a", "b:huge_pages=on", *SMALL, "--blocks", "4")
+    assert done.returncode == 1
+    assert "the server did not start" in done.stderr
+    assert "Cannot allocate memory" in done.stderr
+
+
+def test_a_variant_that_may_lose_data_is_refused_on_the_command_line() -> None:
+    done = pgdyno("compare", "default", "fast:fsync=off", *SMALL)
+    assert done.returncode == 4
+    assert 'variant "fast" is not durable: fsync=off' in done.stderr
+    assert "experiment file" in done.stderr
+
+
+def test_an_experiment_file_may_and_every_output_is_marked(home: Path) -> None:
+    file = home / "unsafe.toml"
+    file.write_text(
+        'question = "What does fsync cost?"\nworkloads = ["pgbench-select"]\n'
+        "[design]\nrounds = 2\nblocks_per_round = 1\nblock_s = 1.0\n"
+        '[variants.default]\n[variants.fast]\nsettings = { fsync = "off" }\n'
+    )
+    done = pgdyno("run", str(file), "--embedded", "--scale", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["notes"][0] == "NOT DURABLE: fast: fsync=off"
+
+
+def test_a_generator_that_is_not_installed_names_its_package(home: Path) -> None:
+    without = home / "bin"
+    without.mkdir(exist_ok=True)
+    for program in ("setpriv", "taskset", "cp", "sync"):
+        link = without / program
+        if not link.exists():
+            link.symlink_to(
+                f"/usr/bin/{program}" if Path(f"/usr/bin/{program}").exists() else f"/bin/{program}"
+            )
+    done = pgdyno(
+        "compare",
+        "a",
+        "b",
+        "--workload",
+        "sysbench-read-only",
+        "--embedded",
+        "--blocks",
+        "4",
+        PATH=str(without),
+    )
+    assert done.returncode == 1
+    assert 'the load generator "sysbench" is not installed' in done.stderr
+    assert "apt install sysbench" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare", "a", *SMALL), "comparing takes at least two variants"),
+        (("compare", "a", "b", "--embedded"), "no workload was named"),
+        (("compare", "a", "b", "--workload", "nope", "--embedded"), 'no workload "nope"'),
+        (("compare", "a", "b", "--workload", "pgbench-select"), "no PostgreSQL was named"),
+        (("compare", "a", "b", *SMALL, "--budget", "soon"), '"soon" is not a duration'),
+        (("compare", "a", "b", *SMALL, "--until", "bored"), '--until "bored" is not known'),
+        (("compare", "a", "b", "--script", "/no.sql", "--embedded"), 'could not read script "/no.sql"'),
+        (("run", "nope", "--embedded", "--workload", "pgbench-select"), 'no study "nope"'),
+    ],
+)
+def test_mistakes_on_the_command_line_are_usage_errors(arguments: tuple[str, ...], message: str) -> None:
+    done = pgdyno(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr

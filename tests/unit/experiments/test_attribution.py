@@ -1,0 +1,65 @@
+"""Transactions and CPU time go to the arm that they belong to. Times are in ms, converted at the edge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pgdyno.experiments.attribution import charged_running_s, count_arm
+from pgdyno.experiments.transactions import Transactions
+from pgdyno.model.experiment import Slice
+
+MS = 1_000_000
+
+
+def slices(*turns: tuple[int, int, int]) -> list[Slice]:
+    return [Slice(arm, start * MS, end * MS, (0, 0)) for arm, start, end in turns]
+
+
+def transactions(*completed_and_latency_ms: tuple[float, float]) -> Transactions:
+    completed = np.array([round(c * MS) for c, _ in completed_and_latency_ms], dtype=np.int64)
+    latency = np.array([round(latency * 1000) for _, latency in completed_and_latency_ms], dtype=np.int64)
+    return Transactions(completed, latency)
+
+
+ABBA = slices((0, 0, 100), (1, 100, 200), (1, 200, 300), (0, 300, 400))
+
+
+def test_only_transactions_inside_own_slices_count() -> None:
+    counted = count_arm(ABBA, 0, transactions((50, 1), (150, 1), (250, 1), (350, 1)), 0)
+    assert counted.transactions == 2
+    assert counted.running_s == pytest.approx(0.2)
+
+
+def test_heads_of_slices_count_neither_as_time_nor_as_transactions() -> None:
+    counted = count_arm(ABBA, 0, transactions((5, 1), (50, 1), (305, 1), (350, 1)), 10 * MS)
+    assert counted.transactions == 2
+    assert counted.running_s == pytest.approx(0.18)
+
+
+def test_a_slice_includes_its_beginning_and_excludes_its_end() -> None:
+    counted = count_arm(ABBA, 1, transactions((100, 1), (300, 1)), 0)
+    assert counted.transactions == 1
+
+
+def test_latency_leaves_out_the_time_while_the_arm_was_frozen() -> None:
+    # Began at 95 ms, was frozen from 100 to 300 ms, completed at 310 ms: 5 + 10 ms on its running clock.
+    counted = count_arm(ABBA, 0, transactions((310, 215)), 0)
+    assert counted.latency_us.tolist() == [15_000]
+
+
+def test_a_transaction_from_before_the_block_counts_but_has_no_latency() -> None:
+    counted = count_arm(ABBA, 0, transactions((20, 500)), 0)
+    assert (counted.transactions, counted.latency_us.size) == (1, 0)
+
+
+def test_an_arm_without_transactions_has_a_count_of_zero() -> None:
+    counted = count_arm(ABBA, 1, transactions(), 0)
+    assert (counted.transactions, counted.running_s) == (0, pytest.approx(0.2))
+
+
+def test_background_cpu_is_moved_from_the_victim_to_the_culprit() -> None:
+    # On one CPU, 0.1 s of checkpointing by B during A's turn costs A 0.1 s and is owed by B.
+    assert charged_running_s(2.0, foreign_cpu_s=0.1, own_frozen_cpu_s=0.0, cpus=1) == pytest.approx(1.9)
+    assert charged_running_s(2.0, foreign_cpu_s=0.0, own_frozen_cpu_s=0.1, cpus=1) == pytest.approx(2.1)
+    assert charged_running_s(2.0, foreign_cpu_s=0.1, own_frozen_cpu_s=0.0, cpus=4) == pytest.approx(1.975)

@@ -1,0 +1,78 @@
+"""Blocks: metrics per arm, charging, and what makes a block void."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pgdyno.experiments.attribution import ArmCount
+from pgdyno.experiments.blocks import (
+    ArmObservation,
+    BlockPlace,
+    HostUse,
+    audit_block,
+    build_block,
+    checkpoint_asymmetry,
+    void_reason,
+)
+from pgdyno.model.experiment import Slice, VoidThresholds
+
+MS = 1_000_000
+
+
+def observation(variant: str, transactions: int, checkpoints: float = 0.0) -> ArmObservation:
+    latency = np.array([1000, 2000, 3000], dtype=np.int64)
+    return ArmObservation(
+        variant, ArmCount(transactions, 1.0, latency), transactions, {"checkpoints": checkpoints}, 0.0
+    )
+
+
+def test_work_done_while_frozen_is_charged_to_the_arm_that_did_it() -> None:
+    # While A runs (1 s), B's server uses 0.2 s of the one CPU; while B runs, A's uses nothing.
+    slices = [
+        Slice(0, 0, 1000 * MS, (800 * MS, 200 * MS)),
+        Slice(1, 1000 * MS, 2000 * MS, (0, 1000 * MS)),
+    ]
+    place = BlockPlace("w", 0, 0, 0)
+    block = build_block(
+        place, slices, [observation("a", 800), observation("b", 1000)], server_cpus=1, audit={}, void=None
+    )
+    assert block.arms[0].values["throughput_tps"] == pytest.approx(1000.0)  # 800 in the 0.8 s left to it
+    assert block.arms[1].values["throughput_tps"] == pytest.approx(1000 / 1.2)
+    assert block.arms[1].values["frozen_cpu_share"] == pytest.approx(0.2 / 1.2)
+    assert block.arms[0].values["latency_ms_p50"] == 2.0
+
+
+def test_a_quiet_block_counts() -> None:
+    use = HostUse(wall_s=4, busy_s=5.0, steal_s=0.1, ours_s=4.9, client_s=2, cpus=2, client_cpus=1)
+    audit = audit_block([Slice(0, 0, 100 * MS, (0,))], 0.1, use)
+    assert audit["foreign_cpu_share"] == pytest.approx(0.1 / 8)
+    assert audit["client_saturation_share"] == pytest.approx(0.5)
+    assert void_reason(audit, VoidThresholds()) is None
+
+
+@pytest.mark.parametrize(
+    ("audit", "reason"),
+    [
+        ({"steal_share": 0.2}, "20.0% of the CPU time was stolen by the hypervisor (limit 10%)"),
+        (
+            {"foreign_cpu_share": 0.5},
+            "50.0% of the CPU time went to processes that are not ours (limit 10%)",
+        ),
+        ({"schedule_lag_share": 0.3}, "30.0% median overshoot of the slices (limit 20%)"),
+        (
+            {"client_saturation_share": 0.99},
+            "99.0% of the client's CPUs were busy: the client limited the result (limit 97%)",
+        ),
+    ],
+)
+def test_a_disturbed_block_is_void_and_says_why(audit: dict[str, float], reason: str) -> None:
+    assert void_reason(audit, VoidThresholds()) == reason
+
+
+def test_unequal_checkpoints_void_a_block_only_between_comparable_arms() -> None:
+    arms = [observation("a", 10, checkpoints=1.0), observation("b", 10)]
+    assert checkpoint_asymmetry(arms, is_comparable=False) is None
+    assert checkpoint_asymmetry(arms, is_comparable=True) == (
+        "checkpoints differ between arms with equal checkpoint settings (a 1, b 0)"
+    )

@@ -1,0 +1,52 @@
+"""When an experiment ends."""
+
+from __future__ import annotations
+
+from pgdyno.experiments.stopping import is_finished, is_too_noisy, lost_rounds, rounds_within
+from pgdyno.model.experiment import Block, Design, Stopping
+from pgdyno.model.verdict import Decision, Interval, Verdict
+
+
+def block(round_index: int, index: int, void: str | None = None) -> Block:
+    return Block("w", round_index, index, 0, (), void)
+
+
+def verdict(decision: Decision, low: float, high: float) -> Verdict:
+    interval = Interval(low, 1.0, high, 0.95)
+    return Verdict("w", "throughput_tps", "b", "a", decision, "", 1.0, interval, None, None, None, 4, 8, 0)
+
+
+def test_a_budget_is_filled_with_whole_rounds() -> None:
+    assert rounds_within(remaining_s=65.0, round_s=20.0) == 4
+
+
+def test_a_budget_that_is_too_small_still_gives_two_rounds() -> None:
+    assert rounds_within(remaining_s=-5.0, round_s=20.0) == 2
+
+
+def test_a_round_without_any_valid_block_is_lost_and_one_with_some_is_not() -> None:
+    assert lost_rounds([block(0, 0, "steal"), block(0, 1), block(1, 0, "steal"), block(1, 1, "steal")]) == 1
+
+
+def test_a_machine_is_too_noisy_above_thirty_percent_void_blocks() -> None:
+    blocks = [block(i, 0, "steal" if i < 3 else None) for i in range(10)]
+    assert not is_too_noisy(blocks, Design())
+    assert is_too_noisy([*blocks, block(10, 0, "steal")], Design())
+
+
+def test_a_fixed_design_never_stops_early() -> None:
+    assert not is_finished([verdict(Decision.BETTER, 1.1, 1.2)], Design())
+
+
+def test_waiting_for_a_decision_ends_when_every_workload_has_one() -> None:
+    design = Design(stopping=Stopping.DECIDED)
+    assert not is_finished(
+        [verdict(Decision.BETTER, 1.1, 1.2), verdict(Decision.INCONCLUSIVE, 0.9, 1.1)], design
+    )
+    assert is_finished([verdict(Decision.BETTER, 1.1, 1.2), verdict(Decision.EQUIVALENT, 0.99, 1.01)], design)
+
+
+def test_waiting_for_precision_ends_when_every_interval_is_narrow_enough() -> None:
+    design = Design(stopping=Stopping.PRECISION, precision=0.01)
+    assert is_finished([verdict(Decision.INCONCLUSIVE, 0.995, 1.005)], design)
+    assert not is_finished([verdict(Decision.BETTER, 1.10, 1.20)], design)

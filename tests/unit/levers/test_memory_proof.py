@@ -1,0 +1,168 @@
+"""The memory proof: its sum by hand, its estimate against PostgreSQL's own figure, and its refusal."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fix_servers import RealServer
+from tests.fix_settings import GB, MB, host_of, server_of
+
+from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
+from pgdyno.levers.resources import Figures, Resources, resources_of
+from pgdyno.model.errors import MemoryProofError
+from pgdyno.model.host import HugePagePool
+from pgdyno.model.plan import MemoryProof
+from pgdyno.model.server import Server
+
+
+def resources(server: Server, memory_bytes: int = 24 * GB, huge_pages: int = 0) -> Resources:
+    pools = {2 * MB: HugePagePool(total=huge_pages, free=huge_pages, reserved=0, surplus=0)}
+    return resources_of(host_of(memory_bytes=memory_bytes, huge_pages=pools), server, Figures())
+
+
+def proof_of(server: Server, planned: dict[str, str], found: Resources | None = None) -> MemoryProof:
+    proof = memory_proof(EffectiveSettings(server, planned), found or resources(server))
+    assert proof is not None
+    return proof
+
+
+def sizes(proof: MemoryProof) -> dict[str, int]:
+    return {item.name: item.size_bytes for item in proof.items}
+
+
+def test_the_sum_of_the_defaults_is_what_it_is_by_hand() -> None:
+    # PostgreSQL 18's defaults: 100 connections, work_mem 4 MB, hash_mem_multiplier 2, 8 parallel workers,
+    # maintenance_work_mem 64 MB, 3 autovacuum workers, shared_memory_size 150 MB with 128 MB of buffers.
+    # 128 MB in 4 kB pages are 32768 pages of 8 bytes = 256 kB for each of 100 + 3 + 8 processes.
+    proof = proof_of(server_of(18), {})
+    assert sizes(proof) == {
+        "shared_buffers": 128 * MB,
+        "other shared memory": 22 * MB,
+        "connections": 600 * MB,
+        "connections' work_mem": 1200 * MB,
+        "parallel workers": 8 * 18 * MB,
+        "building an index": 64 * MB,
+        "autovacuum workers": 192 * MB,
+        "page tables": 111 * 256 * 1024,
+    }
+    assert proof.total_bytes == 2350 * MB + 111 * 256 * 1024
+    assert proof.limit_bytes == 24 * GB
+
+
+def test_formulas_show_the_figures() -> None:
+    formulas = {item.name: item.formula for item in proof_of(server_of(18), {"work_mem": "20MB"}).items}
+    assert formulas["connections' work_mem"] == "100 × 20MB × (1 for a sort + 2 for a hash table)"
+    assert formulas["page tables"] == "111 processes × 8 bytes per 4kB of 128MB"
+    assert formulas["autovacuum workers"] == "3 × 64MB (maintenance_work_mem)"
+
+
+def test_before_15_a_hash_table_has_no_more_than_a_sort() -> None:
+    # hash_mem_multiplier was 1 by default until 14.
+    assert sizes(proof_of(server_of(14), {}))["connections' work_mem"] == 100 * 2 * 4 * MB
+
+
+def test_page_tables_cost_2_mb_per_gb_and_process_unless_huge_pages_suffice() -> None:
+    server = server_of(18)
+    planned = {"shared_buffers": "8GB"}
+    assert sizes(proof_of(server, planned))["page tables"] == 111 * 16 * MB
+    # 8 GB and some more are 4096 pages of 2 MB and some more: 8 bytes each.
+    enough = resources(server, huge_pages=5000)
+    assert sizes(proof_of(server, planned, enough))["page tables"] == 111 * 8 * 4096
+    too_few = resources(server, huge_pages=4096)
+    assert sizes(proof_of(server, planned, too_few))["page tables"] == 111 * 16 * MB
+    switched_off = {**planned, "huge_pages": "off"}
+    assert sizes(proof_of(server, switched_off, enough))["page tables"] == 111 * 16 * MB
+
+
+def test_autovacuum_has_its_own_memory_where_it_was_given_some() -> None:
+    planned = {"maintenance_work_mem": "2GB", "autovacuum_work_mem": "128MB"}
+    found = sizes(proof_of(server_of(18), planned))
+    assert found["building an index"] == 2 * GB
+    assert found["autovacuum workers"] == 3 * 128 * MB
+
+
+def test_without_a_known_limit_there_is_no_proof() -> None:
+    server = server_of(18, is_colocated=False)
+    assert memory_proof(EffectiveSettings(server), resources_of(host_of(), server, Figures())) is None
+
+
+# The figures are from "postgres -C shared_memory_size" of the servers the fixtures were read from.
+@pytest.mark.parametrize(
+    ("major", "shared_buffers", "connections", "told_mb"),
+    [
+        (15, "1GB", 100, 1074),
+        (15, "6GB", 100, 6302),
+        (15, "6GB", 300, 6312),
+        (15, "16GB", 100, 16771),
+        (18, "128MB", 300, 162),
+        (18, "1GB", 100, 1086),
+        (18, "6GB", 100, 6344),
+        (18, "16GB", 300, 16839),
+    ],
+)
+def test_estimated_shared_memory_is_close_to_and_not_below_the_servers_own_figure(
+    major: int, shared_buffers: str, connections: int, told_mb: int
+) -> None:
+    planned = {"shared_buffers": shared_buffers, "max_connections": str(connections)}
+    estimated_mb = shared_memory_bytes(EffectiveSettings(server_of(major), planned)) / MB
+    assert told_mb <= estimated_mb <= told_mb * 1.01 + 16
+
+
+@pytest.mark.server
+def test_estimated_shared_memory_agrees_with_this_machines_postgres(scratch_pg18: RealServer) -> None:
+    scratch_pg18.stop()
+    directory = str(scratch_pg18.data_directory)
+    told = scratch_pg18.run(
+        "postgres", "-D", directory, "-C", "shared_memory_size", "-c", "shared_buffers=4GB"
+    ).stdout
+    estimated_mb = shared_memory_bytes(EffectiveSettings(server_of(18), {"shared_buffers": "4GB"})) / MB
+    assert int(told) <= estimated_mb <= int(told) * 1.02
+
+
+def test_what_does_not_fit_is_refused_with_the_sum_and_a_way_out() -> None:
+    server = server_of(18)
+    settings = EffectiveSettings(server, {"shared_buffers": "2GB"})
+    found = resources(server, memory_bytes=4 * GB)
+    proof = memory_proof(settings, found)
+    assert proof is not None
+    with pytest.raises(MemoryProofError) as caught:
+        check_memory_proof(proof, settings, found)
+    assert str(caught.value) == (
+        "the worst case of 4788 MB is 117% of the 4 GB this server may use; above 85% is refused\n"
+        "DETAIL:       2 GB  shared_buffers: 2GB\n"
+        "    96 MB  other shared memory: 22 MB now, and 3% of what shared_buffers grows by\n"
+        "   600 MB  connections: 100 × 6 MB of private memory\n"
+        "  1200 MB  connections' work_mem: 100 × 4MB × (1 for a sort + 2 for a hash table)\n"
+        "   144 MB  parallel workers: 8 × (6 MB + 4MB × (1 for a sort + 2 for a hash table))\n"
+        "    64 MB  building an index: 1 × 64MB\n"
+        "   192 MB  autovacuum workers: 3 × 64MB (maintenance_work_mem)\n"
+        "   444 MB  page tables: 111 processes × 8 bytes per 4kB of 2GB\n"
+        "the limit was read from /proc/meminfo\n"
+        "HINT:  28 connections would fit instead of 97: state how many you need with --connections 28, "
+        "or put a connection pooler in front of the server"
+    )
+    assert caught.value.exit_code == 4
+
+
+def test_where_not_even_one_connection_fits_the_hint_does_not_pretend() -> None:
+    server = server_of(18)
+    settings = EffectiveSettings(server, {"shared_buffers": "2GB"})
+    found = resources(server, memory_bytes=2 * GB)
+    proof = memory_proof(settings, found)
+    assert proof is not None
+    with pytest.raises(MemoryProofError) as caught:
+        check_memory_proof(proof, settings, found)
+    assert caught.value.hint == "lower the largest items above, or give the server more memory"
+
+
+def test_85_percent_is_allowed_and_a_byte_more_is_not() -> None:
+    server = server_of(18)
+    settings = EffectiveSettings(server)
+    total = proof_of(server, {}).total_bytes
+    at_limit = resources(server, memory_bytes=-(-total * 100 // 85))
+    above = resources(server, memory_bytes=total * 100 // 85 - 2)
+    proof = memory_proof(settings, at_limit)
+    assert proof is not None
+    check_memory_proof(proof, settings, at_limit)
+    with pytest.raises(MemoryProofError):
+        check_memory_proof(proof_of(server, {}, above), settings, above)

@@ -1,0 +1,167 @@
+"""What a server has to live on: read where it provably runs, stated by the user, or unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from tests.fix_settings import GB, MB, host_of, reference_figures, server_of, set_by, settings_of
+
+from pgdyno.levers.resources import Figures, HugePages, StorageKind, proven_host, resources_of
+from pgdyno.model.errors import UsageError
+from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount
+
+
+def reason(fact: Fact[int] | Fact[float] | Fact[StorageKind]) -> str:
+    assert isinstance(fact.value, Unknown)
+    return fact.value.reason
+
+
+def with_limits(host: Host, **limits: Fact[int]) -> Host:
+    return dataclasses.replace(host, limits=dataclasses.replace(host.limits, **limits))  # type: ignore[arg-type]
+
+
+def test_a_proven_hosts_figures_are_used_with_their_sources() -> None:
+    found = resources_of(host_of(), server_of(18), Figures())
+    assert found.memory_bytes == Fact(24 * GB, "/proc/meminfo")
+    assert found.cpu_count == Fact(2, "sched_getaffinity")
+    assert found.storage == Fact(StorageKind.SSD, "/sys/block/sda/queue/rotational")
+    assert found.free_disk_bytes == Fact(80 * GB, "statvfs /")
+    assert found.data_bytes == Fact(612 * MB, "pg_database_size()")
+
+
+def test_a_host_that_is_not_proven_to_be_the_servers_says_nothing() -> None:
+    server = server_of(18, is_colocated=False)
+    found = resources_of(host_of(), server, Figures())
+    assert reason(found.memory_bytes) == ("the server is not proven to run on this host; state it with --ram")
+    assert reason(found.cpu_count).endswith("state it with --cpus")
+    assert reason(found.storage).endswith("state it with --storage")
+    assert found.data_bytes == Fact(612 * MB, "pg_database_size()")
+    assert proven_host(host_of(), server) is None
+
+
+def test_whether_it_runs_here_being_unknown_counts_as_not_proven() -> None:
+    server = dataclasses.replace(server_of(18), is_colocated=unknown("no access to /proc", "/proc"))
+    assert proven_host(host_of(), server) is None
+
+
+def test_stated_figures_take_the_place_of_unknown_ones() -> None:
+    found = resources_of(None, server_of(18, is_colocated=False), reference_figures())
+    assert found.memory_bytes == Fact(24 * GB, "--ram")
+    assert found.cpu_count == Fact(2, "--cpus")
+    assert found.storage == Fact(StorageKind.SSD, "--storage")
+    assert found.free_disk_bytes == Fact(80 * GB, "--free-disk")
+
+
+def test_stating_more_memory_than_is_proven_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        resources_of(host_of(), server_of(18), Figures(memory_bytes=64 * GB))
+    assert str(caught.value) == (
+        "--ram 64GB is more than the 24GB this server can use\nDETAIL:  the limit was read from /proc/meminfo"
+    )
+
+
+def test_less_memory_may_be_stated_to_share_the_machine() -> None:
+    found = resources_of(host_of(), server_of(18), Figures(memory_bytes=8 * GB))
+    assert found.memory_bytes == Fact(8 * GB, "--ram")
+
+
+def test_the_smallest_of_hard_limit_throttling_limit_and_memory_counts() -> None:
+    cgroup = Fact(4 * GB, "/sys/fs/cgroup/db/memory.max")
+    throttle = Fact(3 * GB, "/sys/fs/cgroup/db/memory.high")
+    hard_only = with_limits(host_of(), memory_bytes=cgroup)
+    both = with_limits(host_of(), memory_bytes=cgroup, memory_high_bytes=throttle)
+    assert resources_of(hard_only, server_of(18), Figures()).memory_bytes == cgroup
+    assert resources_of(both, server_of(18), Figures()).memory_bytes == throttle
+
+
+def test_an_unreadable_limit_is_unknown_although_the_machines_memory_is_known() -> None:
+    host = with_limits(host_of(), memory_bytes=unknown("no permission", "/sys/fs/cgroup"))
+    assert reason(resources_of(host, server_of(18), Figures()).memory_bytes) == "no permission"
+
+
+def test_a_virtual_disk_that_says_rotational_proves_nothing() -> None:
+    host = host_of(device="vda", is_rotational=True, virtualisation="kvm")
+    assert reason(resources_of(host, server_of(18), Figures()).storage) == (
+        "vda reports itself as rotational, as virtual disks do whatever lies below; state it with --storage"
+    )
+
+
+def test_a_virtual_disk_that_says_non_rotational_is_believed() -> None:
+    host = host_of(device="vda", virtualisation="kvm")
+    assert resources_of(host, server_of(18), Figures()).storage.value is StorageKind.SSD
+
+
+@pytest.mark.parametrize(
+    ("device", "is_rotational", "kind"),
+    [
+        ("sda", True, StorageKind.HDD),
+        ("sda", False, StorageKind.SSD),
+        ("nvme0n1", False, StorageKind.NVME),
+    ],
+)
+def test_bare_metal_tells_its_kind_of_storage(device: str, *, is_rotational: bool, kind: StorageKind) -> None:
+    host = host_of(device=device, is_rotational=is_rotational)
+    assert resources_of(host, server_of(18), Figures()).storage.value is kind
+
+
+def test_storage_is_that_of_the_data_directorys_own_mount() -> None:
+    host = host_of(device="sda", is_rotational=True)
+    flash = BlockDevice(
+        name="nvme1n1",
+        is_rotational=Fact(value=False, source="/sys"),
+        scheduler=Fact("none", "/sys"),
+        read_ahead_bytes=Fact(0, "/sys"),
+        size_bytes=Fact(0, "/sys"),
+    )
+    devices = (*host.block_devices.or_else(()), flash)
+    mounts = (
+        *host.mounts.or_else(()),
+        Mount("/var/lib/postgresql", "/dev/nvme1n1p1", "ext4", (), Fact(7 * GB, "statvfs")),
+        Mount("/var/lib/postgresql/dat", "/dev/sda3", "ext4", (), Fact(1 * GB, "statvfs")),
+    )
+    host = dataclasses.replace(
+        host, block_devices=Fact(devices, "/sys/block"), mounts=Fact(mounts, "/proc/self/mountinfo")
+    )
+    found = resources_of(host, server_of(18), Figures())
+    assert found.storage.value is StorageKind.NVME
+    assert found.free_disk_bytes.value == 7 * GB
+
+
+def test_without_a_known_data_directory_disk_and_storage_are_unknown() -> None:
+    server = dataclasses.replace(server_of(18), data_directory=unknown("hidden", "pg_settings"))
+    found = resources_of(host_of(), server, Figures())
+    assert reason(found.storage) == (
+        "the data directory's block device was not found; state it with --storage"
+    )
+    assert reason(found.free_disk_bytes) == (
+        "the data directory's file system was not found; state it with --free-disk"
+    )
+
+
+def test_huge_pages_are_the_free_ones_less_those_promised() -> None:
+    host = host_of(huge_pages={2 * MB: HugePagePool(total=100, free=80, reserved=30, surplus=0)})
+    assert resources_of(host, server_of(18), Figures()).huge_pages.value == HugePages(2 * MB, 50)
+
+
+def test_a_restarted_server_gets_back_the_huge_pages_it_holds() -> None:
+    gucs = settings_of(18)
+    for name, value in {"huge_pages_status": "on", "shared_memory_size_in_huge_pages": "75"}.items():
+        gucs[name] = dataclasses.replace(gucs[name], setting=value)
+    host = host_of(huge_pages={2 * MB: HugePagePool(total=100, free=25, reserved=0, surplus=0)})
+    found = resources_of(host, server_of(18, settings=gucs), Figures())
+    assert found.huge_pages.value == HugePages(2 * MB, 100)
+
+
+def test_a_cgroups_limit_on_huge_pages_counts() -> None:
+    host = host_of(huge_pages={2 * MB: HugePagePool(total=100, free=100, reserved=0, surplus=0)})
+    host = with_limits(host, hugetlb_bytes=Fact(20 * MB, "hugetlb.2MB.max"))
+    assert resources_of(host, server_of(18), Figures()).huge_pages.value == HugePages(2 * MB, 10)
+
+
+def test_the_page_size_asked_for_decides_which_pool_counts() -> None:
+    gucs = set_by(settings_of(18), {"huge_page_size": "1GB"})
+    host = host_of(huge_pages={GB: HugePagePool(total=8, free=8, reserved=0, surplus=0)})
+    found = resources_of(host, server_of(18, settings=gucs), Figures())
+    assert found.huge_pages.value == HugePages(GB, 8)

@@ -1,0 +1,30 @@
+"""Studies: variants from factors, and names that do not collide."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.study import cross, unique_names
+from pgdyno.model.variant import Variant
+
+
+def test_factors_are_crossed_and_the_first_values_are_the_baseline() -> None:
+    variants = cross({"shared_buffers": ["128MB", "1GB"], "jit": ["on", "off"]})
+    assert [dict(v.settings) for v in variants] == [
+        {"shared_buffers": "128MB", "jit": "on"},
+        {"shared_buffers": "128MB", "jit": "off"},
+        {"shared_buffers": "1GB", "jit": "on"},
+        {"shared_buffers": "1GB", "jit": "off"},
+    ]
+    assert variants[0].name == "shared_buffers.128MB-jit.on"
+
+
+def test_a_factor_without_values_is_refused() -> None:
+    with pytest.raises(UsageError, match='factor "jit" has no values'):
+        cross({"jit": []})
+
+
+def test_naming_a_variant_twice_numbers_it() -> None:
+    named = unique_names([Variant("default"), Variant("default"), Variant("x")])
+    assert [v.name for v in named] == ["default", "default-2", "x"]

@@ -1,0 +1,76 @@
+"""The variant grammar ``[SERVER@]NAME[:setting=value,…]``."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.model.errors import VariantError
+from pgdyno.model.variant import Variant, parse_variant
+
+
+@pytest.mark.parametrize(
+    ("text", "variant"),
+    [
+        ("default", Variant("default")),
+        ("big:shared_buffers=4GB", Variant("big", {"shared_buffers": "4GB"})),
+        ("big:shared_buffers=4GB,jit=off", Variant("big", {"shared_buffers": "4GB", "jit": "off"})),
+        ("/opt/pg18@new", Variant("new", server="/opt/pg18")),
+        ("a:search_path='x,y',jit=off", Variant("a", {"search_path": "x,y", "jit": "off"})),
+        ("a:application_name='it''s'", Variant("a", {"application_name": "it's"})),
+        ("a:pg_stat_statements.max=100", Variant("a", {"pg_stat_statements.max": "100"})),
+    ],
+)
+def test_variants_are_parsed(text: str, variant: Variant) -> None:
+    assert parse_variant(text) == variant
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", 'variant "" has no valid name'),
+        ("@x", 'variant "@x" has an empty server before "@"'),
+        ("x:", 'variant "x:" ends after ":"'),
+        ("x:jit", 'variant "x:jit": "jit" is not setting=value'),
+        ("x:jit=on,jit=off", 'variant "x:jit=on,jit=off" sets "jit" twice'),
+        ("x:a='b", "unterminated quote"),
+        ("a b", 'variant "a b" has no valid name'),
+    ],
+)
+def test_mistakes_are_named(text: str, message: str) -> None:
+    with pytest.raises(VariantError) as caught:
+        parse_variant(text)
+    assert message in caught.value.message
+    assert caught.value.exit_code == 2
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,10}", fullmatch=True),
+        st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12).map(str.strip),
+        max_size=4,
+    )
+)
+def test_what_is_printed_parses_back(settings: dict[str, str]) -> None:
+    variant = Variant("v", settings)
+    assert parse_variant(str(variant)) == variant
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "fsync=off",
+        "full_page_writes=0",
+        "synchronous_commit=local",
+        "synchronous_commit=remote_write",
+        "autovacuum=no",
+    ],
+)
+def test_settings_that_may_lose_data_make_a_variant_not_durable(setting: str) -> None:
+    assert parse_variant(f"x:{setting}").unsafe_settings == (setting,)
+
+
+@pytest.mark.parametrize("setting", ["fsync=on", "synchronous_commit=remote_apply", "shared_buffers=1GB"])
+def test_other_settings_leave_it_durable(setting: str) -> None:
+    assert parse_variant(f"x:{setting}").is_durable

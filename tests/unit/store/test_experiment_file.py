@@ -1,0 +1,66 @@
+"""Experiment files: read strictly, every mistake at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.errors import ExperimentFileError
+from pgdyno.store.experiment_file import read_experiment_file
+
+GOOD = """
+question = "Does it help?"
+workloads = ["pgbench-select"]
+[design]
+rounds = 4
+[variants.default]
+[variants.big]
+settings = { shared_buffers = "1GB" }
+"""
+
+
+def write(directory: Path, text: str) -> Path:
+    path = directory / "buffers.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_becomes_a_study_whose_first_variant_is_the_baseline(tmp_path: Path) -> None:
+    study = read_experiment_file(write(tmp_path, GOOD))
+    assert (study.name, study.baseline, study.design.rounds) == ("buffers", "default", 4)
+    assert dict(study.variants[1].settings) == {"shared_buffers": "1GB"}
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace('question = "Does it help?"', 'why = "x"').replace(
+        "rounds = 4", "rounds = 1\nturbo = true"
+    )
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, text))
+    assert caught.value.message.endswith("has 4 mistakes")
+    assert caught.value.detail is not None
+    for part in (
+        'key "question" is missing',
+        'unknown key "why"',
+        'unknown key "design.turbo"',
+        '"design.rounds"',
+    ):
+        assert part in caught.value.detail
+
+
+def test_broken_toml_says_where(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, "question = \n"))
+    assert "is not valid TOML" in caught.value.message
+    assert "line 1" in (caught.value.detail or "")
+
+
+def test_variants_and_factors_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFileError, match=r"either \[variants.NAME\] tables or a \[factors\] table"):
+        read_experiment_file(write(tmp_path, GOOD + '[factors]\njit = ["on", "off"]\n'))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFileError, match=r'could not read ".*none\.toml"'):
+        read_experiment_file(tmp_path / "none.toml")
