@@ -139,7 +139,16 @@ def host_of(
             "/sys/block",
         ),
         mounts=Fact(
-            (Mount("/", f"/dev/{device}1", "ext4", ("rw",), Fact(free_disk_bytes, "statvfs /")),),
+            (
+                Mount(
+                    target="/",
+                    device=f"/dev/{device}1",
+                    filesystem="ext4",
+                    options=("rw",),
+                    available_bytes=Fact(free_disk_bytes, "statvfs /"),
+                    disk=Fact(device, "/sys/dev/block"),
+                ),
+            ),
             "/proc/self/mountinfo",
         ),
         nics=Fact((), "/sys/class/net"),

@@ -1,8 +1,9 @@
-"""A process of its own that applies or reverts and kills itself with SIGKILL after a given step.
+"""Applies and reverts in processes of their own, which kill themselves with SIGKILL after a given step.
 
-    python journal_driver.py '{"action": "apply", "kill_after": 3, "dsn": …, "journal": …, …}'
-
-It prints "done" if it gets to its end. ``kill_after`` 0 kills it nowhere.
+Reads tasks from standard input, one JSON document a line, and forks a process for each, so that Python
+starts once. Answers with what that process said: the step it was killed at, or "done", or its error.
+It dies after ``kill_after`` steps, or after the step named ``kill_at``, or, with ``kill_after_s``, so long
+after its journal was created; else nowhere.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from pgdyno.app.revert import RevertRequest, revert
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter
+from pgdyno.model.errors import PgdynoError
 from pgdyno.server.connection import connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -26,21 +29,23 @@ from tests.integration.journal_support import plan_of
 
 
 class Killer:
-    """Kills this process after so many steps, without any chance to clean up."""
+    """Kills this process at a step, without any chance to clean up."""
 
-    def __init__(self, kill_after: int) -> None:
+    def __init__(self, kill_after: int | None, kill_at: str | None) -> None:
         self.left = kill_after
+        self.name = kill_at
 
     def __call__(self, step: str) -> None:
-        self.left -= 1
-        if self.left == 0:
+        if self.left is not None:
+            self.left -= 1
+        if self.left == 0 or step == self.name:
             sys.stdout.write(f"{step}\n")
             sys.stdout.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(task: dict[str, Any]) -> None:
-    """Do what the task says."""
+def carry_out(task: dict[str, Any]) -> None:
+    """Do what the task says, in this process."""
 
     def open_connection() -> Connection:
         return connect(task["dsn"], is_read_only=False)
@@ -51,15 +56,40 @@ def main(task: dict[str, Any]) -> None:
         data_directory=Path(task["data_directory"]) if task["data_directory"] else None,
         restarter=command_restarter(task["restart_command"], open_connection),
     )
-    killer = Killer(task["kill_after"])
+    killer = Killer(task.get("kill_after"), task.get("kill_at"))
     if task["action"] == "apply":
-        apply_plan(
-            access, ApplyRequest(plan_of(**task["settings"]), allow_restart=task["restart"], steps=killer)
-        )
+        apply_plan(access, ApplyRequest(plan_of(**task["settings"]), allow_restart=True, steps=killer))
     else:
         revert(access, RevertRequest(is_all=True, allow_restart=True, steps=killer))
-    sys.stdout.write("done\n")
+
+
+def run_forked(task: dict[str, Any]) -> str:
+    """Do what the task says in a new process, and return what became of it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writing, sys.stdout.fileno())
+        said = "done\n"
+        try:
+            carry_out(task)
+        except PgdynoError as error:
+            said = f"{error}\n"
+        os.write(sys.stdout.fileno(), said.encode())
+        os._exit(0)
+    os.close(writing)
+    if task.get("kill_after_s") is not None:
+        deadline_s = time.monotonic() + 10
+        while not (Path(task["journal"]) / "journal.jsonl").exists() and time.monotonic() < deadline_s:
+            time.sleep(0.001)
+        time.sleep(task["kill_after_s"])
+        os.kill(child, signal.SIGKILL)  # it is not waited for yet, so that its number is still its own
+    with os.fdopen(reading) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    return said.strip()
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(run_forked(json.loads(line))) + "\n")
+        sys.stdout.flush()

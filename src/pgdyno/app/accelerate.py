@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions, measure
-from pgdyno.app.planning import PLAN, plan_for
+from pgdyno.app.planning import PLAN, Subject, inspect_scratch, plan_for
 from pgdyno.experiments.acceptance import Acceptance, accept
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.model.document import to_document
@@ -35,13 +35,18 @@ _SHORT_BLOCK_S = 4.5
 
 @dataclass(frozen=True)
 class AccelerateRequest:
-    """What to accelerate: ``base`` is the configuration as found, on scratch servers of ``conditions``."""
+    """What to accelerate: ``base`` is the configuration as found, on scratch servers of ``conditions``.
+
+    ``subject`` is the running server that is planned for; None plans for a scratch server itself.
+    """
 
     conditions: Conditions
     base: Variant
     budget_s: float
     max_loss: float = 0.05
     plan: PlanRequest = field(default_factory=PlanRequest)
+    subject: Subject | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,11 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     Raises: MemoryProofError and SettingError from planning; whatever measuring raises.
     """
     deadline = time.monotonic() + request.budget_s
-    planned = plan_for(request.base, request.conditions, request.plan, progress)
-    context = Context(host=_document(planned.host), server=_document(planned.server), plan=planned.plan)
+    subject = request.subject or inspect_scratch(
+        request.base, request.conditions, request.plan.figures, progress
+    )
+    planned = plan_for(subject, request.base, request.conditions, request.plan)
+    context = Context(host=_document(subject.host), server=_document(subject.server), plan=planned.plan)
 
     def run(study: Study, share: float, context: Context) -> Experiment:
         budget_s = share * max(0.0, deadline - time.monotonic())
@@ -69,7 +77,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
 
     noise = run(noise_floor.study(planned.study_context), _NOISE_SHARE, context)
     context = replace(context, noise_floor=_noise_floor(noise.verdicts))
-    study = replace(configurations.study(planned.study_context), name="accelerate")
+    study = configurations.study(planned.study_context)
+    study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))
     trial = run(study, _TRIAL_SHARE, context)
     chosen = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
     if not chosen.is_accepted:

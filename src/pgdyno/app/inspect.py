@@ -31,6 +31,7 @@ class InspectedServer:
     target: str
     server: Server
     resources: Resources
+    postmaster_pid: Fact[int]
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _inspect_connection(
     server = replace(server, is_colocated=_colocation(postmaster_pid))
     known_host = None if isinstance(host, Unknown) else host
     resources = resources_of(known_host, server, figures)
-    return Inspection(host, InspectedServer(describe(connection), server, resources))
+    return Inspection(host, InspectedServer(describe(connection), server, resources, postmaster_pid))
 
 
 def _host_of(postmaster_pid: Fact[int], root: Path, data_directory: Path | None) -> Host | Unknown:

@@ -1,4 +1,4 @@
-"""Inspects a scratch server of the user's kind on the workloads' data, and plans for it."""
+"""Plans for a server and makes the configurations that studies compare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgdyno.app.inspect import Inspection, inspect_dsn
 from pgdyno.app.measure import Conditions
 from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.levers.planner import PlanRequest, make_plan
-from pgdyno.levers.resources import Resources
+from pgdyno.levers.resources import Figures, Resources
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.host import Host
@@ -24,35 +24,41 @@ PLAN, PGTUNE = "plan", "pgtune"
 
 
 @dataclass(frozen=True)
-class Planned:
-    """The facts, the plan made from them, and what studies need to know of both."""
+class Subject:
+    """What a plan is made for: a server, its host, and what it has to live on."""
 
     host: Host
     server: Server
+    resources: Resources
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, what it was made for, and what studies need to know of both."""
+
+    subject: Subject
     plan: Plan
     study_context: StudyContext
 
 
-def plan_for(base: Variant, conditions: Conditions, request: PlanRequest, progress: Progress) -> Planned:
-    """Start ``base`` on the workloads' largest data set, look at it and its host, and plan.
+def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: PlanRequest) -> Planned:
+    """Plan for a subject; ``base`` is its configuration as a variant.
 
-    Raises: MemoryProofError if no plan fits, ServerError if the scratch server cannot be inspected.
+    Raises: MemoryProofError if no plan fits.
     """
-    host, server, resources = _inspect(base, conditions, request, progress)
-    plan = make_plan(host, server, request)
+    plan = make_plan(subject.host, subject.server, request)
     configurations: dict[str, Mapping[str, str]] = {PLAN: plan.settings}
     notes: tuple[str, ...] = ()
-    peer = _pgtune(server, resources)
+    peer = _pgtune(subject.server, subject.resources)
     if peer is not None:
         configurations[PGTUNE] = peer.settings
         notes = tuple(f"pgtune's {out.name} = {out.value} is left out: {out.reason}" for out in peer.left_out)
     context = StudyContext(base, tuple(conditions.workloads), conditions.design, configurations, notes)
-    return Planned(host, server, plan, context)
+    return Planned(subject, plan, context)
 
 
-def _inspect(
-    base: Variant, conditions: Conditions, request: PlanRequest, progress: Progress
-) -> tuple[Host, Server, Resources]:
+def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:
+    """Start ``base`` on the workloads' largest data set, and look at it and its host."""
     data_set = max((w.data_set for w in conditions.workloads.values()), key=lambda data: data.size_bytes)
     with wiring.open_arena(conditions.installation, progress, is_isolated=False) as arena:
         for workload in conditions.workloads.values():
@@ -60,16 +66,17 @@ def _inspect(
         progress.step("inspecting the host and the server")
         arena.restore(data_set, 1)
         with arena.arms([base], [0], data_set) as (arm,):
-            return _known(inspect_dsn(arm.instance.dsn, request.figures))
+            return subject_of(inspect_dsn(arm.instance.dsn, figures))
 
 
-def _known(found: Inspection) -> tuple[Host, Server, Resources]:
+def subject_of(found: Inspection) -> Subject:
+    """Return what was inspected. Raises: ServerError if the server or its host stayed unknown."""
     for part in (found.host, found.inspected):
         if isinstance(part, Unknown):
-            raise ServerError("the scratch server could not be inspected", detail=part.reason)
+            raise ServerError("the server could not be inspected", detail=part.reason)
     assert isinstance(found.host, Host)  # noqa: S101 — checked above
     assert not isinstance(found.inspected, Unknown)  # noqa: S101 — checked above
-    return found.host, found.inspected.server, found.inspected.resources
+    return Subject(found.host, found.inspected.server, found.inspected.resources)
 
 
 def _pgtune(server: Server, resources: Resources) -> PeerSettings | None:

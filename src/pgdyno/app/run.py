@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.app.measure import Conditions, find_workloads, measure
-from pgdyno.app.planning import plan_for
+from pgdyno.app.planning import inspect_scratch, plan_for
 from pgdyno.levers.planner import PlanRequest
+from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
@@ -47,7 +48,8 @@ def run_bundled(
         )
     module, baseline = known[name], Variant("default")
     if module.NEEDS_PLAN:
-        context = plan_for(baseline, conditions, PlanRequest(), progress).study_context
+        subject = inspect_scratch(baseline, conditions, Figures(), progress)
+        context = plan_for(subject, baseline, conditions, PlanRequest()).study_context
     else:
         context = StudyContext(baseline, tuple(conditions.workloads), conditions.design)
     study = module.study(context)

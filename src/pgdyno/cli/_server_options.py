@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +37,9 @@ _FIGURES = (
     click.option("--ram", metavar="SIZE", help="Memory that the server may use, e.g. 16GB."),
     click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs that the server may use."),
     click.option("--storage", type=click.Choice(_KINDS_OF_STORAGE), help="What the data directory lies on."),
+    click.option("--data-size", metavar="SIZE", help="Size of all databases."),
+    click.option("--free-disk", metavar="SIZE", help="Free space where the WAL lies."),
+    click.option("--connections", type=click.IntRange(min=1), help="Connections that are really needed."),
 )
 
 
@@ -53,15 +57,29 @@ def figures_options(command: Decorated) -> Decorated:
     return command
 
 
-def parse_figures(ram: str | None, cpus: float | None, storage: str | None) -> Figures:
-    """Return the stated figures. Raises: SettingError if the memory is not an amount of memory."""
-    from pgdyno.levers.resources import Figures, StorageKind
+@dataclass(frozen=True)
+class StatedFigures:
+    """The figures as given on the command line."""
 
-    return Figures(
-        memory_bytes=None if ram is None else _parse_ram(ram),
-        cpu_count=cpus,
-        storage=None if storage is None else StorageKind(storage),
-    )
+    ram: str | None
+    cpus: float | None
+    storage: str | None
+    data_size: str | None
+    free_disk: str | None
+    connections: int | None
+
+    def parsed(self) -> Figures:
+        """Return the figures. Raises: SettingError or UsageError if one is not an amount of memory."""
+        from pgdyno.levers.resources import Figures, StorageKind
+
+        return Figures(
+            memory_bytes=None if self.ram is None else _parse_ram(self.ram),
+            cpu_count=self.cpus,
+            storage=None if self.storage is None else StorageKind(self.storage),
+            data_bytes=None if self.data_size is None else _parse_size("--data-size", self.data_size),
+            free_disk_bytes=None if self.free_disk is None else _parse_size("--free-disk", self.free_disk),
+            connections=self.connections,
+        )
 
 
 def require_one_server(dsn: str | None, pgdata: Path | None, *, is_embedded: bool) -> None:
@@ -107,8 +125,12 @@ def warn_about_password(dsn: str) -> None:
         warn("other users see a password on a command line; use PGPASSWORD or ~/.pgpass instead")
 
 
+def _parse_size(option: str, text: str) -> int:
+    return int(normalise(text, "B", name=option))
+
+
 def _parse_ram(text: str) -> int:
-    size_bytes = int(normalise(text, "B", name="--ram"))
+    size_bytes = _parse_size("--ram", text)
     if size_bytes < _MINIMUM_RAM_BYTES:
         raise SettingError(
             f"--ram {text} is {size_bytes} bytes", detail="a server needs more", hint="add a unit, e.g. 16GB"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgdyno.cli._server_options import (
+    StatedFigures,
     figures_options,
     inspect_named_server,
-    parse_figures,
     require_one_server,
     server_options,
 )
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import json_option
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 )
 @server_options
 @figures_options
-@click.option("--connections", type=click.IntRange(min=1), help="Connections that are really needed.")
 @click.option("--format", "format_name", default="text", show_default=True, help="text, conf, sql or json.")
 @json_option
 def command(
@@ -40,35 +39,26 @@ def command(
     dsn: str | None,
     pgdata: Path | None,
     embedded: bool,
-    ram: str | None,
-    cpus: float | None,
-    storage: str | None,
-    connections: int | None,
     format_name: str,
     is_json: bool,
+    **figures: Any,
 ) -> None:
     """Say what could be changed on a server, and why. Changes nothing.
 
     Every line says what is set now, what is proposed, why with this host's numbers, where the rule comes
     from, what it takes and how it is undone.
     """
-    from dataclasses import replace
-
     from pgdyno.app.advise import AdviseRequest, advise
     from pgdyno.levers.planner import PlanRequest
-    from pgdyno.model.document import to_document
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
-    figures = replace(parse_figures(ram, cpus, storage), connections=connections)
-    found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=figures)
+    stated = StatedFigures(**figures).parsed()
+    found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
     inspected = _require_server(found)
     host = None if isinstance(found.host, Unknown) else found.host
     width = shutil.get_terminal_size((100, 40)).columns
-    advice = advise(host, inspected.server, AdviseRequest(PlanRequest(figures=figures), format_name, width))
-    if is_json:
-        print_json({"target": inspected.target, "plan": to_document(advice.plan)})
-    else:
-        click.echo(advice.text, nl=False)
+    request = AdviseRequest(PlanRequest(figures=stated), "json" if is_json else format_name, width)
+    click.echo(advise(host, inspected.server, request).text, nl=False)
 
 
 def _require_server(found: Inspection) -> InspectedServer:

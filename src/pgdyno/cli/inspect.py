@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgdyno.cli._server_options import (
+    StatedFigures,
     figures_options,
     inspect_named_server,
-    parse_figures,
     require_one_server,
     server_options,
     warn,
@@ -32,10 +32,8 @@ def command(
     dsn: str | None,
     pgdata: Path | None,
     embedded: bool,
-    ram: str | None,
-    cpus: float | None,
-    storage: str | None,
     is_json: bool,
+    **figures: Any,
 ) -> None:
     r"""Show what is here: the server, and the host that it is proven to run on. Changes nothing.
 
@@ -48,8 +46,8 @@ def command(
       pgdyno inspect --pgdata /var/lib/postgresql/17/main
     """
     require_one_server(dsn, pgdata, is_embedded=embedded)
-    figures = parse_figures(ram, cpus, storage)
-    found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=figures)
+    stated = StatedFigures(**figures).parsed()
+    found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
     _warn(found)
     if is_json:
         print_json(_document(found))

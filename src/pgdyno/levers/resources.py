@@ -121,15 +121,12 @@ def _hidden(host: Host | None, server: Server) -> Resources:
 
 
 def _read(host: Host, server: Server) -> Resources:
-    mount = _mount_of(host, server.data_directory.or_none())
     return Resources(
         memory_bytes=_memory_limit(host),
         cpu_count=host.limits.cpu_count,
-        storage=_storage(host, mount),
+        storage=_storage(host, server),
         data_bytes=server.databases_bytes,
-        free_disk_bytes=mount.available_bytes
-        if mount
-        else unknown("the data directory's file system was not found; state it with --free-disk", "mounts"),
+        free_disk_bytes=_free_disk(host),
         huge_pages=_huge_pages(host, server),
         page_bytes=host.memory.page_bytes,
     )
@@ -146,19 +143,21 @@ def _memory_limit(host: Host) -> Fact[int]:
     return Fact(size_bytes, source)
 
 
-def _mount_of(host: Host, data_directory: str | None) -> Mount | None:
-    """Return the mount with the longest path that contains the data directory."""
-    if data_directory is None:
-        return None
-    inside = [
-        m for m in host.mounts.or_else(()) if f"{data_directory}/".startswith(m.target.rstrip("/") + "/")
-    ]
-    return max(inside, key=lambda mount: len(mount.target), default=None)
+def _free_disk(host: Host) -> Fact[int]:
+    """Return the smaller free space of the data's and the WAL's file systems: both grow."""
+    mounts = host.mounts.or_else(())
+    free = [mount.available_bytes for mount in mounts]
+    if not free or not all(fact.is_known for fact in free):
+        return unknown(
+            "the free space of the data directory's file system is not known; state it with --free-disk",
+            host.mounts.source,
+        )
+    return min(free, key=lambda fact: fact.or_else(0))
 
 
-def _storage(host: Host, mount: Mount | None) -> Fact[StorageKind]:
+def _storage(host: Host, server: Server) -> Fact[StorageKind]:
     """Tell the kind of storage. Virtual disks say "rotational" whatever lies below: that proves nothing."""
-    device = _device_of(mount, host.block_devices.or_else(()))
+    device = _device_of(host, server.data_directory.or_none())
     if device is None:
         return unknown(
             "the data directory's block device was not found; state it with --storage", "block devices"
@@ -178,15 +177,18 @@ def _storage(host: Host, mount: Mount | None) -> Fact[StorageKind]:
     return Fact(StorageKind.HDD, source)
 
 
-def _device_of(mount: Mount | None, devices: tuple[BlockDevice, ...]) -> BlockDevice | None:
-    """Match /dev/sda1 or /dev/nvme0n1p2 to its whole disk; with a single disk there is no doubt."""
-    if mount is None:
+def _device_of(host: Host, data_directory: str | None) -> BlockDevice | None:
+    """Return the disk below the mount with the longest path that contains the data directory."""
+    if data_directory is None:
         return None
-    name = mount.device.rsplit("/", 1)[-1]
-    matching = [device for device in devices if name.startswith(device.name)]
-    if matching:
-        return max(matching, key=lambda device: len(device.name))
-    return devices[0] if len(devices) == 1 else None
+    mounts = [mount for mount in host.mounts.or_else(()) if _contains(mount, data_directory)]
+    nearest = max(mounts, key=lambda mount: len(mount.target), default=None)
+    disk = nearest.disk.or_none() if nearest is not None else None
+    return next((device for device in host.block_devices.or_else(()) if device.name == disk), None)
+
+
+def _contains(mount: Mount, path: str) -> bool:
+    return f"{path}/".startswith(mount.target.rstrip("/") + "/")
 
 
 def _huge_pages(host: Host, server: Server) -> Fact[HugePages]:

@@ -23,7 +23,7 @@ DURABILITY_SETTINGS: dict[str, str] = {
 """Settings of the durability lock and the only values that are safe everywhere.
 
 ``wal_level`` and data checksums belong to the lock too, but have more than one safe value:
-see ``levers/_contract.py``. ``synchronous_commit`` may be stricter (``remote_apply``).
+see ``levers/durability.py``. ``synchronous_commit`` may be stricter (``remote_apply``).
 """
 
 

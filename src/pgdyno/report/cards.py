@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Verdict
 from pgdyno.report import numbers
-from pgdyno.report.series import typical
-from pgdyno.report.words import Statement, metric_of, primary_metric, state, symbol
+from pgdyno.report.series import arm_series, typical
+from pgdyno.report.words import PRIMARY_METRIC, Statement, metric_of, primary_metric, state, symbol
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,22 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What a variant achieved, for workloads without a verdict: a variant alone, an interrupted experiment."""
+
+    variant: str
+    value: str
+    unit: str
+    support: str
+
+
+@dataclass(frozen=True)
 class Card:
-    """One workload. ``entries`` is empty when nothing was decided about it."""
+    """One workload: its verdicts, or ``alone`` what was measured when there is none."""
 
     workload: str
     entries: tuple[Entry, ...]
+    alone: tuple[Measured, ...]
 
     @property
     def is_compact(self) -> bool:
@@ -47,7 +58,25 @@ class Card:
 def cards(experiment: Experiment) -> tuple[Card, ...]:
     """Return a card per workload, in the experiment's order."""
     judged = dict.fromkeys([*experiment.workloads, *(v.workload for v in experiment.verdicts)])
-    return tuple(Card(workload, _entries(experiment, workload)) for workload in judged)
+    return tuple(
+        Card(workload, _entries(experiment, workload), measured(experiment, workload)) for workload in judged
+    )
+
+
+def measured(experiment: Experiment, workload: str) -> tuple[Measured, ...]:
+    """Return every variant's typical throughput with its range over the blocks that count."""
+    metric = metric_of(PRIMARY_METRIC)
+    found = []
+    for arm in arm_series(experiment, workload, metric.name):
+        values = [point.value for point in arm.points if point.trial.void is None]
+        mean = typical(experiment, workload, metric.name, arm.variant)
+        if mean is not None:
+            support = (
+                f"geometric mean of {len(values)} block{'' if len(values) == 1 else 's'}, "
+                f"{numbers.number(min(values))} … {numbers.number(max(values))}"
+            )
+            found.append(Measured(arm.variant, numbers.number(mean), metric.unit, support))
+    return tuple(found)
 
 
 def _entries(experiment: Experiment, workload: str) -> tuple[Entry, ...]:

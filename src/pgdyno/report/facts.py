@@ -103,7 +103,9 @@ def _device(item: Mapping[str, Any]) -> Iterator[str]:
 def _mounts(value: Any) -> str:
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         return _plain(value)
-    return "; ".join(f"{item.get('filesystem', '?')} at {item.get('target', '?')}" for item in value) or "none"
+    return (
+        "; ".join(f"{item.get('filesystem', '?')} at {item.get('target', '?')}" for item in value) or "none"
+    )
 
 
 def _count(value: Any) -> str:
@@ -146,9 +148,7 @@ _SERVER: tuple[tuple[str, str, _Format], ...] = (
 )
 
 
-def _rows(
-    document: Mapping[str, Any], entries: Sequence[tuple[str, str, _Format]]
-) -> tuple[FactRow, ...]:
+def _rows(document: Mapping[str, Any], entries: Sequence[tuple[str, str, _Format]]) -> tuple[FactRow, ...]:
     rows = []
     for label, path, show in entries:
         node = _at(document, path)

@@ -183,9 +183,8 @@ def _forest_row(verdict: Verdict, label: str, floors: Iterable[NoiseFloor]) -> F
 
 def _in_one_line(verdict: Verdict) -> str:
     bounds = f" ({numbers.interval(verdict.interval)})" if verdict.interval else ""
-    return f"{verdict.workload}, {metric_of(verdict.metric).title}, {verdict.variant}: " + (
-        f"{verdict.decision}, {effect_text(verdict)}{bounds}"
-    )
+    subject = f"{verdict.workload}, {metric_of(verdict.metric).title}, {verdict.variant}"
+    return f"{subject}: {verdict.decision}, {effect_text(verdict)}{bounds}"
 
 
 def _verdict_row(verdict: Verdict) -> tuple[str, ...]:

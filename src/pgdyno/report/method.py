@@ -6,9 +6,10 @@ import shlex
 from dataclasses import dataclass
 
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.variant import Variant
 from pgdyno.report import numbers
 from pgdyno.report.tables import Column, Table, columns
-from pgdyno.report.words import listed, metric_of
+from pgdyno.report.words import metric_of
 
 _VOID_RULES = {
     "steal_share": "CPU time stolen by the hypervisor",
@@ -51,14 +52,16 @@ def estimator_sentences(design: Design) -> tuple[str, str, str]:
         else f"Its {level} interval is anytime-valid, because the data themselves decided when measuring "
         f"ended ({_stopping(design)})."
     )
-    return (
-        "The effect is the ratio of variant to baseline within each block, averaged on the logarithmic "
-        "scale over the blocks that count.",
-        interval,
-        "“Better” and “worse” need an effect that differs from none after Holm's correction over the "
-        f"workloads, “equivalent” needs two one-sided tests that put it within ±{margin}, and everything "
-        "else is inconclusive.",
+    effect = (
+        "The effect is the ratio of variant to baseline within each block that counts, averaged on the "
+        "logarithmic scale, first within rounds and then over them."
     )
+    decision = (
+        "“Better” and “worse” need an effect that differs from none after Holm's correction over all "
+        f"comparisons of a metric, “equivalent” needs two one-sided tests that put it within ±{margin}, and "
+        "everything else is inconclusive, as is anything that rests on too few rounds or drifted."
+    )
+    return effect, interval, decision
 
 
 def design_table(experiment: Experiment) -> Table:
@@ -96,7 +99,11 @@ def void_rule_table(experiment: Experiment) -> Table:
         highest = numbers.share(max(seen), 1) if seen else "not read"
         rows.append((words, f"above {numbers.share(getattr(limits, name))}", highest))
     rows.append(
-        ("void blocks, then the experiment stops", f"above {numbers.share(limits.void_block_share)}", _void(experiment))
+        (
+            "void blocks, then the experiment stops",
+            f"above {numbers.share(limits.void_block_share)}",
+            _void(experiment),
+        )
     )
     return Table(
         "When a block is void; no rule looks at the measured result",
@@ -135,16 +142,31 @@ def noise_floor_table(experiment: Experiment) -> Table:
     )
 
 
-def repeat_command(experiment: Experiment) -> str:
-    """Return the command that measures the same comparison again."""
-    words = ["pgdyno", "compare", *(str(variant) for variant in _baseline_first(experiment))]
+def repeat_command(experiment: Experiment) -> str | None:
+    """Return the command that measures the same again; None where no command line can.
+
+    Variants that are not durable are measured from experiment files only.
+    """
+    if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
+        return None
+    words = ["pgdyno", "compare" if len(experiment.variants) > 1 else "bench"]
+    words += map(str, sorted(experiment.variants, key=lambda variant: variant.name != experiment.baseline))
     for workload in experiment.workloads:
         words += ["--workload", workload]
-    return shlex.join(words)
+    return shlex.join([*words, *_design_options(experiment.design)])
 
 
-def _baseline_first(experiment: Experiment) -> list[object]:
-    return sorted(experiment.variants, key=lambda variant: variant.name != experiment.baseline)
+def _design_options(design: Design) -> list[str]:
+    """Return the options for what differs from the defaults, and always for the numbers that decide."""
+    usual = Design()
+    words = ["--blocks", str(design.rounds * design.blocks_per_round), "--seed", str(design.seed)]
+    if design.clients != usual.clients:
+        words += ["--clients", str(design.clients)]
+    if design.kind is DesignKind.ALTERNATING:
+        words += ["--design", str(design.kind)]
+    elif design.slice_s != usual.slice_s:
+        words += ["--slice", f"{design.slice_s * 1000:g}ms"]
+    return words if design.is_isolated else [*words, "--no-isolate"]
 
 
 def _pairing(design: Design) -> Paragraph:
@@ -192,8 +214,3 @@ def _void(experiment: Experiment) -> str:
         return "no blocks"
     void = sum(1 for block in experiment.blocks if block.void)
     return f"{void} of {len(experiment.blocks)} ({numbers.share(void / len(experiment.blocks), 0)})"
-
-
-def workloads_in_words(experiment: Experiment) -> str:
-    """Return the workloads as a list in a sentence."""
-    return listed(experiment.workloads) if experiment.workloads else "no workload"

@@ -71,7 +71,7 @@ def render_page(experiment: Experiment) -> str:
         experiment=experiment,
         answers=answers(experiment),
         cards=cards(experiment),
-        unsafe=unsafe_variants(experiment),
+        **_notes(experiment),
         forest=forest_figure(experiment),
         arms=_arms(experiment),
         workloads=[_workload(experiment, workload) for workload in experiment.workloads],
@@ -82,6 +82,20 @@ def render_page(experiment: Experiment) -> str:
         **_facts(experiment),
         **_method(experiment),
     )
+
+
+def _notes(experiment: Experiment) -> dict[str, object]:
+    """Return the notes, those apart that must not be overlooked.
+
+    Variants that are not durable have a loud mark of their own, which says the same as such a note.
+    """
+    loud = [note for note in experiment.notes if "not durable" in note.casefold()]
+    unsafe = unsafe_variants(experiment)
+    return {
+        "unsafe": unsafe,
+        "loud_notes": [] if unsafe else loud,
+        "notes": [note for note in experiment.notes if note not in loud],
+    }
 
 
 def _facts(experiment: Experiment) -> dict[str, object]:
@@ -174,14 +188,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests["loud"] = _is_loud
     environment.filters.update(share=numbers.share, sentence=sentence, breakable=_breakable)
     return environment
-
-
-def _is_loud(note: str) -> bool:
-    """Whether a note must not be overlooked: results that cannot be compared with a durable server's."""
-    return "not durable" in note.casefold()
 
 
 def _breakable(name: str) -> Markup:

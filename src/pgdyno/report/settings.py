@@ -1,4 +1,4 @@
-"""Settings before and after: what the baseline ran with, what was asked for, what the server really used."""
+"""Settings before and after: the baseline's value, the one asked for, the one the server really used."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pgdyno.model.experiment import Experiment, SettingDifference
 from pgdyno.model.guc import normalise
 from pgdyno.model.variant import Variant
 
-
 NOT_RECORDED = "–"
+"""Stands where a value is missing."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,10 @@ def unsafe_variants(experiment: Experiment) -> tuple[Variant, ...]:
     effective = [
         Variant(
             variant.name,
-            {**variant.settings, **{s.name: s.effective for s in experiment.settings if s.variant == variant.name}},
+            {
+                **variant.settings,
+                **{s.name: s.effective for s in experiment.settings if s.variant == variant.name},
+            },
         )
         for variant in experiment.variants
     ]

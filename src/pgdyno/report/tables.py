@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -16,7 +16,6 @@ class Column:
 
     title: str
     is_number: bool = False
-    is_code: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart drawn for both widths, what it says in a line, and the numbers behind it."""
+    """A chart drawn for both widths, and the numbers behind it."""
 
     title: str
     wide: Markup
     narrow: Markup
     table: Table
-    notes: tuple[str, ...] = ()
 
 
 def columns(*titles: str, numbers_from: int | None = None) -> tuple[Column, ...]:
@@ -49,8 +47,6 @@ def columns(*titles: str, numbers_from: int | None = None) -> tuple[Column, ...]
     return tuple(Column(title, is_number=position >= first) for position, title in enumerate(titles))
 
 
-def figure(
-    draw: Callable[[float], Markup], table: Table, *, title: str, notes: Iterable[str] = ()
-) -> Figure:
+def figure(draw: Callable[[float], Markup], table: Table, *, title: str) -> Figure:
     """Return a figure; ``draw`` is called with each width in px."""
-    return Figure(title, draw(WIDE), draw(NARROW), table, tuple(notes))
+    return Figure(title, draw(WIDE), draw(NARROW), table)

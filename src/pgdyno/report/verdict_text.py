@@ -1,10 +1,11 @@
-"""An experiment's verdicts for the terminal: a table for people at one, plain lines for everything else. Pure."""
+"""An experiment's verdicts for the terminal: a table for people, plain lines for pipes and logs. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +13,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
+from pgdyno.report.cards import measured
 from pgdyno.report.series import typical
 from pgdyno.report.settings import unsafe_variants
 from pgdyno.report.words import answers, effect_text, metric_of, state, symbol
@@ -34,21 +36,40 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts += [Text(warning, style="bold red") for warning in _warnings(experiment)]
     parts += [Text(sentence) for sentence in answers(experiment)]
     if experiment.verdicts:
-        parts += [Text(""), _table(experiment)]
+        parts += [Text(""), _table(experiment), *_undecided(experiment)]
+    else:
+        parts += [Text(line) for line in _measured_lines(experiment)]
     return Group(*parts)
 
 
 def verdict_lines(experiment: Experiment) -> list[str]:
     """Return the same as plain lines, one per verdict: for pipes, logs and mail."""
     lines = [experiment.question, *_warnings(experiment), *answers(experiment)]
+    if not experiment.verdicts:
+        return [*lines, *_measured_lines(experiment)]
     for verdict in _ordered(experiment):
         statement = state(verdict, experiment.design.equivalence_margin)
-        details = "; ".join(filter(None, (statement.support, statement.detectable)))
+        details = "; ".join(filter(None, (statement.support, statement.reason)))
         lines.append(
             f"{verdict.workload}, {verdict.variant} against {verdict.baseline}: {verdict.decision}: "
-            f"{statement.headline}" + (f" ({details})" if details else "")
+            f"{statement.headline[:1].lower()}{statement.headline[1:]}" + (f" ({details})" if details else "")
         )
     return lines
+
+
+def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
+    """Return why nothing could be said where nothing could."""
+    for verdict in _ordered(experiment):
+        if verdict.decision is Decision.INCONCLUSIVE:
+            subject = f"{verdict.workload}, {metric_of(verdict.metric).title}"
+            yield Text(f"{symbol(verdict.decision)} {subject}: {verdict.reason}", style="dim")
+
+
+def _measured_lines(experiment: Experiment) -> Iterator[str]:
+    """Return what every variant achieved: all there is without a verdict."""
+    for workload in experiment.workloads:
+        for one in measured(experiment, workload):
+            yield f"{workload}, {one.variant}: {one.value} {one.unit} ({one.support})"
 
 
 def _warnings(experiment: Experiment) -> Iterator[str]:
@@ -60,22 +81,31 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
 
 
 def _table(experiment: Experiment) -> Table:
-    variants = {verdict.variant for verdict in experiment.verdicts}
+    """Return the table: a heading per workload, so that 80 columns are enough for the figures."""
+    has_variants = len({verdict.variant for verdict in experiment.verdicts}) > 1
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("workload", *(("variant",) if len(variants) > 1 else ()), "metric"):
-        table.add_column(title)
+    table.add_column("", overflow="fold")
+    if has_variants:
+        table.add_column("variant")
     for title in ("before → after", "effect", f"{numbers.share(experiment.design.level)} interval"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     workload = None
     for verdict in _ordered(experiment):
-        names = [verdict.workload if verdict.workload != workload else ""]
-        names += [verdict.variant] if len(variants) > 1 else []
-        cells = [*names, metric_of(verdict.metric).title, _values(experiment, verdict), *_effect(verdict)]
+        if verdict.workload != workload:
+            workload = verdict.workload
+            table.add_row(Text(workload, style="bold"))
+        cells = [verdict.variant] if has_variants else []
+        cells += [_values(experiment, verdict), *_effect(verdict)]
         decision = Text(f"{symbol(verdict.decision)} {verdict.decision}", style=_STYLES[verdict.decision])
-        table.add_row(*map(Text, cells), decision)
-        workload = verdict.workload
+        table.add_row(Padding(_metric(verdict), (0, 0, 0, 2)), *map(Text, cells), decision)
     return table
+
+
+def _metric(verdict: Verdict) -> Text:
+    metric = metric_of(verdict.metric)
+    unit = metric.unit.replace("transactions/s", "tps")
+    return Text(f"{metric.title} ({unit})" if unit else metric.title)
 
 
 def _effect(verdict: Verdict) -> tuple[str, str]:
@@ -85,15 +115,13 @@ def _effect(verdict: Verdict) -> tuple[str, str]:
 
 
 def _values(experiment: Experiment, verdict: Verdict) -> str:
-    metric = metric_of(verdict.metric)
     before, after = (
         typical(experiment, verdict.workload, verdict.metric, arm)
         for arm in (verdict.baseline, verdict.variant)
     )
     if before is None or after is None:
         return ""
-    unit = metric.unit.replace("transactions/s", "tps")
-    return f"{numbers.number(before)} → {numbers.number(after)} {unit}".rstrip()
+    return f"{numbers.number(before)} → {numbers.number(after)}"
 
 
 def _ordered(experiment: Experiment) -> list[Verdict]:

@@ -36,13 +36,13 @@ _SYMBOLS = {
 class Statement:
     """One verdict in words: ``figure`` and ``claim`` make the headline, ``support`` backs it.
 
-    ``detectable`` says what the experiment could have found; empty where that does not matter.
+    ``reason`` says why nothing was decided; empty where something was.
     """
 
     figure: str
     claim: str
     support: str
-    detectable: str = ""
+    reason: str = ""
 
     @property
     def headline(self) -> str:
@@ -68,13 +68,11 @@ def symbol(decision: Decision) -> str:
 def state(verdict: Verdict, margin: float) -> Statement:
     """Return a verdict in plain words. ``margin`` is the equivalence margin, e.g. 0.02."""
     title = metric_of(verdict.metric).title
-    if verdict.effect is None:
-        return Statement("Not decided", f"for {title}: {verdict.reason}", "", _detectable(verdict))
+    if verdict.decision is Decision.INCONCLUSIVE or verdict.effect is None:
+        return Statement("Not decided", f"for {title}", _measured(verdict), verdict.reason)
     if verdict.decision is Decision.EQUIVALENT:
         claim = f"in {title} beyond ±{numbers.share(margin)}"
         return Statement("No difference", claim, _measured(verdict))
-    if verdict.decision is Decision.INCONCLUSIVE:
-        return Statement("Not decided", f"for {title}", _measured(verdict), _detectable(verdict))
     claim = _direction(verdict.metric, is_rise=verdict.effect > 1)
     return Statement(effect_text(verdict).lstrip(f"+{numbers.MINUS}"), claim, _interval(verdict))
 
@@ -155,6 +153,8 @@ def _direction(metric: str, *, is_rise: bool) -> str:
 
 
 def _measured(verdict: Verdict) -> str:
+    if verdict.effect is None:
+        return ""
     parts = (f"measured {effect_text(verdict)}", _interval(verdict))
     return ", ".join(part for part in parts if part)
 
@@ -164,9 +164,3 @@ def _interval(verdict: Verdict) -> str:
         return ""
     level = numbers.share(verdict.interval.level)
     return f"{level} interval {numbers.interval(verdict.interval)}"
-
-
-def _detectable(verdict: Verdict) -> str:
-    if verdict.mde is None:
-        return ""
-    return f"would have found a change of {numbers.size_of_change(1 + verdict.mde)} or more"

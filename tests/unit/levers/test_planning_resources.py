@@ -106,6 +106,12 @@ def test_bare_metal_tells_its_kind_of_storage(device: str, *, is_rotational: boo
     assert resources_of(host, server_of(18), Figures()).storage.value is kind
 
 
+def mount(target: str, disk: str, free_bytes: int) -> Mount:
+    return Mount(
+        target, f"/dev/{disk}p1", "ext4", (), Fact(free_bytes, f"statvfs {target}"), Fact(disk, "/sys")
+    )
+
+
 def test_storage_is_that_of_the_data_directorys_own_mount() -> None:
     host = host_of(device="sda", is_rotational=True)
     flash = BlockDevice(
@@ -118,25 +124,32 @@ def test_storage_is_that_of_the_data_directorys_own_mount() -> None:
     devices = (*host.block_devices.or_else(()), flash)
     mounts = (
         *host.mounts.or_else(()),
-        Mount("/var/lib/postgresql", "/dev/nvme1n1p1", "ext4", (), Fact(7 * GB, "statvfs")),
-        Mount("/var/lib/postgresql/dat", "/dev/sda3", "ext4", (), Fact(1 * GB, "statvfs")),
+        mount("/var/lib/postgresql", "nvme1n1", 90 * GB),
+        mount("/var/lib/postgresql/dat", "sda", 90 * GB),
     )
     host = dataclasses.replace(
         host, block_devices=Fact(devices, "/sys/block"), mounts=Fact(mounts, "/proc/self/mountinfo")
     )
-    found = resources_of(host, server_of(18), Figures())
-    assert found.storage.value is StorageKind.NVME
-    assert found.free_disk_bytes.value == 7 * GB
+    assert resources_of(host, server_of(18), Figures()).storage.value is StorageKind.NVME
 
 
-def test_without_a_known_data_directory_disk_and_storage_are_unknown() -> None:
-    server = dataclasses.replace(server_of(18), data_directory=unknown("hidden", "pg_settings"))
-    found = resources_of(host_of(), server, Figures())
-    assert reason(found.storage) == (
-        "the data directory's block device was not found; state it with --storage"
+def test_of_the_datas_and_the_wals_file_systems_the_fuller_one_counts() -> None:
+    both = (mount("/", "sda", 80 * GB), mount("/wal", "sdb", 7 * GB))
+    host = dataclasses.replace(host_of(), mounts=Fact(both, "/proc/self/mountinfo"))
+    assert resources_of(host, server_of(18), Figures()).free_disk_bytes == Fact(7 * GB, "statvfs /wal")
+
+
+def test_free_space_that_cannot_be_read_is_unknown() -> None:
+    host = dataclasses.replace(host_of(), mounts=unknown("no permission", "/proc/7/mountinfo"))
+    assert reason(resources_of(host, server_of(18), Figures()).free_disk_bytes) == (
+        "the free space of the data directory's file system is not known; state it with --free-disk"
     )
-    assert reason(found.free_disk_bytes) == (
-        "the data directory's file system was not found; state it with --free-disk"
+
+
+def test_a_device_that_is_not_listed_is_unknown() -> None:
+    host = dataclasses.replace(host_of(), block_devices=unknown("no permission", "/sys/block"))
+    assert reason(resources_of(host, server_of(18), Figures()).storage) == (
+        "the data directory's block device was not found; state it with --storage"
     )
 
 

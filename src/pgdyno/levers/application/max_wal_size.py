@@ -11,8 +11,8 @@ Why it helps:
 
 When it hurts:
     The disk holds more WAL, and crash recovery may have to replay about half of max_wal_size. It is a soft
-    limit: replication slots and archiving failures go beyond it. If pg_wal lies on another file system
-    than the data, state its free space with --free-disk.
+    limit: replication slots and archiving failures go beyond it. Where pg_wal lies on a file system of its
+    own, the smaller free space of the two counts.
 
 How it is verified:
     pg_settings of the running server; requested checkpoints stop in pg_stat_checkpointer

@@ -90,7 +90,7 @@ def forest_plot(caption: Caption, groups: Sequence[ForestGroup], *, margin: floa
 
 
 def _extent(groups: Sequence[ForestGroup], margin: float) -> list[float]:
-    """Return what the axis must hold; of intervals far wider than the others only a part, the rest is arrows."""
+    """Return what the axis must hold: of intervals far wider than the others only a part."""
     rows = [row for group in groups for row in group.rows]
     intervals = [row.interval for row in rows if row.interval]
     widest = _WIDEST * median([_half_width(i) for i in intervals]) if intervals else 0.0

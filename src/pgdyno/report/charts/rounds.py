@@ -50,7 +50,9 @@ class RoundColumns:
         width = self.columns[0].end - self.columns[0].start
         every = max(1, -(-int(_LABEL_ROOM_PX) // max(1, int(width))))
         labels = [
-            text(str(column.round), (column.start + column.end) / 2, bottom + _FLOOR_LABEL_PX, "tick", "middle")
+            text(
+                str(column.round), (column.start + column.end) / 2, bottom + _FLOOR_LABEL_PX, "tick", "middle"
+            )
             for column in self.columns[::every]
         ]
         middle = (self.columns[0].start + self.columns[-1].end) / 2

@@ -1,4 +1,4 @@
-"""Every arm's own values over the blocks: the noise of the machine, and the arms moving through it together."""
+"""Every arm's own values over the blocks: the machine's noise, and the arms going through it together."""
 
 from __future__ import annotations
 

@@ -1,0 +1,119 @@
+"""Someone's running server: what it takes to measure its configuration on scratch servers beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.app.inspect import inspect_dsn
+from pgdyno.app.planning import Subject, subject_of
+from pgdyno.levers.durability import durability_findings
+from pgdyno.levers.resources import Figures
+from pgdyno.model.errors import DurabilityError, ServerError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.guc import Guc
+from pgdyno.model.variant import Variant
+from pgdyno.server.installation import Installation, installation_at
+
+# Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server
+# has its own. What it loads is left out because an extension may write, connect or need files of its own.
+_OWN_SETTINGS = frozenset(
+    [
+        "application_name",
+        "archive_cleanup_command",
+        "archive_command",
+        "archive_library",
+        "archive_mode",
+        "client_encoding",
+        "cluster_name",
+        "config_file",
+        "data_directory",
+        "DateStyle",
+        "default_text_search_config",
+        "default_transaction_read_only",
+        "dynamic_library_path",
+        "event_source",
+        "external_pid_file",
+        "hba_file",
+        "hot_standby",
+        "ident_file",
+        "idle_in_transaction_session_timeout",
+        "include_dir",
+        "jit_provider",
+        "listen_addresses",
+        "local_preload_libraries",
+        "lock_timeout",
+        "log_timezone",
+        "port",
+        "primary_conninfo",
+        "primary_slot_name",
+        "recovery_end_command",
+        "recovery_init_sync_method",
+        "restore_command",
+        "search_path",
+        "session_preload_libraries",
+        "shared_preload_libraries",
+        "statement_timeout",
+        "stats_temp_directory",
+        "synchronous_standby_names",
+        "temp_tablespaces",
+        "TimeZone",
+        "timezone_abbreviations",
+        "transaction_read_only",
+    ]
+)
+_OWN_PREFIXES = ("lc_", "log_", "logging_", "ssl", "syslog_", "unix_socket_", "krb_", "recovery_target")
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A running server, as a baseline for scratch servers of the same build."""
+
+    target: str
+    subject: Subject
+    installation: Installation
+    base: Variant
+    notes: tuple[str, ...]
+
+
+def attach(dsn: str, figures: Figures) -> Attached:
+    """Look at a running server and return its configuration as a variant. Changes nothing and loads nothing.
+
+    Raises: ConnectionFailedError; ServerError if its programs are out of reach; DurabilityError if it runs
+    with settings that may lose data: pgdyno does not improve on such a server, it says so.
+    """
+    inspection = inspect_dsn(dsn, figures)
+    found = inspection.inspected
+    if isinstance(found, Unknown):
+        raise ServerError("the server could not be inspected", detail=found.reason)
+    dangers = durability_findings(found.server)
+    if dangers:
+        raise DurabilityError(
+            f"the server at {found.target} may lose data as it is set up now",
+            detail="; ".join(finding.message for finding in dangers),
+            hint=dangers[0].hint,
+        )
+    installation = installation_at(_bin_directory(found.postmaster_pid.or_none(), found.target))
+    kept = [guc for guc in found.server.non_default_settings if _shapes_performance(guc)]
+    base = Variant("as-found", {guc.name: guc.display() for guc in kept})
+    preloaded = found.server.settings["shared_preload_libraries"].setting
+    notes = (f"the scratch servers do not preload {preloaded}, as the server does",) if preloaded else ()
+    return Attached(found.target, subject_of(inspection), installation, base, notes)
+
+
+def _shapes_performance(guc: Guc) -> bool:
+    """Whether a scratch server should be set like this; also leaves out settings of extensions."""
+    if guc.name in _OWN_SETTINGS or guc.name.startswith(_OWN_PREFIXES) or "." in guc.name:
+        return False
+    return not guc.is_read_only and guc.context != "internal"
+
+
+def _bin_directory(postmaster_pid: int | None, target: str) -> Path:
+    """Return where the running postmaster's program lies."""
+    hint = "name its programs with --pg-bin DIR, or run pgdyno as root or as the server's user on its host"
+    if postmaster_pid is None:
+        raise ServerError(f"the server at {target} is not proven to run on this host", hint=hint)
+    try:
+        return Path(f"/proc/{postmaster_pid}/exe").readlink().parent
+    except PermissionError as error:
+        raise ServerError(f"could not see which program process {postmaster_pid} runs", hint=hint) from error

@@ -1,0 +1,1 @@
+"""Statistics: arrays in, frozen records out. Pure; numpy and scipy only."""

@@ -1,0 +1,173 @@
+"""From log-ratios to verdicts: better, worse, equivalent or inconclusive, each with its reason.
+
+    better / worse   the test excludes no change, in that direction (after ``adjust``: Holm's)
+    equivalent       else, if TOST shows the effect to be within the margin
+    inconclusive     else; always if the verdict is withheld (see ``inference``) or there is no interval
+
+The interval in a verdict is that of one comparison; only the decision knows about the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pgdyno.model.experiment import Stopping
+from pgdyno.model.metric import Better, Metric
+from pgdyno.model.verdict import Decision, Equivalence, Interval, VarianceComponents, Verdict
+from pgdyno.stats import nested, wording
+from pgdyno.stats.holm import adjusted_p_values
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, Inference, infer
+from pgdyno.stats.power import detectable_effect
+from pgdyno.stats.robustness import robustness_checks
+from pgdyno.stats.sample import Sample
+
+
+def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an experiment's design
+    log_ratios: Sequence[Sequence[float]],
+    *,
+    workload: str,
+    metric: Metric,
+    variant: str,
+    baseline: str,
+    level: float = 0.95,
+    equivalence_margin: float = 0.02,
+    power: float = 0.80,
+    stopping: Stopping = Stopping.FIXED,
+    void_blocks: int = 0,
+) -> Verdict:
+    """Return the verdict on one metric of one workload.
+
+    Shapes: log_ratios[round][block] = ln(variant / baseline), in the order of time, void blocks left out.
+    ``stopping`` says whether numbers were fixed beforehand (t interval) or looked at (anytime-valid).
+    Raises: ValueError for a log-ratio that is not finite.
+    """
+    sample = Sample.of(log_ratios)
+    draft = Verdict(
+        workload=workload,
+        metric=metric.name,
+        variant=variant,
+        baseline=baseline,
+        decision=Decision.INCONCLUSIVE,
+        reason="",
+        effect=math.exp(sample.round_means.mean()) if sample.blocks else None,
+        interval=None,
+        mde=None,
+        p_value=None,
+        p_adjusted=None,
+        rounds=sample.rounds,
+        blocks=sample.blocks,
+        void_blocks=void_blocks,
+    )
+    if reason := nested.missing(sample):
+        return replace(draft, reason=reason.reason)
+    question = _Question(metric, level, equivalence_margin, power, is_anytime=stopping is not Stopping.FIXED)
+    return _answer(draft, sample, question)
+
+
+def adjust(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Correct the verdicts of one experiment for their number, by Holm, each metric on its own.
+
+    The comparisons of a metric are those over all workloads and, beside the baseline, all variants. A
+    difference that does not survive becomes equivalent if TOST passed, else inconclusive.
+    """
+    families: dict[str, list[int]] = defaultdict(list)
+    for index, verdict in enumerate(verdicts):
+        if verdict.p_value is not None:
+            families[verdict.metric].append(index)
+    adjusted = list(verdicts)
+    for members in families.values():
+        p_values = adjusted_p_values([verdicts[index].p_value or 0.0 for index in members])
+        for index, p_adjusted in zip(members, p_values, strict=True):
+            adjusted[index] = _adjusted(verdicts[index], p_adjusted, len(members))
+    return adjusted
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of the data."""
+
+    metric: Metric
+    level: float
+    margin: float
+    power: float
+    is_anytime: bool
+
+
+def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
+    inference = infer(sample, level=question.level, margin=question.margin, is_anytime=question.is_anytime)
+    between, within = nested.anova_components(sample)
+    components = VarianceComponents(math.sqrt(float(between)), math.sqrt(float(within)))
+    critical = float(inference.critical)
+    if not math.isfinite(critical):
+        reason = f"{sample.rounds} rounds are too few for an interval that may be looked at after every round"
+        return replace(draft, reason=reason, components=components)
+    verdict = replace(
+        draft,
+        interval=nested.ratio_interval(inference.estimate, critical, question.level),
+        mde=_detectable(inference, critical, question.power),
+        p_value=float(inference.p_value),
+        components=components,
+        equivalence=Equivalence(question.margin, float(inference.p_equivalence)),
+        checks=robustness_checks(sample, inference, question.level),
+    )
+    if inference.is_withheld:
+        return replace(verdict, reason=_why_withheld(sample, inference))
+    return _decided(verdict, question)
+
+
+def _detectable(inference: Inference, critical: float, power: float) -> float | None:
+    estimate = inference.estimate
+    effect = detectable_effect(float(estimate.standard_error), float(estimate.df), critical, power)
+    return effect if math.isfinite(effect) else None
+
+
+def _decided(verdict: Verdict, question: _Question) -> Verdict:
+    effect, bounds = _measured(verdict)
+    if (verdict.p_value or 0.0) <= 1 - question.level:
+        if question.metric.better is Better.NEITHER:
+            return replace(verdict, reason=wording.explanatory(effect, bounds))
+        is_better = (effect > 1) is (question.metric.better is Better.HIGHER)
+        decision = Decision.BETTER if is_better else Decision.WORSE
+        return replace(verdict, decision=decision, reason=wording.difference(effect, bounds))
+    if _is_equivalent(verdict, bounds):
+        reason = wording.equivalent(effect, bounds, question.margin)
+        return replace(verdict, decision=Decision.EQUIVALENT, reason=reason)
+    return replace(verdict, reason=wording.undecided(bounds, verdict.mde, question.power))
+
+
+def _adjusted(verdict: Verdict, p_adjusted: float, comparisons: int) -> Verdict:
+    adjusted = replace(verdict, p_adjusted=p_adjusted)
+    if verdict.decision not in {Decision.BETTER, Decision.WORSE}:
+        return adjusted
+    effect, bounds = _measured(verdict)
+    if p_adjusted <= 1 - bounds.level:
+        return adjusted
+    if verdict.equivalence and _is_equivalent(verdict, bounds):
+        reason = wording.equivalent(effect, bounds, verdict.equivalence.margin)
+        return replace(adjusted, decision=Decision.EQUIVALENT, reason=reason)
+    reason = wording.corrected_away(effect, bounds, (verdict.p_value or 0.0, p_adjusted), comparisons)
+    return replace(adjusted, decision=Decision.INCONCLUSIVE, reason=reason)
+
+
+def _measured(verdict: Verdict) -> tuple[float, Interval]:
+    """Return effect and interval of a verdict that has them."""
+    if verdict.effect is None or verdict.interval is None:
+        raise ValueError(f"the verdict on {verdict.metric} of {verdict.workload} has no interval")
+    return verdict.effect, verdict.interval
+
+
+def _is_equivalent(verdict: Verdict, bounds: Interval) -> bool:
+    return verdict.equivalence is not None and verdict.equivalence.p_value <= 1 - bounds.level
+
+
+def _why_withheld(sample: Sample, inference: Inference) -> str:
+    if sample.rounds < MINIMUM_ROUNDS_FOR_VERDICT:
+        return wording.too_few_rounds(sample.rounds, MINIMUM_ROUNDS_FOR_VERDICT)
+    means, third = sample.round_means, max(1, sample.rounds // 3)
+    first, last = np.exp(means[:third].mean()), np.exp(means[-third:].mean())
+    return wording.drifted(float(first), float(last), float(inference.p_drift))

@@ -1,0 +1,76 @@
+"""Minimum detectable effect: how large a change must be to be found.
+
+    symbol  meaning                                                          unit
+    s       standard error of the mean log-ratio                             1
+    ν       its degrees of freedom                                           1
+    c       critical value of |t| at which a change counts as found          1
+    δ       noncentrality: true log-ratio / s                                1
+
+A change is found if |T| > c, where T has the noncentral t distribution with ν degrees of freedom and
+noncentrality δ. The smallest δ for which that happens with the wanted power gives the effect exp(δ s) - 1.
+Before an experiment s follows from variance components and the planned numbers; after it, s is what was
+found. The "after" figure says how sensitive the experiment was; it is no evidence about the effect itself.
+
+Source: Johnson, Kotz, Balakrishnan (1995), Continuous Univariate Distributions 2, ch. 31 (noncentral t).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import optimize, special
+
+from pgdyno.model.verdict import VarianceComponents
+
+_LARGEST_NONCENTRALITY = 1e6  # an experiment that cannot find even this has no detectable effect
+
+
+def detectable_noncentrality(df: float, critical: float, power: float) -> float:
+    """Return δ with P(|T| > critical) = power; infinite if ``critical`` is."""
+    if not math.isfinite(critical):
+        return math.inf
+
+    def shortfall(delta: float) -> float:
+        found_below = special.nctdtr(df, delta, -critical)
+        # scipy gives NaN where the far tail is zero to all digits.
+        missed = special.nctdtr(df, delta, critical) - np.nan_to_num(found_below)
+        return float(missed) - (1 - power)
+
+    # Near δ = c half of all changes are found; the noncentral t spreads wider the fewer ν there are.
+    upper = critical + 2.0
+    while shortfall(upper) > 0:
+        upper *= 2
+        if upper > _LARGEST_NONCENTRALITY:
+            return math.inf
+    return float(optimize.brentq(shortfall, 0.0, upper, xtol=1e-10))
+
+
+def detectable_effect(standard_error: float, df: float, critical: float, power: float) -> float:
+    """Return the smallest relative change (0.01 = 1 %) that would be found with probability ``power``."""
+    return math.expm1(detectable_noncentrality(df, critical, power) * standard_error)
+
+
+def planned_standard_error(components: VarianceComponents, rounds: int, blocks_per_round: int) -> float:
+    """Return the standard error of the mean log-ratio that a plan leads to: √((σ_A² + σ_E²/n) / R)."""
+    round_variance = components.between_rounds**2 + components.within_rounds**2 / blocks_per_round
+    return math.sqrt(round_variance / rounds)
+
+
+def minimum_detectable_effect(
+    components: VarianceComponents,
+    rounds: int,
+    blocks_per_round: int,
+    *,
+    level: float = 0.95,
+    power: float = 0.80,
+) -> float:
+    """Return the smallest relative change that a planned experiment finds with probability ``power``.
+
+    Raises: ValueError for fewer than 2 rounds or 1 block per round: their noise cannot be known.
+    """
+    if rounds < 2 or blocks_per_round < 1:
+        raise ValueError(f"no plan: {rounds} rounds of {blocks_per_round} blocks")
+    standard_error = planned_standard_error(components, rounds, blocks_per_round)
+    critical = float(special.stdtrit(rounds - 1, (1 + level) / 2))
+    return detectable_effect(standard_error, rounds - 1, critical, power)
