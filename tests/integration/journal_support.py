@@ -74,7 +74,7 @@ def access_to(
         server.data_directory,
         server.directory / "pg_ctl.log",
         open_connection,
-        limit_s=10.0,  # these servers come up in a tenth of a second, and some tests wait for one that never does
+        limit_s=10.0,  # these servers come up in a tenth of a second; some tests wait for one that never does
     )
     return ServerAccess(
         open_connection, journal_directory, data_directory=None if has_files else NOWHERE, restarter=restarter

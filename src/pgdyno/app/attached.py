@@ -18,7 +18,7 @@ from pgdyno.server.installation import Installation, installation_at
 # Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server
 # has its own. What it loads is left out because an extension may write, connect or need files of its own.
 _OWN_SETTINGS = frozenset(
-    [
+    {
         "application_name",
         "archive_cleanup_command",
         "archive_command",
@@ -60,7 +60,7 @@ _OWN_SETTINGS = frozenset(
         "TimeZone",
         "timezone_abbreviations",
         "transaction_read_only",
-    ]
+    }
 )
 _OWN_PREFIXES = ("lc_", "log_", "logging_", "ssl", "syslog_", "unix_socket_", "krb_", "recovery_target")
 
@@ -93,7 +93,7 @@ def attach(dsn: str, figures: Figures) -> Attached:
             detail="; ".join(finding.message for finding in dangers),
             hint=dangers[0].hint,
         )
-    installation = installation_at(_bin_directory(found.postmaster_pid.or_none(), found.target))
+    installation = installation_at(bin_directory_of(found.postmaster_pid.or_none(), found.target))
     kept = [guc for guc in found.server.non_default_settings if _shapes_performance(guc)]
     base = Variant("as-found", {guc.name: guc.display() for guc in kept})
     preloaded = found.server.settings["shared_preload_libraries"].setting
@@ -108,8 +108,8 @@ def _shapes_performance(guc: Guc) -> bool:
     return not guc.is_read_only and guc.context != "internal"
 
 
-def _bin_directory(postmaster_pid: int | None, target: str) -> Path:
-    """Return where the running postmaster's program lies."""
+def bin_directory_of(postmaster_pid: int | None, target: str) -> Path:
+    """Return where the running postmaster's program lies. Raises: ServerError if that is out of reach."""
     hint = "name its programs with --pg-bin DIR, or run pgdyno as root or as the server's user on its host"
     if postmaster_pid is None:
         raise ServerError(f"the server at {target} is not proven to run on this host", hint=hint)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pgdyno.app.arena import Arena, online_cpus
 from pgdyno.app.datasets import DataSets
+from pgdyno.app.start_check import StartCheck
 from pgdyno.experiments.isolation import split_cpus
 from pgdyno.generators.discovery import find_generator
 from pgdyno.host.inspection import inspect_host
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.restart import command_restarter
 from pgdyno.model.errors import UsageError
 from pgdyno.model.ports import Progress
 from pgdyno.server.account import current_account
+from pgdyno.server.connection import Connection, connect
 from pgdyno.server.installation import Installation, embedded_installation, installation_at
 from pgdyno.server.workspace import Workspace, default_root
 from pgdyno.store.experiments import ExperimentStore
@@ -29,6 +34,32 @@ def available_memory_bytes() -> int:
     host = inspect_host()
     available = host.memory.available_bytes.or_else(0)
     return min(available, host.limits.memory_bytes.or_else(available))
+
+
+def server_access(dsn: str | None, restart_command: str | None = None) -> ServerAccess:
+    """Return how a server is reached and where receipts for its changes go.
+
+    Raises: UsageError if the restart command cannot be split into words.
+    """
+
+    def open_connection() -> Connection:
+        return connect(dsn, is_read_only=False)
+
+    restarter = None
+    if restart_command is not None:
+        try:
+            words = shlex.split(restart_command)
+        except ValueError as error:
+            raise UsageError(
+                f'could not read --restart-command "{restart_command}"', detail=str(error)
+            ) from error
+        restarter = command_restarter(words, open_connection)
+    return ServerAccess(open_connection, workspace().root / "journal", restarter=restarter)
+
+
+def start_check(bin_directory: Path | None) -> StartCheck | None:
+    """Return what tries a start on a scratch directory; None if the programs are out of reach."""
+    return None if bin_directory is None else StartCheck(installation_at(bin_directory), workspace())
 
 
 def workspace() -> Workspace:

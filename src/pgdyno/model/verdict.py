@@ -42,10 +42,15 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class Equivalence:
-    """The test whether the effect is within ±``margin`` (0.02 = 2 %); ``p_value`` is that of TOST."""
+    """The test whether the effect is within ±``margin`` (0.02 = 2 %); ``p_value`` is that of TOST.
+
+    ``interval`` lies within the margin if and only if the test passes: for two one-sided tests at 5 % it is
+    the 90 % interval.
+    """
 
     margin: float
     p_value: float
+    interval: Interval
 
 
 @dataclass(frozen=True)

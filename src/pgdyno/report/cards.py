@@ -33,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a variant achieved, for workloads without a verdict: a variant alone, an interrupted experiment."""
+    """What a variant achieved, where there is no verdict: measured alone, or interrupted."""
 
     variant: str
     value: str

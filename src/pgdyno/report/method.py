@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass
 
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
-from pgdyno.model.variant import Variant
 from pgdyno.report import numbers
 from pgdyno.report.tables import Column, Table, columns
 from pgdyno.report.words import metric_of

@@ -21,7 +21,7 @@ from pgdyno.model.metric import Better, Metric
 from pgdyno.model.verdict import Decision, Equivalence, Interval, VarianceComponents, Verdict
 from pgdyno.stats import nested, wording
 from pgdyno.stats.holm import adjusted_p_values
-from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, Inference, infer
+from pgdyno.stats.inference import Inference, infer
 from pgdyno.stats.power import detectable_effect
 from pgdyno.stats.robustness import robustness_checks
 from pgdyno.stats.sample import Sample
@@ -112,12 +112,19 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
         mde=_detectable(inference, critical, question.power),
         p_value=float(inference.p_value),
         components=components,
-        equivalence=Equivalence(question.margin, float(inference.p_equivalence)),
+        equivalence=_equivalence(inference, question),
         checks=robustness_checks(sample, inference, question.level),
     )
     if inference.is_withheld:
         return replace(verdict, reason=_why_withheld(sample, inference))
     return _decided(verdict, question)
+
+
+def _equivalence(inference: Inference, question: _Question) -> Equivalence:
+    critical = float(inference.critical_equivalence)
+    level = question.level if question.is_anytime else 2 * question.level - 1
+    bounds = nested.ratio_interval(inference.estimate, critical, level)
+    return Equivalence(question.margin, float(inference.p_equivalence), bounds)
 
 
 def _detectable(inference: Inference, critical: float, power: float) -> float | None:
@@ -134,9 +141,10 @@ def _decided(verdict: Verdict, question: _Question) -> Verdict:
         is_better = (effect > 1) is (question.metric.better is Better.HIGHER)
         decision = Decision.BETTER if is_better else Decision.WORSE
         return replace(verdict, decision=decision, reason=wording.difference(effect, bounds))
-    if _is_equivalent(verdict, bounds):
-        reason = wording.equivalent(effect, bounds, question.margin)
-        return replace(verdict, decision=Decision.EQUIVALENT, reason=reason)
+    if shown := _shown_equivalence(verdict, question.level):
+        return replace(
+            verdict, decision=Decision.EQUIVALENT, reason=wording.equivalent(shown, question.level)
+        )
     return replace(verdict, reason=wording.undecided(bounds, verdict.mde, question.power))
 
 
@@ -147,9 +155,8 @@ def _adjusted(verdict: Verdict, p_adjusted: float, comparisons: int) -> Verdict:
     effect, bounds = _measured(verdict)
     if p_adjusted <= 1 - bounds.level:
         return adjusted
-    if verdict.equivalence and _is_equivalent(verdict, bounds):
-        reason = wording.equivalent(effect, bounds, verdict.equivalence.margin)
-        return replace(adjusted, decision=Decision.EQUIVALENT, reason=reason)
+    if shown := _shown_equivalence(verdict, bounds.level):
+        return replace(adjusted, decision=Decision.EQUIVALENT, reason=wording.equivalent(shown, bounds.level))
     reason = wording.corrected_away(effect, bounds, (verdict.p_value or 0.0, p_adjusted), comparisons)
     return replace(adjusted, decision=Decision.INCONCLUSIVE, reason=reason)
 
@@ -161,13 +168,15 @@ def _measured(verdict: Verdict) -> tuple[float, Interval]:
     return verdict.effect, verdict.interval
 
 
-def _is_equivalent(verdict: Verdict, bounds: Interval) -> bool:
-    return verdict.equivalence is not None and verdict.equivalence.p_value <= 1 - bounds.level
+def _shown_equivalence(verdict: Verdict, level: float) -> Equivalence | None:
+    """Return the equivalence test if it passed."""
+    tested = verdict.equivalence
+    return tested if tested is not None and tested.p_value <= 1 - level else None
 
 
 def _why_withheld(sample: Sample, inference: Inference) -> str:
-    if sample.rounds < MINIMUM_ROUNDS_FOR_VERDICT:
-        return wording.too_few_rounds(sample.rounds, MINIMUM_ROUNDS_FOR_VERDICT)
+    if sample.rounds < inference.minimum_rounds:
+        return wording.too_few_rounds(sample.rounds, inference.minimum_rounds)
     means, third = sample.round_means, max(1, sample.rounds // 3)
     first, last = np.exp(means[:third].mean()), np.exp(means[-third:].mean())
     return wording.drifted(float(first), float(last), float(inference.p_drift))

@@ -9,7 +9,7 @@
 A change is found if |T| > c, where T has the noncentral t distribution with ν degrees of freedom and
 noncentrality δ. The smallest δ for which that happens with the wanted power gives the effect exp(δ s) - 1.
 Before an experiment s follows from variance components and the planned numbers; after it, s is what was
-found. The "after" figure says how sensitive the experiment was; it is no evidence about the effect itself.
+found. An allowance covers the chance widening by autocorrelation. The "after" figure says how sensitive the experiment was; it is no evidence about the effect itself.
 
 Source: Johnson, Kotz, Balakrishnan (1995), Continuous Univariate Distributions 2, ch. 31 (noncentral t).
 """
@@ -22,6 +22,7 @@ import numpy as np
 from scipy import optimize, special
 
 from pgdyno.model.verdict import VarianceComponents
+from pgdyno.stats.autocorrelation import POWER_ALLOWANCE
 
 _LARGEST_NONCENTRALITY = 1e6  # an experiment that cannot find even this has no detectable effect
 
@@ -73,4 +74,4 @@ def minimum_detectable_effect(
         raise ValueError(f"no plan: {rounds} rounds of {blocks_per_round} blocks")
     standard_error = planned_standard_error(components, rounds, blocks_per_round)
     critical = float(special.stdtrit(rounds - 1, (1 + level) / 2))
-    return detectable_effect(standard_error, rounds - 1, critical, power)
+    return detectable_effect(standard_error * POWER_ALLOWANCE, rounds - 1, critical, power)

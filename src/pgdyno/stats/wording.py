@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.verdict import Interval
+from pgdyno.model.verdict import Equivalence, Interval
 
 
 def percent(ratio: float, *others: float) -> str:
@@ -34,12 +34,9 @@ def explanatory(effect: float, bounds: Interval) -> str:
     return f"{difference(effect, bounds)}; this metric explains, it does not decide"
 
 
-def equivalent(effect: float, bounds: Interval, margin: float) -> str:
+def equivalent(shown: Equivalence, level: float) -> str:
     """Say that the difference is too small to matter."""
-    return (
-        f"within ±{share(margin)} with {share(bounds.level)} confidence: "
-        f"{percent(effect, bounds.low, bounds.high)}, {interval(bounds)}"
-    )
+    return f"within ±{share(shown.margin)} with {share(level)} confidence ({interval(shown.interval)})"
 
 
 def undecided(bounds: Interval, mde: float | None, power: float) -> str:

@@ -1,0 +1,114 @@
+"""What can be told apart on this machine, and how soon: the minimum detectable effect against time.
+
+For both designs (duet, alternating) this runs the same A/A comparison for as long as ``--budget`` says, then
+computes, from its first 2, 3, … rounds, the minimum detectable effect for throughput and for server CPU per
+transaction against the time those rounds took. Prints a table and writes an SVG chart.
+
+    python bench/precision.py --workload pgbench-select --budget 10m --output docs/results/precision
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pgdyno.app.compare import compare
+from pgdyno.app.measure import Conditions, alternating, find_workloads
+from pgdyno.app.wiring import choose_installation
+from pgdyno.cli.output import open_progress
+from pgdyno.experiments.analysis import analyse
+from pgdyno.model.experiment import Design, Experiment
+from pgdyno.model.units import parse_duration_s
+from pgdyno.model.variant import Variant
+
+METRICS = ("throughput_tps", "server_cpu_us_per_transaction")
+
+
+@dataclass(frozen=True)
+class Point:
+    """The minimum detectable effect after so many rounds."""
+
+    design: str
+    metric: str
+    rounds: int
+    elapsed_s: float
+    mde: float | None
+
+
+def measure(kind: str, workload: str, budget_s: float, seed: int) -> Experiment:
+    """Run one A/A comparison."""
+    design = replace(Design(), seed=seed)
+    if kind == "alternating":
+        design = alternating(design)
+    conditions = Conditions(
+        choose_installation(is_embedded=True, bin_directory=None),
+        find_workloads((workload,)),
+        design,
+        budget_s,
+    )
+    progress = open_progress()
+    try:
+        return compare((Variant("default"), Variant("default")), conditions, progress)
+    finally:
+        progress.close()
+
+
+def points(experiment: Experiment) -> list[Point]:
+    """Return the minimum detectable effect after every round."""
+    names = [variant.name for variant in experiment.variants]
+    rounds = sorted({block.round for block in experiment.blocks})
+    first = min(block.started_ns for block in experiment.blocks)
+    found = []
+    for last in rounds[1:]:
+        seen = [block for block in experiment.blocks if block.round <= last]
+        # The time of a round ends where the next one's first block begins; for the last round, with its own.
+        later = [block.started_ns for block in experiment.blocks if block.round == last + 1]
+        elapsed_s = ((min(later) if later else max(b.started_ns for b in seen)) - first) / 1e9
+        verdicts = analyse(
+            seen,
+            workloads=experiment.workloads,
+            variants=names,
+            baseline=experiment.baseline,
+            design=experiment.design,
+        )
+        found += [
+            Point(experiment.design.kind.value, v.metric, v.rounds, elapsed_s, v.mde)
+            for v in verdicts
+            if v.metric in METRICS
+        ]
+    return found
+
+
+def main() -> None:
+    """Run both designs and print what each can tell apart."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--workload", default="pgbench-select")
+    parser.add_argument("--budget", default="10m")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--design", action="append", choices=["duet", "alternating"])
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    found: list[Point] = []
+    for kind in asked.design or ["duet", "alternating"]:
+        experiment = measure(kind, asked.workload, parse_duration_s(asked.budget), asked.seed)
+        found += points(experiment)
+        void = sum(1 for block in experiment.blocks if block.void)
+        print(f"{kind}: experiment {experiment.id}, {len(experiment.blocks)} blocks, {void} void")
+        for verdict in experiment.verdicts:
+            print(f"  {verdict.metric}: {verdict.decision.value}, {verdict.reason}")
+    print(f"\n{'design':12} {'metric':32} {'rounds':>6} {'time':>7} {'MDE':>8}")
+    for point in found:
+        mde = "-" if point.mde is None else f"{point.mde:.2%}"
+        print(f"{point.design:12} {point.metric:32} {point.rounds:6} {point.elapsed_s:6.0f}s {mde:>8}")
+    if asked.output:
+        asked.output.with_suffix(".json").write_text(
+            json.dumps([point.__dict__ for point in found], indent=1) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

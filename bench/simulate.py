@@ -1,0 +1,367 @@
+"""Simulated experiments with a known truth: whether intervals and verdicts keep what they promise.
+
+    python bench/simulate.py [EXPERIMENTS]      10 000 per figure by default, about two minutes
+
+    symbol  meaning                                                          shape       unit
+    E       simulated experiments                                            ()
+    R, B    rounds, blocks per round                                         ()
+    y       log-ratios; the true mean is 0 unless something was planted      (E, R, B)   1
+
+Noise has the size that was seen on small virtual machines: instance bias with a standard deviation of 1.2 %,
+blocks with 1 %. It is analysed by ``pgdyno.stats.inference.infer``, the function behind every verdict. Prints
+Markdown tables (docs/results/simulation.md is made of them) and exits with 1 if a promise is broken.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgdyno.model.verdict import VarianceComponents
+from pgdyno.stats.holm import adjusted_p_values
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, Inference, infer
+from pgdyno.stats.power import minimum_detectable_effect
+from pgdyno.stats.sample import BoolArray, FloatArray, Sample
+
+SEED = 20_261_121
+LEVEL, MARGIN, POWER = 0.95, 0.02, 0.80
+ROUND_SD, BLOCK_SD = 0.012, 0.010
+LAYOUTS = ((5, 2), (6, 2), (10, 2), (20, 2), (40, 1))
+LONGEST = (40, 2)  # of experiments that look after every round
+
+Draw = Callable[[np.random.Generator, tuple[int, int, int]], FloatArray]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """One kind of noise. ``is_limit``: published as what the method cannot see, not promised."""
+
+    name: str
+    draw: Draw
+    is_limit: bool = False
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of experiments. ``covered`` and ``false`` are of those whose verdict was not withheld."""
+
+    covered: float
+    withheld: float
+    false: float  # better or worse, although nothing had changed
+    equivalent: float
+
+
+def gaussian(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    """Normal instance bias and normal blocks."""
+    return _rounds(random, shape) + BLOCK_SD * random.standard_normal(shape)
+
+
+def _rounds(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    return ROUND_SD * random.standard_normal((*shape[:2], 1))
+
+
+def _blocks(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    return BLOCK_SD * random.standard_normal(shape)
+
+
+def _student(df: float) -> Draw:
+    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+        rounds = random.standard_t(df, (*shape[:2], 1))
+        return ROUND_SD * rounds + BLOCK_SD * random.standard_t(df, shape)
+
+    return draw
+
+
+def _outliers(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    scale = np.where(random.random(shape) < 0.1, 10, 1)
+    return _rounds(random, shape) + BLOCK_SD * scale * random.standard_normal(shape)
+
+
+def _stalls_of_both(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    """Both arms lose an exponential share of some blocks: skewed in each arm, symmetric in the ratio."""
+    lost = random.exponential(0.03, (2, *shape)) * (random.random((2, *shape)) < 0.3)
+    return _rounds(random, shape) + _blocks(random, shape) + lost[0] - lost[1]
+
+
+def _two_modes(size: float) -> Draw:
+    """Return noise whose rounds are ``size`` above or below the truth, with equal probability."""
+
+    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+        sign = random.choice((-1.0, 1.0), (*shape[:2], 1))
+        return size * sign + _blocks(random, shape)
+
+    return draw
+
+
+def _slow_instances(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    """Each arm's started server is 3 % slow with probability 0.3, whichever arm it is."""
+    slow = 0.03 * (random.random((2, *shape[:2], 1)) < 0.3)
+    return _blocks(random, shape) + slow[0] - slow[1]
+
+
+def _two_speeds(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    """Blocks are measured in one of two states of the machine, 4 % apart."""
+    return _rounds(random, shape) + _blocks(random, shape) + 0.02 * random.choice((-1.0, 1.0), shape)
+
+
+def _drift(total: float) -> Draw:
+    """Return noise around an effect that moves by ``total`` in a line; its average is the truth."""
+
+    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+        time = np.linspace(-0.5, 0.5, shape[1] * shape[2]).reshape(shape[1:])
+        return gaussian(random, shape) + total * time
+
+    return draw
+
+
+def _autoregressive(random: np.random.Generator, count: tuple[int, int], phi: float) -> FloatArray:
+    """Return stationary AR(1) series with variance 1. Shapes: (E, length)."""
+    series = random.standard_normal(count)
+    for step in range(1, count[1]):
+        series[:, step] = phi * series[:, step - 1] + np.sqrt(1 - phi**2) * series[:, step]
+    return series
+
+
+def _blocks_remember(phi: float) -> Draw:
+    """Return blocks that resemble the block before, across rounds too, and independent instance bias."""
+
+    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+        series = _autoregressive(random, (shape[0], shape[1] * shape[2]), phi).reshape(shape)
+        return _rounds(random, shape) + BLOCK_SD * series
+
+    return draw
+
+
+def _rounds_remember(phi: float) -> Draw:
+    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+        series = _autoregressive(random, shape[:2], phi)
+        return ROUND_SD * series[..., None] + _blocks(random, shape)
+
+    return draw
+
+
+def _random_walk(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    """The effect walks away from the truth by a random step per round."""
+    return gaussian(random, shape) + np.cumsum(0.3 * _rounds(random, shape), axis=1)
+
+
+def _stalls_of_variant(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    """Only the variant's instances stall, exponentially: the log-ratio itself is skewed."""
+    return ROUND_SD * (1 - random.exponential(1.0, (*shape[:2], 1))) + 0.3 * _blocks(random, shape)
+
+
+def _rare_mode(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
+    """Only the variant's instances are 5 % slow, one in ten."""
+    slow = random.random((*shape[:2], 1)) < 0.1
+    return _blocks(random, shape) - 0.05 * (slow - 0.1)
+
+
+NOISES = (
+    Noise("normal", gaussian),
+    Noise("normal, no instance bias", _blocks),
+    Noise("heavy tails: Student t, 3 df", _student(3)),
+    Noise("heavy tails: Cauchy", _student(1)),
+    Noise("one block in 10 ten times as noisy", _outliers),
+    Noise("stalls in both arms", _stalls_of_both),
+    Noise("bimodal rounds, ±2 %", _two_modes(0.02)),
+    Noise("bimodal rounds, ±5 %", _two_modes(0.05)),
+    Noise("bimodal: slow instances in both arms", _slow_instances),
+    Noise("bimodal blocks", _two_speeds),
+    Noise("drift by 2 %", _drift(0.02)),
+    Noise("drift by 5 %", _drift(0.05)),
+    Noise("autocorrelated blocks, φ = 0.3", _blocks_remember(0.3)),
+    Noise("autocorrelated blocks, φ = 0.6", _blocks_remember(0.6)),
+    Noise("autocorrelated blocks, φ = 0.9", _blocks_remember(0.9)),
+    Noise("autocorrelated rounds, φ = 0.2", _rounds_remember(0.2), is_limit=True),
+    Noise("autocorrelated rounds, φ = 0.4", _rounds_remember(0.4), is_limit=True),
+    Noise("autocorrelated rounds, φ = 0.6", _rounds_remember(0.6), is_limit=True),
+    Noise("the effect walks at random", _random_walk, is_limit=True),
+    Noise("stalls in the variant only", _stalls_of_variant, is_limit=True),
+    Noise("one in ten variant instances slow", _rare_mode, is_limit=True),
+)
+
+
+def sample_of(values: FloatArray, counts: Sequence[int] | None = None) -> Sample:
+    """Return (E, R, B) values as samples; ``counts`` keeps only that many blocks of each round."""
+    rounds, blocks = values.shape[1:]
+    kept = np.array(counts if counts is not None else [blocks] * rounds, dtype=np.int64)
+    return Sample(values[:, np.arange(blocks) < kept[:, None]], kept)
+
+
+def seeded(*names: object) -> np.random.Generator:
+    """Return a generator whose seed depends on what is simulated, and on nothing that ran before."""
+    return np.random.default_rng([SEED, *"/".join(map(str, names)).encode()])
+
+
+def analyse(sample: Sample, *, is_anytime: bool = False) -> Inference:
+    """Analyse many experiments as ``decide`` does one."""
+    return infer(sample, level=LEVEL, margin=MARGIN, is_anytime=is_anytime)
+
+
+def says_changed(inference: Inference, p_values: FloatArray | None = None) -> BoolArray:
+    """Whether the verdict is better or worse."""
+    p_values = inference.p_value if p_values is None else p_values
+    return np.asarray((p_values <= 1 - LEVEL) & ~inference.is_withheld)
+
+
+def fixed_coverage(
+    noise: Noise, layout: tuple[int, int], experiments: int, counts: Sequence[int] | None = None
+) -> Coverage:
+    """Simulate experiments whose numbers were fixed beforehand."""
+    values = noise.draw(seeded("fixed", noise.name, layout), (experiments, *layout))
+    inference = analyse(sample_of(values, counts))
+    given = ~inference.is_withheld
+    covers = (inference.low <= 0) & (inference.high >= 0)
+    is_equivalent = (inference.p_equivalence <= 1 - LEVEL) & given & ~says_changed(inference)
+    return Coverage(
+        covered=float(covers[given].mean()) if given.any() else float("nan"),
+        withheld=float(1 - given.mean()),
+        false=float(says_changed(inference).mean()),
+        equivalent=float(is_equivalent.mean()),
+    )
+
+
+@dataclass(frozen=True)
+class Peeking:
+    """Experiments that look after every round. Shares of all experiments."""
+
+    covered: float  # by the intervals of all looks at once
+    false: float  # stopped as better or worse at some look, although nothing had changed
+    naive: float  # the same with the t interval, which must not be looked at
+
+
+def peeking(noise: Noise, experiments: int) -> Peeking:
+    """Simulate experiments that look after every round and stop as soon as they are decided."""
+    values = noise.draw(seeded("peeking", noise.name), (experiments, *LONGEST))
+    sample = sample_of(values)
+    covered = np.ones(experiments, dtype=np.bool)
+    is_open, is_open_naively = covered.copy(), covered.copy()
+    false, naive = np.zeros(experiments, dtype=np.bool), np.zeros(experiments, dtype=np.bool)
+    for rounds in range(2, LONGEST[0] + 1):
+        anytime, fixed = (analyse(sample.first_rounds(rounds), is_anytime=kind) for kind in (True, False))
+        covered &= (anytime.low <= 0) & (anytime.high >= 0)
+        is_equivalent = (anytime.p_equivalence <= 1 - LEVEL) & ~anytime.is_withheld
+        false |= is_open & says_changed(anytime)
+        is_open &= ~says_changed(anytime) & ~is_equivalent
+        naive |= is_open_naively & says_changed(fixed)
+        is_open_naively &= ~says_changed(fixed)
+    return Peeking(float(covered.mean()), float(false.mean()), float(naive.mean()))
+
+
+def false_under_holm(noise: Noise, rounds: int, experiments: int, *, is_anytime: bool = False) -> float:
+    """Return the share of A/A experiments on two workloads with any better or worse.
+
+    Anytime: looking after every round until both workloads are decided, as ``--until decided`` does.
+    """
+    first, second = (
+        sample_of(noise.draw(seeded("holm", noise.name, rounds, w), (experiments, rounds, 2)))
+        for w in range(2)
+    )
+    any_false, is_open = np.zeros(experiments, dtype=np.bool), np.ones(experiments, dtype=np.bool)
+    for looked in range(MINIMUM_ROUNDS_FOR_VERDICT, rounds + 1) if is_anytime else (rounds,):
+        both = [analyse(sample.first_rounds(looked), is_anytime=is_anytime) for sample in (first, second)]
+        adjusted = np.array(
+            [adjusted_p_values(pair) for pair in zip(*(i.p_value for i in both), strict=True)]
+        )
+        changed = [says_changed(i, p) for i, p in zip(both, adjusted.T, strict=True)]
+        same = [(i.p_equivalence <= 1 - LEVEL) & ~i.is_withheld for i in both]
+        # What counts is what the experiment says when it ends, not what it would have said on the way.
+        is_last = is_open & (changed[0] | same[0]) & (changed[1] | same[1]) | (is_open & (looked == rounds))
+        any_false |= is_last & (changed[0] | changed[1])
+        is_open &= ~is_last
+    return float(any_false.mean())
+
+
+def found_share(layout: tuple[int, int], planted: float, experiments: int) -> float:
+    """Return how often a change by ``planted`` (relative) in normal noise is found as better or worse."""
+    values = gaussian(seeded("power", layout), (experiments, *layout)) + np.log1p(planted)
+    return float(says_changed(analyse(sample_of(values))).mean())
+
+
+def false_equivalence(layout: tuple[int, int], experiments: int) -> float:
+    """Return how often an effect right at the margin is called equivalent (normal noise)."""
+    values = gaussian(seeded("margin", layout), (experiments, *layout)) + np.log1p(MARGIN)
+    return float((analyse(sample_of(values)).p_equivalence <= 1 - LEVEL).mean())
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print all tables; return 1 if a promise is broken."""
+    experiments = int(arguments[0]) if arguments else 10_000
+    tolerance = 3 * np.sqrt(0.05 * 0.95 / experiments)  # three standard errors of a share near 5 %
+    broken = _print_fixed(experiments, tolerance) + _print_peeking(experiments, tolerance)
+    broken += _print_corrections(experiments, tolerance)
+    print("\n".join(f"BROKEN: {line}" for line in broken) or "\nAll promises are kept.")
+    return 1 if broken else 0
+
+
+def _print_fixed(experiments: int, tolerance: float) -> list[str]:
+    broken = []
+    columns = [f"{rounds} × {blocks}" for rounds, blocks in LAYOUTS]
+    print(
+        f"{experiments} experiments per cell: coverage of verdicts given / verdicts withheld / false, in %\n"
+    )
+    print("| noise | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
+    for noise in NOISES:
+        cells = [fixed_coverage(noise, layout, experiments) for layout in LAYOUTS]
+        print(f"| {noise.name} | " + " | ".join(map(_cell, cells)) + " |")
+        lowest = min(cell.covered for cell in cells)
+        if not noise.is_limit and lowest < 0.93 - tolerance:
+            broken.append(f"{noise.name}: coverage {lowest:.3f} is below 93 %")
+        if noise.draw is gaussian and not all(0.94 <= cell.covered <= 0.96 for cell in cells):
+            broken.append(f"{noise.name}: coverage is not 94-96 %")
+    ragged = fixed_coverage(NOISES[0], (8, 3), experiments, counts=(3, 3, 1, 3, 2, 3, 3, 1))
+    print(f"\nnormal, 8 rounds of 3, 3, 1, 3, 2, 3, 3, 1 blocks: {_cell(ragged)}\n")
+    return broken
+
+
+def _cell(coverage: Coverage) -> str:
+    return f"{coverage.covered:.1%} / {coverage.withheld:.1%} / {coverage.false:.1%}".replace("%", "")
+
+
+def _print_peeking(experiments: int, tolerance: float) -> list[str]:
+    broken = []
+    print(f"looking after every round, up to {LONGEST[0]} × {LONGEST[1]}, stopping when decided\n")
+    print(
+        "| noise | all intervals cover | false verdicts | false verdicts if t were used |\n|---|---|---|---|"
+    )
+    for noise in NOISES:
+        seen = peeking(noise, experiments)
+        print(f"| {noise.name} | {seen.covered:.1%} | {seen.false:.1%} | {seen.naive:.1%} |")
+        if noise.draw is gaussian and seen.covered < LEVEL:
+            broken.append(f"{noise.name}: anytime-valid intervals cover only {seen.covered:.3f}")
+        if noise.draw is gaussian and seen.false > 0.05 + tolerance:
+            broken.append(f"{noise.name}: {seen.false:.3f} false verdicts with optional stopping")
+    return broken
+
+
+def _print_corrections(experiments: int, tolerance: float) -> list[str]:
+    print("\n| promise, normal noise | rounds × blocks | figure |\n|---|---|---|")
+    broken = []
+    for rounds, blocks in ((6, 2), (20, 2)):
+        layout = f"{rounds} × {blocks}"
+        mde = minimum_detectable_effect(VarianceComponents(ROUND_SD, BLOCK_SD), rounds, blocks)
+        at_most_5 = {
+            "A/A, two workloads with Holm: any false verdict": false_under_holm(
+                NOISES[0], rounds, experiments
+            ),
+            "… looking after every round until both are decided": false_under_holm(
+                NOISES[0], rounds, experiments, is_anytime=True
+            ),
+            f"an effect of {MARGIN:.0%} called equivalent": false_equivalence((rounds, blocks), experiments),
+        }
+        for promise, share in at_most_5.items():
+            print(f"| {promise} | {layout} | {share:.1%} |")
+            if share > 0.05 + tolerance:
+                broken.append(f"{promise}, {layout}: {share:.3f}")
+        print(
+            f"| the MDE of {mde:.2%} found | {layout} | {found_share((rounds, blocks), mde, experiments):.1%} |"
+        )
+        print(f"| a planted 2 % found | {layout} | {found_share((rounds, blocks), 0.02, experiments):.1%} |")
+    return broken
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""Exports an experiment as a bundle, and verifies one. Nothing secret goes in: see ``app/redaction.py``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pgdyno.app.redaction import portable
+from pgdyno.app.report import file_name
+from pgdyno.model.experiment import Experiment
+from pgdyno.report.page import render_page
+from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle
+from pgdyno.store.documents import dump_experiment, experiment_schema
+from pgdyno.store.files import write_whole
+from pgdyno.store.series import SlicesOf, blocks_csv, slices_csv
+
+_README = """\
+pgdyno bundle of experiment {id}
+
+{question}
+
+report.html              the report: open it in a browser, it needs no network
+experiment.json          the whole experiment: design, settings, every block, verdicts, facts
+experiment.schema.json   the form of experiment.json (JSON Schema)
+blocks.csv               every block: one line per variant and metric
+{slices}SHA256SUMS               checksums of all other files
+
+Check it with either of:
+  pgdyno bundle verify FILE.zip
+  sha256sum --check SHA256SUMS      (in the unpacked directory)
+
+Passwords, connection strings, commands, paths of people and of the server, and names of hosts, roles and
+databases were left out.
+Written by pgdyno {version}.
+"""
+_SLICES_LINE = "slices.csv               every turn of every variant\n"
+
+
+def export_bundle(
+    experiment: Experiment, destination: Path | None = None, *, slices_of: SlicesOf | None = None
+) -> Path:
+    """Write a bundle and return where it is: a zip file in the current directory unless told otherwise.
+
+    ``slices_of`` reads the raw series from the store; without it they are left out.
+    Raises: StorageError if it cannot be written.
+    """
+    name = file_name(experiment)
+    path = destination or Path(f"{name}.zip")
+    write_whole(path, pack_bundle(name, _files(portable(experiment), slices_of)))
+    return path
+
+
+def verify_bundle(path: Path) -> Verification:
+    """Check a bundle's checksums and schema; ``problems`` of what is returned says what is wrong.
+
+    Raises: StorageError if there is no such file, or it is no bundle at all.
+    """
+    return check_bundle(path)
+
+
+def _files(experiment: Experiment, slices_of: SlicesOf | None) -> dict[str, bytes]:
+    """Return the contents; ``experiment`` has been made portable."""
+    texts = {
+        EXPERIMENT: _json(dump_experiment(experiment)),
+        "experiment.schema.json": _json(experiment_schema()),
+        "report.html": render_page(experiment),
+        "blocks.csv": blocks_csv(experiment.blocks),
+        "README.txt": _README.format(
+            id=experiment.id,
+            question=experiment.question,
+            version=experiment.pgdyno_version,
+            slices=_SLICES_LINE if slices_of else "",
+        ),
+    }
+    if slices_of:
+        names = [variant.name for variant in experiment.variants]
+        texts["slices.csv"] = slices_csv(experiment.blocks, slices_of, names)
+    return {name: text.encode() for name, text in texts.items()}
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,36 @@
+"""Options of commands that change a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--dsn", metavar="DSN", help="The server: key=value pairs, a URI or service=…, as libpq takes."
+    ),
+    click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and do nothing."),
+    click.option("--allow-restart", is_flag=True, help="Restart the server where a change takes it."),
+    click.option(
+        "--restart-command",
+        metavar="COMMAND",
+        help="How to restart it, run without a shell: 'systemctl restart postgresql@17-main'.",
+    ),
+    click.option(
+        "--standbys-done",
+        "is_standby_order_kept",
+        is_flag=True,
+        help="The standbys (raising) or the primary (lowering) have these limits already.",
+    ),
+)
+
+
+def changing_options(command: Decorated) -> Decorated:
+    """Add the options that apply and revert share."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

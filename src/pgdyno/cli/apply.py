@@ -1,0 +1,53 @@
+"""``pgdyno apply``: carry out the plan, with a receipt for every change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pgdyno.cli._changing import changing_options
+from pgdyno.cli._server_options import StatedFigures, figures_options
+from pgdyno.cli.output import json_option, print_json
+
+
+@click.command(
+    name="apply",
+    epilog="\b\nExamples:\n"
+    "  pgdyno apply --dsn service=production --dry-run\n"
+    "  pgdyno apply --dsn service=production --allow-restart"
+    " --restart-command 'systemctl restart postgresql@17-main'",
+)
+@changing_options
+@figures_options
+@json_option
+def command(
+    *,
+    dsn: str | None,
+    is_dry_run: bool,
+    allow_restart: bool,
+    restart_command: str | None,
+    is_standby_order_kept: bool,
+    is_json: bool,
+    **figures: Any,
+) -> None:
+    """Change a server by the plan that ``pgdyno advise`` shows: all of it or nothing.
+
+    Before every change the value found is written to the journal; ``pgdyno revert`` restores it. Needs a
+    superuser, or ALTER SYSTEM on the settings concerned.
+    """
+    from pgdyno.app.apply import apply_plan, preview_apply
+    from pgdyno.app.apply_advice import ApplyAdvice, apply_request
+    from pgdyno.app.wiring import server_access
+    from pgdyno.model.document import to_document
+    from pgdyno.report.journal_text import apply_text
+
+    request = apply_request(
+        ApplyAdvice(dsn, StatedFigures(**figures).parsed(), allow_restart, is_standby_order_kept)
+    )
+    access = server_access(dsn, restart_command)
+    result = (preview_apply if is_dry_run else apply_plan)(access, request)
+    if is_json:
+        print_json({"result": to_document(result)})
+    else:
+        click.echo(apply_text(result))

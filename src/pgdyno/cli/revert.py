@@ -1,0 +1,66 @@
+"""``pgdyno revert``: restore what was found."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pgdyno.cli._changing import changing_options
+from pgdyno.cli.output import json_option, print_json
+
+_STILL_CHANGED = 3  # exit code
+
+
+@click.command(
+    name="revert",
+    epilog="\b\nExamples:\n"
+    "  pgdyno revert --dsn service=production\n"
+    "  pgdyno revert --dsn service=production --all --allow-restart"
+    " --restart-command 'systemctl restart postgresql@17-main'",
+)
+@changing_options
+@click.option("--all", "is_all", is_flag=True, help="Go back before the first apply, not only the last.")
+@click.option(
+    "--drifted",
+    type=click.Choice(["skip", "overwrite", "keep"]),
+    default="skip",
+    show_default=True,
+    help="What to do with a setting that somebody else has changed since.",
+)
+@json_option
+def command(
+    *,
+    dsn: str | None,
+    is_dry_run: bool,
+    allow_restart: bool,
+    restart_command: str | None,
+    is_standby_order_kept: bool,
+    is_all: bool,
+    drifted: str,
+    is_json: bool,
+) -> None:
+    """Restore what was found before the last apply, or before all of them. Safe to repeat.
+
+    Works after a kill at any moment, and on a server that is down if its files are within reach.
+    """
+    from pgdyno.app.revert import RevertRequest, preview_revert, revert
+    from pgdyno.app.wiring import server_access
+    from pgdyno.model.document import to_document
+    from pgdyno.model.journal import OnDrift
+    from pgdyno.report.journal_text import revert_text
+
+    request = RevertRequest(
+        is_all=is_all,
+        allow_restart=allow_restart,
+        on_drift=OnDrift(drifted),
+        is_standby_order_kept=is_standby_order_kept,
+    )
+    access = server_access(dsn, restart_command)
+    result = (preview_revert if is_dry_run else revert)(access, request)
+    if is_json:
+        print_json({"result": to_document(result)})
+    else:
+        click.echo(revert_text(result))
+    if not result.is_complete:
+        sys.exit(_STILL_CHANGED)

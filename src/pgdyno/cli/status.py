@@ -1,0 +1,25 @@
+"""``pgdyno status``: what is applied."""
+
+from __future__ import annotations
+
+import click
+
+from pgdyno.cli.output import json_option, print_json
+
+
+@click.command(name="status")
+@click.option("--dsn", metavar="DSN", help="Also ask this server what has become of its changes.")
+@json_option
+def command(*, dsn: str | None, is_json: bool) -> None:
+    """Show what pgdyno has changed and not yet reverted, and other journals on this host."""
+    from pgdyno.app.status import journal_status, server_status
+    from pgdyno.app.wiring import server_access
+    from pgdyno.model.document import to_document
+    from pgdyno.report.journal_text import status_text
+
+    access = server_access(dsn)
+    report = journal_status(access.journal_directory) if dsn is None else server_status(access)
+    if is_json:
+        print_json({"status": to_document(report)})
+    else:
+        click.echo(status_text(report))

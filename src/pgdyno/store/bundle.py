@@ -1,0 +1,201 @@
+"""Bundles: an experiment as one portable zip file with checksums.
+
+    NAME/experiment.json   the experiment         NAME/experiment.schema.json   its JSON Schema
+    NAME/report.html       for people             NAME/blocks.csv, slices.csv   raw series
+    NAME/README.txt        what this is           NAME/SHA256SUMS               for sha256sum --check
+
+Equal contents give equal bytes: members are sorted and carry no times and no owners. Checksums show damage
+and careless edits; they are no signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from pgdyno.model.errors import StorageError
+from pgdyno.model.experiment import Experiment
+from pgdyno.store.documents import load_experiment
+
+CHECKSUMS = "SHA256SUMS"
+EXPERIMENT = "experiment.json"
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip file can hold
+_FILE_MODE = 0o100644 << 16
+_CHECKSUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+_CHUNK_BYTES = 1 << 20
+_DOCUMENT_LIMIT_BYTES = 256 << 20
+_TOTAL_LIMIT_BYTES = 4 << 30
+"""Bounds on what is unpacked. Arbitrary, far above any experiment: against archives made to fill memory."""
+
+
+@dataclass(frozen=True)
+class BundleFile:
+    """One file of a bundle, as it is."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What checking a bundle found. ``experiment`` is None when it cannot be read."""
+
+    path: str
+    files: tuple[BundleFile, ...]
+    experiment: Experiment | None
+    problems: tuple[str, ...]
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def pack_bundle(name: str, files: Mapping[str, bytes]) -> bytes:
+    """Return the zip file of a bundle; ``name`` is the directory that it unpacks into."""
+    sums = "".join(f"{hashlib.sha256(files[key]).hexdigest()}  {key}\n" for key in sorted(files))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for key, content in [*sorted(files.items()), (CHECKSUMS, sums.encode())]:
+            member = zipfile.ZipInfo(f"{name}/{key}", date_time=_EPOCH)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            member.create_system = 3  # Unix, wherever this runs
+            member.external_attr = _FILE_MODE
+            archive.writestr(member, content)
+    return buffer.getvalue()
+
+
+def check_bundle(path: Path) -> Verification:
+    """Check every checksum and the experiment's schema; nothing is unpacked to disk.
+
+    Raises: StorageError if the file cannot be opened, or is no zip file at all.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _check(path, archive)
+    except OSError as error:
+        raise StorageError(f'could not open "{path}"', detail=error.strerror or str(error)) from error
+    except zipfile.BadZipFile as error:
+        raise StorageError(
+            f'"{path}" is not a bundle',
+            detail=f"it is no readable zip file: {error}",
+            hint="bundles are written by: pgdyno bundle export EXPERIMENT",
+        ) from error
+
+
+def _check(path: Path, archive: zipfile.ZipFile) -> Verification:
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    size_bytes = sum(member.file_size for member in members)
+    if size_bytes > _TOTAL_LIMIT_BYTES:
+        problem = f"it unpacks to {size_bytes} bytes, more than the {_TOTAL_LIMIT_BYTES} that are read"
+        return Verification(str(path), (), None, (problem,))
+    problems = list(_misplaced(members))
+    files: dict[str, BundleFile] = {}
+    for member in members:
+        try:
+            files[_key(member)] = BundleFile(_key(member), member.file_size, _digest(archive, member))
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            problems.append(f"{_key(member)} cannot be unpacked: {error}")
+    problems += _checksum_problems(archive, members, files)
+    experiment, wrong = _read_experiment(archive, members, files)
+    return Verification(str(path), tuple(files.values()), experiment, (*problems, *wrong))
+
+
+def _key(member: zipfile.ZipInfo) -> str:
+    """Return a member's name below the bundle's directory."""
+    return member.filename.partition("/")[2] or member.filename
+
+
+def _misplaced(members: list[zipfile.ZipInfo]) -> Iterator[str]:
+    """Yield members that unpacking would put elsewhere, or over one another."""
+    seen: set[str] = set()
+    directories = {member.filename.partition("/")[0] for member in members}
+    if len(directories) > 1:
+        yield f"its files lie in {len(directories)} directories: {', '.join(sorted(directories))}"
+    for member in members:
+        name = member.filename
+        if name.startswith("/") or "\\" in name or ".." in name.split("/"):
+            yield f'"{name}" points outside of the bundle'
+        if name in seen:
+            yield f'"{name}" is there twice'
+        seen.add(name)
+
+
+def _digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
+    digest = hashlib.sha256()
+    with archive.open(member) as file:
+        for chunk in _chunks(file):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK_BYTES):
+        yield chunk
+
+
+def _checksum_problems(
+    archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
+) -> Iterator[str]:
+    """Yield every difference between the list of checksums and what is there."""
+    text = _small_text(archive, members, files, CHECKSUMS)
+    if text is None:
+        yield f"{CHECKSUMS} is missing"
+        return
+    expected: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _CHECKSUM_LINE.fullmatch(line):
+            expected[match[2]] = match[1]
+        else:
+            yield f"line {number} of {CHECKSUMS} is not a checksum and a name"
+    for name, digest in expected.items():
+        if name not in files:
+            yield f"{name} is missing"
+        elif files[name].sha256 != digest:
+            yield f"{name} was changed: its SHA-256 is {files[name].sha256}, {CHECKSUMS} has {digest}"
+    for name in files:
+        if name not in expected and name != CHECKSUMS:
+            yield f"{name} is not listed in {CHECKSUMS}"
+
+
+def _read_experiment(
+    archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
+) -> tuple[Experiment | None, list[str]]:
+    """Return the experiment, or why it cannot be read."""
+    text = _small_text(archive, members, files, EXPERIMENT)
+    if text is None:
+        return None, [f"{EXPERIMENT} is missing or too large"]
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        return None, [f"{EXPERIMENT} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"]
+    if not isinstance(document, dict):
+        return None, [f"{EXPERIMENT} is not a JSON object"]
+    try:
+        return load_experiment(document), []
+    except StorageError as error:
+        details = (error.detail or "").splitlines()
+        return None, [f"{EXPERIMENT}: {error.message}", *(f"{EXPERIMENT}: {line}" for line in details)]
+
+
+def _small_text(
+    archive: zipfile.ZipFile,
+    members: list[zipfile.ZipInfo],
+    files: Mapping[str, BundleFile],
+    key: str,
+) -> str | None:
+    """Return a text file of the bundle; None if it is not there, damaged, or too large to be one."""
+    member = next((member for member in members if _key(member) == key), None)
+    if member is None or key not in files or member.file_size > _DOCUMENT_LIMIT_BYTES:
+        return None
+    return archive.read(member).decode("utf-8", errors="replace")

@@ -1,0 +1,83 @@
+"""Experiments as JSON documents with a schema version: what bundles hold and other programs read.
+
+The form is that of ``model/document.py``. Members that a document has and this version does not know are
+ignored, so that additions need no new version; ``SCHEMA_VERSION`` counts changes of what is already there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from pgdyno.model.document import Json, to_document
+from pgdyno.model.errors import StorageError
+from pgdyno.model.experiment import Experiment
+
+SCHEMA_VERSION = 1
+_MOST_PROBLEMS = 8  # listed at once: more do not help
+
+
+def dump_experiment(experiment: Experiment) -> dict[str, Json]:
+    """Return the experiment as a document."""
+    body = to_document(experiment)
+    assert isinstance(body, dict)  # noqa: S101 — a dataclass becomes an object
+    return {"schema_version": SCHEMA_VERSION, **body}
+
+
+def load_experiment(document: Mapping[str, Any]) -> Experiment:
+    """Return the experiment of a document.
+
+    Raises: StorageError for a document of another schema version, or one that is not an experiment; the
+    detail then names every member that is wrong.
+    """
+    _check_version(document.get("schema_version"))
+    body = {key: value for key, value in document.items() if key != "schema_version"}
+    try:
+        return _adapter().validate_python(body)
+    except ValidationError as error:
+        raise StorageError("the document is not an experiment", detail=_problems(error)) from error
+
+
+def experiment_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the documents that ``dump_experiment`` writes."""
+    schema = _adapter().json_schema(mode="serialization")
+    version = {"const": SCHEMA_VERSION, "description": "counts incompatible changes of this format"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "pgdyno experiment",
+        "properties": {"schema_version": version, **schema["properties"]},
+        "required": ["schema_version", *schema["required"]],
+    }
+
+
+def _check_version(version: object) -> None:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise StorageError(
+            "the document has no valid schema version",
+            detail=f"schema_version is {version!r}" if version is not None else "schema_version is missing",
+        )
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"the document has schema version {version}",
+            detail=f"this pgdyno reads versions up to {SCHEMA_VERSION}",
+            hint="upgrade pgdyno: pip install --upgrade pgdyno",
+        )
+
+
+def _problems(error: ValidationError) -> str:
+    """Return one line per wrong member: its path and what is wrong with it."""
+    found = error.errors(include_url=False, include_input=False)
+    lines = [f"{'.'.join(map(str, one['loc'])) or 'document'}: {one['msg'].lower()}" for one in found]
+    if len(lines) > _MOST_PROBLEMS:
+        lines[_MOST_PROBLEMS:] = [f"and {len(lines) - _MOST_PROBLEMS} more"]
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Experiment]:
+    """Return the validator, built at first use: building it takes longer than most commands run."""
+    return TypeAdapter(Experiment)

@@ -1,0 +1,429 @@
+"""apply on a real server: what it does, what it refuses, and that a failure leaves nothing changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_servers import RealServer, running_server
+from tests.integration.journal_support import (
+    NOWHERE,
+    access_to,
+    auto_conf,
+    plan_of,
+    snapshot,
+    under_pg_ctl,
+    write_auto_conf,
+)
+
+from pgdyno.app import wiring
+from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.revert import RevertRequest, revert
+from pgdyno.app.start_check import StartCheck
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.log import read_journal
+from pgdyno.journal.restart import CommandRestarter
+from pgdyno.model.document import to_document
+from pgdyno.model.errors import (
+    DurabilityError,
+    OwnershipError,
+    PermissionNotGivenError,
+    PgdynoError,
+    PrivilegeError,
+    RefusedError,
+    ServerStartError,
+    SettingError,
+    StillChangedError,
+    StorageError,
+    UsageError,
+)
+from pgdyno.model.journal import ReceiptState
+from pgdyno.report.journal_text import apply_text
+from pgdyno.server.installation import installation_at
+
+pytestmark = pytest.mark.server
+
+LIBRARY_THAT_IS_MISSING = {"shared_preload_libraries": "no_such_library"}
+
+
+@pytest.fixture(scope="module")
+def server(pg18_bin: Path) -> Iterator[RealServer]:
+    """A PostgreSQL 18 that pg_ctl restarts; every test leaves it as it was."""
+    with running_server(pg18_bin) as started, under_pg_ctl(started):
+        yield started
+
+
+@pytest.fixture
+def access(server: RealServer, tmp_path: Path) -> ServerAccess:
+    return access_to(server, tmp_path / "journal")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(server: RealServer, tmp_path: Path) -> Iterator[None]:
+    """Whatever a test does, after a revert the server is as it was."""
+    before = snapshot(server)
+    yield
+    revert(access_to(server, tmp_path / "journal"), RevertRequest(is_all=True, allow_restart=True))
+    assert snapshot(server) == before
+
+
+def refused(access: ServerAccess, request: ApplyRequest, error: type[PgdynoError]) -> PgdynoError:
+    """Apply, expect an error, and see that no receipt was written."""
+    with pytest.raises(error) as caught:
+        apply_plan(access, request)
+    assert read_journal(access.journal_directory).receipts == ()
+    return caught.value
+
+
+def test_a_plan_is_in_force_afterwards_and_every_change_has_a_receipt(
+    server: RealServer, access: ServerAccess
+) -> None:
+    result = apply_plan(
+        access, ApplyRequest(plan_of(work_mem="8MB", shared_buffers="96MB"), allow_restart=True)
+    )
+    assert server.execute("SHOW work_mem") == [("8MB",)]
+    assert server.execute("SHOW shared_buffers") == [("96MB",)]
+    assert result.restarts == 1
+    assert [(one.key, one.before, one.effective, one.state) for one in result.outcomes] == [
+        ("work_mem", "4MB", "8MB", ReceiptState.VERIFIED),
+        ("shared_buffers", "128MB", "96MB", ReceiptState.VERIFIED),
+    ]
+    receipts = read_journal(access.journal_directory).receipts
+    assert [(receipt.key, receipt.found.value) for receipt in receipts] == [
+        ("work_mem", None),
+        ("shared_buffers", None),
+    ]
+    assert "undo: pgdyno revert" in apply_text(result)
+
+
+def test_no_result_that_is_printed_holds_a_copy_of_a_file(access: ServerAccess) -> None:
+    result = apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
+    assert "auto_conf" in (access.journal_directory / "journal.jsonl").read_text()
+    assert "auto_conf" not in json.dumps(to_document(result))
+
+
+def test_a_list_of_libraries_stays_a_list(server: RealServer, access: ServerAccess) -> None:
+    libraries = "pg_stat_statements, auto_explain"
+    apply_plan(access, ApplyRequest(plan_of(shared_preload_libraries=libraries), allow_restart=True))
+    assert server.execute("SHOW shared_preload_libraries") == [(libraries,)]
+
+
+def test_minus_one_lets_the_server_choose(server: RealServer, access: ServerAccess) -> None:
+    result = apply_plan(access, ApplyRequest(plan_of(wal_buffers="-1"), allow_restart=True))
+    assert result.outcomes[0].effective == "4MB"  # 1/32 of 128 MB of shared buffers
+    assert result.outcomes[0].state is ReceiptState.VERIFIED
+
+
+def test_an_empty_plan_changes_nothing_and_has_no_receipt(access: ServerAccess) -> None:
+    result = apply_plan(access, ApplyRequest(plan_of()))
+    assert result.apply_id is None
+    assert apply_text(result) == "Nothing to change.\n"
+
+
+def test_a_preview_says_what_would_be_run_and_makes_no_journal(access: ServerAccess) -> None:
+    result = preview_apply(access, ApplyRequest(plan_of(work_mem="8MB", shared_buffers="96MB")))
+    assert result.statements == (
+        "ALTER SYSTEM SET work_mem = '8MB';",
+        "ALTER SYSTEM SET shared_buffers = '96MB';",
+    )
+    assert (result.restarts, result.is_dry_run) == (1, True)
+    assert not access.journal_directory.exists()
+
+
+def test_a_restart_needs_permission(access: ServerAccess) -> None:
+    request = ApplyRequest(plan_of(work_mem="8MB", shared_buffers="96MB"))
+    error = refused(access, request, PermissionNotGivenError)
+    assert error.message == "1 of 2 changes need a restart, which was not allowed"
+    assert error.detail == "shared_buffers"
+    assert error.hint == "--allow-restart allows one restart"
+
+
+def test_a_restart_needs_a_way_to_do_it(access: ServerAccess) -> None:
+    request = ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True)
+    error = refused(replace(access, restarter=None), request, UsageError)
+    assert error.message == "the plan needs a restart, and pgdyno does not know how to restart this server"
+    assert error.hint is not None
+    assert "--restart-command" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"nonesuch": "1"}, 'unrecognized configuration parameter "nonesuch"'),
+        ({"work_mem": "1kB"}, '1kB is outside the valid range for parameter "work_mem"'),
+        ({"work_mem": "much"}, 'invalid value for parameter "work_mem": "much"'),
+        ({"wal_compression": "zip"}, 'invalid value for parameter "wal_compression": "zip"'),
+        ({"block_size": "8192"}, 'parameter "block_size" cannot be changed'),
+        ({"work_mem": "1kB", "nonesuch": "1"}, "the server would not accept 2 of the values"),
+    ],
+)
+def test_a_value_that_the_server_would_not_take_is_found_before_anything_is_changed(
+    access: ServerAccess, settings: dict[str, str], message: str
+) -> None:
+    assert refused(access, ApplyRequest(plan_of(**settings)), SettingError).message == message
+
+
+def test_durability_is_locked(access: ServerAccess) -> None:
+    error = refused(access, ApplyRequest(plan_of(fsync="off")), DurabilityError)
+    assert error.message == "fsync=off could lose committed data"
+
+
+def test_a_setting_of_the_role_is_somebody_elses(server: RealServer, access: ServerAccess) -> None:
+    server.execute("ALTER ROLE postgres SET work_mem = '5MB'")
+    try:
+        error = refused(access, ApplyRequest(plan_of(work_mem="8MB")), OwnershipError)
+    finally:
+        server.execute("ALTER ROLE postgres RESET work_mem")
+    assert error.message == "1 of 1 settings belong to somebody else"
+    assert error.detail == "work_mem is set by ALTER ROLE … SET for this role"
+
+
+def test_a_server_whose_files_patroni_keeps_is_left_alone(server: RealServer, access: ServerAccess) -> None:
+    trace = server.data_directory / "patroni.dynamic.json"
+    trace.write_text("{}")
+    try:
+        error = refused(access, ApplyRequest(plan_of(work_mem="8MB")), OwnershipError)
+    finally:
+        trace.unlink()
+    assert error.message == "the configuration of this server is managed by Patroni"
+    assert error.hint is not None
+    assert "patronictl edit-config" in error.hint
+
+
+def test_an_error_in_a_configuration_file_is_somebody_elses_to_correct(
+    server: RealServer, access: ServerAccess
+) -> None:
+    conf = server.data_directory / "postgresql.conf"
+    good = conf.read_bytes()
+    server.append_configuration("work_mem = 'much'\n")
+    try:
+        error = refused(access, ApplyRequest(plan_of(random_page_cost="1.1")), RefusedError)
+    finally:
+        conf.write_bytes(good)
+    assert error.message.startswith("the server's configuration files contain errors")
+    assert error.detail is not None
+    assert error.detail.startswith(f"work_mem in {conf}, line ")
+    assert "much" not in error.detail
+
+
+def test_an_edit_that_is_not_loaded_is_not_loaded_by_us(server: RealServer, access: ServerAccess) -> None:
+    conf = server.data_directory / "postgresql.conf"
+    good = conf.read_bytes()
+    server.append_configuration("temp_buffers = 9MB\n")
+    try:
+        error = refused(access, ApplyRequest(plan_of(random_page_cost="1.1")), RefusedError)
+    finally:
+        conf.write_bytes(good)
+    assert error.message == "the server's configuration files contain edits that are not loaded yet"
+    assert error.detail is not None
+    assert "temp_buffers in" in error.detail
+
+
+def test_what_waits_for_a_restart_of_somebody_else_still_waits_after_a_reload(
+    server: RealServer, access: ServerAccess
+) -> None:
+    conf = server.data_directory / "postgresql.conf"
+    good = conf.read_bytes()
+    server.append_configuration("max_connections = 90\n")
+    server.execute("SELECT pg_reload_conf()")
+    waiting = "SELECT name FROM pg_settings WHERE pending_restart"
+    try:
+        request = ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True)
+        error = refused(access, request, RefusedError)
+        assert error.message == "settings of somebody else wait for a restart: max_connections"
+        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
+        assert server.execute(waiting) == [("max_connections",)]
+        assert revert(access, RevertRequest(allow_restart=True)).restarts == 0
+        assert server.execute(waiting) == [("max_connections",)]
+    finally:
+        conf.write_bytes(good)
+        server.execute("SELECT pg_reload_conf()")
+
+
+def test_a_standby_is_raised_before_its_primary(server: RealServer, access: ServerAccess) -> None:
+    server.execute("SELECT pg_create_physical_replication_slot('a_standby')")
+    try:
+        request = ApplyRequest(plan_of(max_connections="120"), allow_restart=True)
+        error = refused(access, request, RefusedError)
+    finally:
+        server.execute("SELECT pg_drop_replication_slot('a_standby')")
+    assert error.message == "max_connections must be raised on the standbys first"
+
+
+def test_a_standby_is_not_lowered_before_its_primary(server: RealServer, access: ServerAccess) -> None:
+    signal = server.data_directory / "standby.signal"
+    signal.touch()
+    assert access.restarter is not None
+    access.restarter.restart()
+    try:
+        assert server.execute("SELECT pg_is_in_recovery()") == [(True,)]
+        request = ApplyRequest(plan_of(max_connections="50"), allow_restart=True)
+        error = refused(access, request, RefusedError)
+        assert error.message == "max_connections must be lowered on the primary first"
+        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))  # a standby has settings of its own
+    finally:
+        signal.unlink()
+        access.restarter.restart()
+
+
+def test_an_interrupted_apply_is_undone_before_the_next_one(access: ServerAccess) -> None:
+    class PowerFailure(BaseException):
+        """Stands for the end of the process: nothing catches it."""
+
+    def fail(step: str) -> None:
+        if step == "changed work_mem":
+            raise PowerFailure
+
+    with pytest.raises(PowerFailure):
+        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB"), steps=fail))
+    with pytest.raises(RefusedError, match="was interrupted on this server") as caught:
+        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
+    assert caught.value.hint == "pgdyno revert, then apply again"
+
+
+def test_ctrl_c_undoes_what_was_done_so_far(server: RealServer, access: ServerAccess) -> None:
+    before = snapshot(server)
+
+    def interrupt(step: str) -> None:
+        if step == "reloaded":
+            raise KeyboardInterrupt
+
+    once = iter([interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        apply_plan(
+            access,
+            ApplyRequest(
+                plan_of(work_mem="8MB"),
+                steps=lambda step: next(once)(step) if step == "reloaded" else None,
+            ),
+        )
+    assert snapshot(server) == before
+    assert read_journal(access.journal_directory).open == ()
+
+
+def test_a_server_that_does_not_come_up_gets_its_old_values_back_at_once(
+    server: RealServer, access: ServerAccess
+) -> None:
+    before = snapshot(server)
+    request = ApplyRequest(plan_of(work_mem="8MB", **LIBRARY_THAT_IS_MISSING), allow_restart=True)
+    with pytest.raises(ServerStartError) as caught:
+        apply_plan(access, request)
+    assert caught.value.message == (
+        "the server did not come up with the new settings; the former ones are back and it runs"
+    )
+    assert snapshot(server) == before
+    assert read_journal(access.journal_directory).open == ()
+
+
+def test_a_server_that_does_not_come_up_and_whose_files_are_out_of_reach_is_mended_by_hand(
+    server: RealServer, tmp_path: Path
+) -> None:
+    before = snapshot(server)
+    access = access_to(server, tmp_path / "journal", has_files=False)
+    request = ApplyRequest(plan_of(work_mem="8MB", **LIBRARY_THAT_IS_MISSING), allow_restart=True)
+    with pytest.raises(StillChangedError) as caught:
+        apply_plan(access, request)
+    assert caught.value.exit_code == 3
+    assert caught.value.hint == (
+        f"pgdyno revert; by hand, in {auto_conf(server)}: "
+        "delete the line shared_preload_libraries = 'no_such_library'; "
+        "delete the line work_mem = '8MB' then start the server"
+    )
+    # The same from a shell that does reach the files:
+    result = revert(access_to(server, tmp_path / "journal"), RevertRequest(allow_restart=True))
+    assert (result.is_complete, result.restarts) == (True, 1)
+    assert snapshot(server) == before
+
+
+def test_trying_the_start_finds_out_before_anything_is_changed(server: RealServer, access: ServerAccess) -> None:
+    check = StartCheck(installation_at(server.bin_directory), wiring.workspace())
+    request = ApplyRequest(plan_of(**LIBRARY_THAT_IS_MISSING), allow_restart=True, start_check=check)
+    error = refused(access, request, ServerStartError)
+    assert error.message == "the server would not start with the planned settings"
+    assert error.detail is not None
+    assert "no_such_library" in error.detail
+
+
+def test_trying_the_start_lets_a_good_plan_pass(server: RealServer, access: ServerAccess) -> None:
+    check = StartCheck(installation_at(server.bin_directory), wiring.workspace())
+    request = ApplyRequest(plan_of(max_connections="30"), allow_restart=True, start_check=check)
+    assert preview_apply(access, request).restarts == 1
+
+
+def test_trying_the_start_sees_limits_that_hang_together(server: RealServer, access: ServerAccess) -> None:
+    """Each value is in its range; only together the server rejects them."""
+    check = StartCheck(installation_at(server.bin_directory), wiring.workspace())
+    settings = {"max_connections": "10", "superuser_reserved_connections": "12"}
+    request = ApplyRequest(plan_of(**settings), allow_restart=True, start_check=check)
+    error = refused(access, request, PgdynoError)
+    assert "superuser_reserved_connections" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("false",), 'the restart command "false" failed with status 1'),
+        (("/no/such/program",), 'could not run the restart command "/no/such/program"'),
+        (("true",), "the server was not back within 1 s of its restart"),
+    ],
+)
+def test_a_restart_command_that_does_nothing_leaves_nothing_changed(
+    server: RealServer, access: ServerAccess, command: tuple[str, ...], message: str
+) -> None:
+    before = snapshot(server)
+    restarter = CommandRestarter(command, access.connect, limit_s=1.0)
+    request = ApplyRequest(plan_of(shared_buffers="96MB", max_wal_senders="12"), allow_restart=True)
+    with pytest.raises(ServerStartError) as caught:
+        apply_plan(replace(access, restarter=restarter), request)
+    assert caught.value.message == message
+    assert snapshot(server) == before
+    assert read_journal(access.journal_directory).open == ()
+
+
+def test_without_room_for_a_receipt_nothing_is_changed(server: RealServer, access: ServerAccess) -> None:
+    before = snapshot(server)
+    access.journal_directory.mkdir()
+    (access.journal_directory / "journal.jsonl").symlink_to("/dev/full")
+    with pytest.raises((StorageError, OSError)):
+        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
+    assert snapshot(server) == before
+    (access.journal_directory / "journal.jsonl").unlink()
+
+
+def test_an_ordinary_role_is_told_what_it_lacks(server: RealServer, tmp_path: Path) -> None:
+    server.execute("CREATE ROLE ordinary LOGIN")
+    try:
+        access = access_to(server, tmp_path / "journal", has_files=False, user="ordinary")
+        with pytest.raises(PrivilegeError) as caught:
+            apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
+        assert caught.value.message == "permission denied to set parameter \"work_mem\""
+        assert caught.value.hint is not None
+        assert "GRANT ALTER SYSTEM ON PARAMETER" in caught.value.hint
+        assert read_journal(access.journal_directory).open == ()
+    finally:
+        server.execute("DROP ROLE ordinary")
+
+
+def test_a_role_that_may_alter_one_parameter_changes_and_restores_it(server: RealServer, tmp_path: Path) -> None:
+    write_auto_conf(server, "random_page_cost = 2\nwork_mem = '6MB'\n")
+    before = server.execute("SELECT name, setting, sourcefile FROM pg_settings ORDER BY name")
+    server.execute("CREATE ROLE tuner LOGIN IN ROLE pg_read_all_settings")
+    server.execute("GRANT ALTER SYSTEM ON PARAMETER work_mem TO tuner")
+    server.execute("GRANT EXECUTE ON FUNCTION pg_reload_conf() TO tuner")
+    try:
+        access = access_to(server, tmp_path / "journal", has_files=False, user="tuner")
+        result = apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
+        assert len(result.notes) == 2  # no files, no pg_file_settings
+        assert revert(access, RevertRequest()).is_complete
+        assert server.execute("SELECT name, setting, sourcefile FROM pg_settings ORDER BY name") == before
+    finally:
+        server.execute("DROP OWNED BY tuner")
+        server.execute("DROP ROLE tuner")
+        auto_conf(server).write_bytes(
+            b"# Do not edit this file manually!\n# It will be overwritten by the ALTER SYSTEM command.\n"
+        )
+        assert access_to(server, NOWHERE).restarter is not None
+        access_to(server, NOWHERE).restarter.restart()  # type: ignore[union-attr]
