@@ -30,6 +30,16 @@ class Snapshot:
     files: dict[str, tuple[bytes, int, int, int]]  # content, mode, owner, group
     names: list[str]
 
+    def __sub__(self, other: Snapshot) -> list[object]:
+        """Return what is here and not there, so that a failing test shows nothing else."""
+        pairs = (
+            (self.settings, other.settings),
+            (self.file_settings, other.file_settings),
+            (self.files.items(), other.files.items()),
+            (self.names, other.names),
+        )
+        return [one for mine, theirs in pairs for one in mine if one not in theirs]
+
 
 def snapshot(server: RealServer) -> Snapshot:
     """Read pg_settings, pg_file_settings, and the configuration files of a server."""

@@ -14,11 +14,12 @@ from typing import TypeAlias
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.by_hand import outcome
 from pgdyno.journal.changes import Prepared, new_apply_id, prepare
-from pgdyno.journal.data_directory import ServerFiles
 from pgdyno.journal.foreign_edits import read_foreign_edits
 from pgdyno.journal.log import Contents, open_journal, read_journal
 from pgdyno.journal.ownership import check_managers, check_settings
+from pgdyno.journal.privileges import check_privileges
 from pgdyno.journal.run import ApplyRun
+from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import Session, locked_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import check_standby_order
@@ -131,6 +132,7 @@ def _checked(
     restarting = tuple(change.key for change in changes if change.effect is Effect.RESTART)
     if not is_preview:
         _check_restart(access, request, restarting)
+    check_privileges(session.connection, request.plan.settings)
     edits = read_foreign_edits(session.connection)
     edits.check(with_restart=bool(restarting))
     writer = AlterSystemWriter(session, files)

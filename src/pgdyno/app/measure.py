@@ -91,10 +91,16 @@ def require_durable(variants: tuple[Variant, ...]) -> None:
             )
 
 
-def alternating(design: Design, trial_s: float = _ALTERNATING_TRIAL_S) -> Design:
+def alternating(design: Design, trial_s: float | None = None) -> Design:
     """Return the design with whole trials instead of slices: one arm's server at a time."""
+    length_s = _ALTERNATING_TRIAL_S if trial_s is None else trial_s
     return replace(
-        design, kind=DesignKind.ALTERNATING, slice_s=trial_s, block_s=trial_s, blocks_per_round=1, head_s=0.5
+        design,
+        kind=DesignKind.ALTERNATING,
+        slice_s=length_s,
+        block_s=length_s,
+        blocks_per_round=1,
+        head_s=length_s / 20,
     )
 
 

@@ -55,22 +55,8 @@ _HOME_OWNER = re.compile(r"(?:/home/|/Users/|\\Users\\)([^/\\\s'\":,;)]+)")
 _NETWORK_DEVICE = re.compile(r"//|[\w.-]+:/")
 _NAME = re.compile(r"[\w.-]+")
 _LONG_ENOUGH = 8  # characters; a shorter value of a setting could be an ordinary word elsewhere
-_COMMON_NAMES = (
-    frozenset(
-        {
-            "localhost",
-            "postgres",
-            "template0",
-            "template1",
-            "public",
-            "root",
-            "admin",
-            "user",
-            "ubuntu",
-            "debian",
-        }
-    )
-    | _HARMLESS_VALUES
+_COMMON_NAMES = _HARMLESS_VALUES | frozenset(
+    ["localhost", "postgres", "template0", "template1", "public", "root", "admin", "user", "ubuntu", "debian"]
 )
 
 
@@ -127,8 +113,10 @@ def _member(key: str, value: Any, name: str | None, rewriter: _Rewriter) -> Any:
         return rewriter.text(rewriter.setting(name, value))
     if rewriter.is_portable and key in _FILE_MEMBERS and isinstance(value, str):
         return PurePosixPath(value).name
-    if rewriter.is_portable and key in _PRIVATE_MEMBERS:
-        return _left_out(value)
+    if rewriter.is_portable and key in _PRIVATE_MEMBERS and isinstance(value, str):
+        return REDACTED
+    if rewriter.is_portable and key in _PRIVATE_MEMBERS and isinstance(value, dict) and "value" in value:
+        return {"unknown": _LEFT_OUT, "source": _LEFT_OUT}
     if rewriter.is_portable and key == "device" and _NETWORK_DEVICE.match(str(value)):
         return REDACTED
     return _walk(value, rewriter)
@@ -138,14 +126,6 @@ def _setting_name(node: Mapping[str, Any]) -> str | None:
     """Return which setting an object is about, if it is: a Guc, a difference, an override, a change."""
     name = node.get("name", node.get("key"))
     return name if isinstance(name, str) and any(key in node for key in _SETTING_VALUES) else None
-
-
-def _left_out(value: Any) -> Any:
-    if isinstance(value, str):
-        return REDACTED
-    if isinstance(value, dict) and "value" in value:
-        return {"unknown": _LEFT_OUT, "source": _LEFT_OUT}
-    return value
 
 
 def _portable_value(name: str, value: str) -> str:
@@ -195,8 +175,8 @@ def _private_values(node: Any) -> Iterator[str]:
                     yield value
             elif key in _PRIVATE_MEMBERS:
                 text = value.get("value") if isinstance(value, dict) else value
-                if isinstance(text, str) and _is_telling(text):
-                    yield text
+                if isinstance(text, str):
+                    yield from filter(_is_telling, {text, text.partition(".")[0]})
             yield from _private_values(value)
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.by_hand import outcome, restoring_edits, restoring_statements, still_changed
-from pgdyno.journal.data_directory import ServerFiles
 from pgdyno.journal.log import Contents, Journal, open_journal, read_journal
+from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import Session, locked_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import ORDERED_SETTINGS, check_standby_order
@@ -28,7 +28,10 @@ from pgdyno.model.guc import Guc
 from pgdyno.model.journal import OnDrift, Receipt, RevertResult, Target
 from pgdyno.server.inspection import inspect_server
 
-_COMING_UP_S = 60.0  # for a server whose restart was asked for by a pgdyno that was killed meanwhile
+# For a server whose restart was asked for by a pgdyno that was killed meanwhile: while there is a postmaster
+# that recovers or waits for its clients, and between its stop and its start.
+_COMING_UP_S = 60.0
+_BETWEEN_S = 5.0
 _POLL_S = 0.2
 
 
@@ -160,12 +163,15 @@ def _check_order(session: Session, receipts: tuple[Receipt, ...], request: Rever
 def _connection_failure(access: ServerAccess, contents: Contents) -> ConnectionFailedError | None:
     """Return why the server takes no connections; None if it does."""
     is_coming_up = any(receipt.apply_id in contents.restarting for receipt in contents.open)
-    deadline_s = time.monotonic() + (_COMING_UP_S if is_coming_up else 0.0)
+    files = _files_of_stopped(access, contents)
+    started_s = time.monotonic()
     while True:
         try:
             access.connect().close()
         except ConnectionFailedError as error:
-            if time.monotonic() >= deadline_s:
+            has_postmaster = files is None or files.has_postmaster()
+            limit_s = _COMING_UP_S if has_postmaster else _BETWEEN_S
+            if not is_coming_up or time.monotonic() - started_s > limit_s:
                 return error
         else:
             return None

@@ -25,10 +25,10 @@ def listing() -> list[tuple[str, str]]:
     return [(name, module.TITLE) for name, module in bundled_studies().items()]
 
 
-def run_file(path: Path, conditions: Conditions, progress: Progress) -> Experiment:
+def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Progress) -> Experiment:
     """Run the experiment in a TOML file; its design and workloads hold."""
     study = read_experiment_file(path)
-    workloads = find_workloads(study.workloads)
+    workloads = find_workloads(study.workloads, (), scale)
     own = replace(conditions, workloads=workloads, design=study.design)
     return measure(study, own, progress)
 

@@ -47,6 +47,9 @@ _OPTIONS = (
         "--until", metavar="WHEN", help='Stop at "decided" or "precision=1%"; anytime-valid intervals.'
     ),
     click.option(
+        "--block", metavar="TIME", help="Length of a block [default: 6s; alternating: 10s a trial]."
+    ),
+    click.option(
         "--slice", "slice_", metavar="TIME", default="100ms", show_default=True, help="Length of one turn."
     ),
     click.option(
@@ -86,6 +89,7 @@ class Measuring:
     blocks: int | None
     budget: str | None
     until: str | None
+    block: str | None
     slice_: str
     kind: str
     isolate: bool
@@ -140,8 +144,10 @@ class Measuring:
             clients=self.clients,
             is_isolated=self.isolate,
         )
+        if self.block is not None:
+            design = replace(design, block_s=parse_duration_s(self.block))
         if self.kind == "alternating":
-            design = alternating(design)
+            design = alternating(design, design.block_s if self.block is not None else None)
         if self.blocks is not None:
             design = replace(design, rounds=math.ceil(self.blocks / design.blocks_per_round))
         return _with_stopping(design, self.until)

@@ -42,7 +42,7 @@ def command(
     path = Path(study)
     if path.suffix == ".toml" or path.is_file():
         deliver(
-            lambda progress: run_file(path, asked.file_conditions(), progress),
+            lambda progress: run_file(path, asked.file_conditions(), asked.scale, progress),
             is_json=is_json,
             is_gate=asked.gate,
         )

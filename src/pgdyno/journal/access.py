@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pgdyno.journal.data_directory import ServerFiles, files_of
 from pgdyno.journal.query import Connect, Connection
+from pgdyno.journal.server_files import ServerFiles, files_of
 from pgdyno.model.journal import Target
 from pgdyno.model.ports import Restarter
 

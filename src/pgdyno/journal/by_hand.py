@@ -33,13 +33,14 @@ def still_changed(
 
     ``receipts`` are those still open, newest first; ``file`` is where edits belong if the server is down.
     """
-    by_hand = restoring_statements(receipts) if is_server_up else restoring_edits(receipts)
-    where = "by hand" if is_server_up else f"by hand, in {file}"
-    after = "then SELECT pg_reload_conf(); or restart" if is_server_up else "then start the server"
+    if is_server_up:
+        by_hand = (
+            f"by hand: {' '.join(restoring_statements(receipts))} then SELECT pg_reload_conf(); or restart"
+        )
+    else:
+        by_hand = f"by hand, in {file}: {'; '.join(restoring_edits(receipts))}; then start the server"
     return StillChangedError(
-        f"{error.message}; something is still changed",
-        detail=error.detail,
-        hint=f"pgdyno revert; {where}: {' '.join(by_hand) if is_server_up else '; '.join(by_hand)} {after}",
+        f"{error.message}; something is still changed", detail=error.detail, hint=f"pgdyno revert; {by_hand}"
     )
 
 

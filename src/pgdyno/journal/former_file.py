@@ -6,6 +6,8 @@ import base64
 import hashlib
 from collections.abc import Mapping
 
+from pgdyno.model.errors import StorageError
+
 _BYTES, _HASH = "auto_conf", "auto_conf_sha256"
 
 
@@ -17,11 +19,11 @@ def kept(content: bytes) -> dict[str, str]:
 def former_content(state: Mapping[str, str]) -> bytes | None:
     """Return the file that a receipt holds; None if it could not be read at the time.
 
-    Raises: ValueError if the bytes are not those that were put in.
+    Raises: StorageError if the bytes are not those that were put in.
     """
     if _BYTES not in state:
         return None
     content = base64.b64decode(state[_BYTES], validate=True)
     if hashlib.sha256(content).hexdigest() != state[_HASH]:
-        raise ValueError("the receipt's copy of postgresql.auto.conf does not fit its checksum")
+        raise StorageError("the receipt's copy of postgresql.auto.conf does not fit its checksum")
     return content

@@ -116,7 +116,7 @@ def open_journal(directory: Path) -> Iterator[Journal]:
     except OSError as error:
         raise _not_written(directory, error) from error
     with exclusive_lock(directory / _LOCK):
-        file = os.open(directory / FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        file = _open(directory)
         try:
             journal = Journal(directory, file)
             if journal.read().is_torn:
@@ -225,6 +225,13 @@ def _create(directory: Path) -> None:
     if not path.exists():
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     _sync_directory(directory)
+
+
+def _open(directory: Path) -> int:
+    try:
+        return os.open(directory / FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise _not_written(directory, error) from error
 
 
 def _sync_directory(directory: Path) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pgdyno.journal.access import Steps
 from pgdyno.journal.by_hand import still_changed
 from pgdyno.journal.changes import Prepared, make_changes, read_back, write_receipts
-from pgdyno.journal.data_directory import ServerFiles
 from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
+from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import Session
 from pgdyno.journal.undo import Undoing, Undone, restore_all, undo
 from pgdyno.journal.writers.alter_system import AlterSystemWriter

@@ -15,7 +15,9 @@ from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
 from pgdyno.journal.restart_mark import clear_stale_marks
 from pgdyno.journal.session import Session
+from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState
 from pgdyno.model.ports import ChangeWriter, Restarter
 
@@ -119,8 +121,15 @@ def _restart_if_needed(context: Undoing, restored: Sequence[Receipt]) -> int:
 def _waiting(session: Session, receipts: Iterable[Receipt]) -> set[str]:
     """Return the keys whose former value is in the files and not yet in force."""
     with session.connect() as connection:  # the present session may have started before the reload
-        waiting = read_foreign_edits(connection).for_restart
-    return {receipt.key for receipt in receipts} & set(waiting)
+        waiting = set(read_foreign_edits(connection).for_restart)
+        gucs = read_gucs(connection)
+    return {one.key for one in receipts if one.key in waiting or _was_overridden(gucs.get(one.key), one)}
+
+
+def _was_overridden(guc: Guc | None, receipt: Receipt) -> bool:
+    """Whether the server still shows that it replaced our value, such as -1, by one of its own choice."""
+    is_overridden = guc is not None and guc.needs_restart and guc.source == "override"
+    return is_overridden and receipt.found.state.get("source") != "override"
 
 
 def _close(context: Undoing, receipt: Receipt) -> Receipt:

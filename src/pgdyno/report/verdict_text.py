@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
@@ -32,29 +33,41 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     Decisions are told by words and signs as well as by colour. Names are printed as they are: markup in
     them is not interpreted.
     """
-    parts: list[RenderableType] = [Text(experiment.question, style="bold")]
-    parts += [Text(warning, style="bold red") for warning in _warnings(experiment)]
-    parts += [Text(sentence) for sentence in answers(experiment)]
+    parts: list[RenderableType] = [_text(experiment.question, style="bold")]
+    parts += [_text(warning, style="bold red") for warning in _warnings(experiment)]
+    parts += [_text(sentence) for sentence in answers(experiment)]
     if experiment.verdicts:
-        parts += [Text(""), _table(experiment), *_undecided(experiment)]
+        parts += [_text(""), _table(experiment), *_undecided(experiment)]
     else:
-        parts += [Text(line) for line in _measured_lines(experiment)]
+        parts += [_text(line) for line in _measured_lines(experiment)]
     return Group(*parts)
 
 
 def verdict_lines(experiment: Experiment) -> list[str]:
     """Return the same as plain lines, one per verdict: for pipes, logs and mail."""
-    lines = [experiment.question, *_warnings(experiment), *answers(experiment)]
+    lines = [experiment.question, *_warnings(experiment), *answers(experiment), *_verdict_lines(experiment)]
+    return [_printable(line) for line in lines]
+
+
+def _verdict_lines(experiment: Experiment) -> Iterator[str]:
     if not experiment.verdicts:
-        return [*lines, *_measured_lines(experiment)]
+        yield from _measured_lines(experiment)
     for verdict in _ordered(experiment):
         statement = state(verdict, experiment.design.equivalence_margin)
         details = "; ".join(filter(None, (statement.support, statement.reason)))
-        lines.append(
+        yield (
             f"{verdict.workload}, {verdict.variant} against {verdict.baseline}: {verdict.decision}: "
             f"{statement.headline[:1].lower()}{statement.headline[1:]}" + (f" ({details})" if details else "")
         )
-    return lines
+
+
+def _text(content: str, style: str = "") -> RichText:
+    return RichText(_printable(content), style=style)
+
+
+def _printable(content: str) -> str:
+    """Return a text without control characters: a name must not be able to steer the terminal."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) == "Cc" else c for c in content)
 
 
 def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
@@ -62,7 +75,7 @@ def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
     for verdict in _ordered(experiment):
         if verdict.decision is Decision.INCONCLUSIVE:
             subject = f"{verdict.workload}, {metric_of(verdict.metric).title}"
-            yield Text(f"{symbol(verdict.decision)} {subject}: {verdict.reason}", style="dim")
+            yield _text(f"{symbol(verdict.decision)} {subject}: {verdict.reason}", style="dim")
 
 
 def _measured_lines(experiment: Experiment) -> Iterator[str]:
@@ -94,18 +107,18 @@ def _table(experiment: Experiment) -> Table:
     for verdict in _ordered(experiment):
         if verdict.workload != workload:
             workload = verdict.workload
-            table.add_row(Text(workload, style="bold"))
+            table.add_row(_text(workload, style="bold"))
         cells = [verdict.variant] if has_variants else []
         cells += [_values(experiment, verdict), *_effect(verdict)]
-        decision = Text(f"{symbol(verdict.decision)} {verdict.decision}", style=_STYLES[verdict.decision])
-        table.add_row(Padding(_metric(verdict), (0, 0, 0, 2)), *map(Text, cells), decision)
+        decision = _text(f"{symbol(verdict.decision)} {verdict.decision}", style=_STYLES[verdict.decision])
+        table.add_row(Padding(_metric(verdict), (0, 0, 0, 2)), *map(_text, cells), decision)
     return table
 
 
-def _metric(verdict: Verdict) -> Text:
+def _metric(verdict: Verdict) -> RichText:
     metric = metric_of(verdict.metric)
     unit = metric.unit.replace("transactions/s", "tps")
-    return Text(f"{metric.title} ({unit})" if unit else metric.title)
+    return _text(f"{metric.title} ({unit})" if unit else metric.title)
 
 
 def _effect(verdict: Verdict) -> tuple[str, str]:

@@ -13,7 +13,7 @@ what ``decide`` uses. Words are made elsewhere.
 A verdict is withheld in two cases, and only in these:
 - Under 5 rounds. With 4, noise that is symmetric but has two modes puts all rounds on the same side one time
   in 8 (2·2⁻⁴): no method can then promise more than 87.5 %. With 5 it is one time in 16 (93.75 %). Looking
-  after every round gives chance more chances, so it starts at 7 (98.4 % for the first look).
+  after every round gives chance more chances, so it starts at 6 (96.9 % for the first look).
 - The effect itself moved: the round means have a trend. Their average describes no moment of the experiment.
 
 There is deliberately no pre-test for normality, skewness or outliers. The t interval is conservative under
@@ -36,7 +36,7 @@ from pgdyno.stats.nested import MeanEstimate
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample
 
 MINIMUM_ROUNDS_FOR_VERDICT = 5
-MINIMUM_ROUNDS_FOR_LOOKING = 7
+MINIMUM_ROUNDS_FOR_LOOKING = 6
 DRIFT_LEVEL = 0.01  # at it, one experiment in a hundred without any drift is withheld
 
 

@@ -9,7 +9,8 @@
 A change is found if |T| > c, where T has the noncentral t distribution with ν degrees of freedom and
 noncentrality δ. The smallest δ for which that happens with the wanted power gives the effect exp(δ s) - 1.
 Before an experiment s follows from variance components and the planned numbers; after it, s is what was
-found. An allowance covers the chance widening by autocorrelation. The "after" figure says how sensitive the experiment was; it is no evidence about the effect itself.
+found. The "after" figure says how sensitive the experiment was; it is no evidence about the effect itself.
+Plans get an allowance for the widening by autocorrelation, which strikes independent rounds by chance.
 
 Source: Johnson, Kotz, Balakrishnan (1995), Continuous Univariate Distributions 2, ch. 31 (noncentral t).
 """

@@ -32,6 +32,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip file can hold
 _FILE_MODE = 0o100644 << 16
 _CHECKSUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _CHUNK_BYTES = 1 << 20
+_ENCRYPTED = 1  # bit of a member's flags: APPNOTE.TXT §4.4.4
 _DOCUMENT_LIMIT_BYTES = 256 << 20
 _TOTAL_LIMIT_BYTES = 4 << 30
 """Bounds on what is unpacked. Arbitrary, far above any experiment: against archives made to fill memory."""
@@ -85,7 +86,7 @@ def check_bundle(path: Path) -> Verification:
             return _check(path, archive)
     except OSError as error:
         raise StorageError(f'could not open "{path}"', detail=error.strerror or str(error)) from error
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
         raise StorageError(
             f'"{path}" is not a bundle',
             detail=f"it is no readable zip file: {error}",
@@ -132,6 +133,8 @@ def _misplaced(members: list[zipfile.ZipInfo]) -> Iterator[str]:
 
 
 def _digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
+    if member.flag_bits & _ENCRYPTED:
+        raise zipfile.BadZipFile("it is encrypted")
     digest = hashlib.sha256()
     with archive.open(member) as file:
         for chunk in _chunks(file):

@@ -61,7 +61,9 @@ def read_experiment_file(path: Path) -> Study:
     except ValidationError as error:
         found = "; ".join(_describe(dict(one)) for one in error.errors())
         raise ExperimentFileError(
-            f'"{path}" has {error.error_count()} mistakes' if error.error_count() > 1 else f'"{path}" has a mistake',
+            f'"{path}" has {error.error_count()} mistakes'
+            if error.error_count() > 1
+            else f'"{path}" has a mistake',
             detail=found,
         ) from error
     return _study(path, parsed)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.journal.auto_conf import Entry, names_in_order, parse, says_the_same, values
-from pgdyno.journal.data_directory import ServerFiles
 from pgdyno.journal.former_file import former_content, kept
 from pgdyno.journal.query import Connection, ask, run
+from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import Session
 from pgdyno.journal.settings import FileEntry, read_file_entries, read_guc
 from pgdyno.journal.statements import equal_values, restore_statement, set_statement

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.journal.auto_conf import parse, render, says_the_same, values, with_value
-from pgdyno.journal.data_directory import ServerFiles
 from pgdyno.journal.former_file import former_content, kept
+from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.statements import equal_values
 from pgdyno.model.ports import Found
 

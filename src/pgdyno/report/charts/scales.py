@@ -139,11 +139,9 @@ def round_values(low: float, high: float, count: int) -> list[float]:
 
 
 def _digits(values: Sequence[float]) -> int:
-    """Return how many decimals tell neighbouring ticks apart and show each exactly."""
-    return next(
-        (d for d in range(6) if all(math.isclose(v, round(v, d), abs_tol=1e-9) for v in values)),
-        6,
-    )
+    """Return how many decimals show values exactly that are multiples of the step between them."""
+    step = abs(values[1] - values[0]) if len(values) > 1 else abs(values[0])
+    return next((d for d in range(9) if abs(round(step, d) - step) <= step * 1e-4), 9)
 
 
 def _thinned(ticks: Sequence[Tick], zero: float, room_px: float) -> list[Tick]:

@@ -1,0 +1,302 @@
+"""revert and status on a real server: order, drift, locks, a server that is down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.fix_servers import RealServer, running_server
+from tests.integration.journal_support import access_to, auto_conf, plan_of, snapshot, under_pg_ctl
+
+from pgdyno.app.apply import ApplyRequest, apply_plan
+from pgdyno.app.revert import RevertRequest, preview_revert, revert
+from pgdyno.app.status import journal_status, server_status
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.log import open_journal, read_journal
+from pgdyno.journal.session import locked_session
+from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError
+from pgdyno.model.journal import Drift, OnDrift, ReceiptState
+from pgdyno.report.journal_text import revert_text, status_text
+from pgdyno.server.connection import connect
+
+pytestmark = pytest.mark.server
+
+ALL = RevertRequest(is_all=True, allow_restart=True)
+
+
+@pytest.fixture(scope="module")
+def server(pg18_bin: Path) -> Iterator[RealServer]:
+    """A PostgreSQL 18 that pg_ctl restarts; every test leaves it as it was."""
+    with running_server(pg18_bin) as started, under_pg_ctl(started):
+        yield started
+
+
+@pytest.fixture
+def access(server: RealServer, tmp_path: Path) -> ServerAccess:
+    return access_to(server, tmp_path / "journal")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(server: RealServer) -> Iterator[None]:
+    before = snapshot(server)
+    yield
+    assert snapshot(server) - before == []
+
+
+def apply(access: ServerAccess, **settings: str) -> None:
+    apply_plan(access, ApplyRequest(plan_of(**settings), allow_restart=True))
+
+
+def test_nothing_to_revert_is_no_error(access: ServerAccess) -> None:
+    result = revert(access, ALL)
+    assert (result.outcomes, result.is_complete) == ((), True)
+    assert revert_text(result).startswith("Nothing to revert on host=")
+
+
+def test_reverting_twice_is_reverting_once(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB")
+    assert len(revert(access, ALL).outcomes) == 1
+    assert revert(access, ALL).outcomes == ()
+    assert server.execute("SHOW work_mem") == [("4MB",)]
+
+
+def test_revert_goes_back_one_apply_and_all_goes_back_to_the_beginning(
+    server: RealServer, access: ServerAccess
+) -> None:
+    apply(access, work_mem="8MB")
+    apply(access, work_mem="16MB", random_page_cost="1.1")
+    assert [one.key for one in revert(access, RevertRequest()).outcomes] == ["random_page_cost", "work_mem"]
+    assert server.execute("SHOW work_mem") == [("8MB",)]
+    apply(access, work_mem="32MB")
+    assert [one.wanted for one in revert(access, ALL).outcomes] == ["32MB", "8MB"]
+    assert server.execute("SHOW work_mem") == [("4MB",)]
+
+
+def test_revert_restores_a_value_set_by_alter_system(server: RealServer, access: ServerAccess) -> None:
+    server.execute("ALTER SYSTEM SET work_mem = '6MB'")
+    server.execute("SELECT pg_reload_conf()")
+    before = auto_conf(server).read_bytes()
+    apply(access, work_mem="8MB")
+    assert revert(access, ALL).is_complete
+    assert auto_conf(server).read_bytes() == before
+    assert server.execute("SHOW work_mem") == [("6MB",)]
+    server.execute("ALTER SYSTEM RESET work_mem")
+    server.execute("SELECT pg_reload_conf()")
+
+
+def test_a_preview_changes_nothing(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB", shared_buffers="96MB")
+    result = preview_revert(access, RevertRequest())
+    assert result.statements == ("ALTER SYSTEM RESET shared_buffers;", "ALTER SYSTEM RESET work_mem;")
+    assert (result.restarts, result.is_dry_run) == (1, True)
+    assert server.execute("SHOW work_mem") == [("8MB",)]
+    revert(access, ALL)
+
+
+def test_without_permission_to_restart_the_former_value_waits_and_the_revert_is_incomplete(
+    server: RealServer, access: ServerAccess
+) -> None:
+    apply(access, work_mem="8MB", shared_buffers="96MB")
+    result = revert(access, RevertRequest())
+    assert (result.pending_restart, result.is_complete) == (("shared_buffers",), False)
+    assert server.execute("SHOW shared_buffers") == [("96MB",)]
+    assert server.execute("SHOW work_mem") == [("4MB",)]
+    assert "Waiting for a restart: shared_buffers" in revert_text(result)
+    assert [receipt.key for receipt in read_journal(access.journal_directory).open] == ["shared_buffers"]
+    assert revert(access, RevertRequest(allow_restart=True)).is_complete
+
+
+def test_what_somebody_else_changed_since_is_left_alone(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB", random_page_cost="1.1")
+    server.execute("ALTER SYSTEM SET work_mem = '5MB'")
+    result = revert(access, ALL)
+    assert result.drifted == (Drift("work_mem", found=None, wanted="8MB", now="5MB"),)
+    assert result.is_complete is False
+    assert server.execute("SHOW random_page_cost") == [("4",)]
+    assert server.execute("SHOW work_mem") == [("5MB",)]
+    assert "Left alone: work_mem: somebody set it to 5MB after it was changed to 8MB" in revert_text(result)
+    revert(access, replace(ALL, on_drift=OnDrift.OVERWRITE))
+
+
+def test_what_somebody_else_changed_is_overwritten_if_the_user_says_so(
+    server: RealServer, access: ServerAccess
+) -> None:
+    apply(access, work_mem="8MB")
+    server.execute("ALTER SYSTEM SET work_mem = '5MB'")
+    assert revert(access, replace(ALL, on_drift=OnDrift.OVERWRITE)).is_complete
+    assert server.execute("SHOW work_mem") == [("4MB",)]
+
+
+def test_what_somebody_else_changed_is_theirs_if_the_user_says_so(
+    server: RealServer, access: ServerAccess
+) -> None:
+    apply(access, work_mem="8MB")
+    server.execute("ALTER SYSTEM SET work_mem = '5MB'")
+    assert revert(access, replace(ALL, on_drift=OnDrift.KEEP)).is_complete
+    assert read_journal(access.journal_directory).receipts[0].state is ReceiptState.RELEASED
+    assert auto_conf(server).read_text().endswith("work_mem = '5MB'\n")
+    server.execute("ALTER SYSTEM RESET work_mem")
+    server.execute("SELECT pg_reload_conf()")
+
+
+def test_the_same_value_in_other_words_is_no_drift(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB")
+    server.execute("ALTER SYSTEM SET work_mem = '8192kB'")
+    assert revert(access, ALL).drifted == ()
+
+
+def test_settings_that_others_added_meanwhile_stay(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB")
+    server.execute("ALTER SYSTEM SET temp_buffers = '9MB'")
+    assert revert(access, ALL).is_complete
+    assert auto_conf(server).read_text().endswith("temp_buffers = '9MB'\n")
+    server.execute("ALTER SYSTEM RESET temp_buffers")
+    server.execute("SELECT pg_reload_conf()")
+
+
+def test_receipts_of_another_server_are_left_alone(
+    server: RealServer, access: ServerAccess, pg18: RealServer
+) -> None:
+    apply(access, work_mem="8MB")
+    other = ServerAccess(lambda: connect(pg18.dsn, is_read_only=False), access.journal_directory)
+    result = revert(other, ALL)
+    assert result.outcomes == ()
+    assert result.notes == ("1 changes on other servers stay applied: pgdyno status",)
+    assert server.execute("SHOW work_mem") == [("8MB",)]
+    revert(access, ALL)
+
+
+def test_a_server_that_is_down_is_restored_through_its_files(
+    server: RealServer, access: ServerAccess
+) -> None:
+    before = auto_conf(server).read_bytes()
+    apply(access, work_mem="8MB", shared_buffers="96MB")
+    server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
+    result = revert(access, RevertRequest())
+    assert auto_conf(server).read_bytes() == before
+    assert (result.is_complete, result.pending_restart) == (False, ("shared_buffers", "work_mem"))
+    assert result.notes == (
+        "the server is down: its files are restored; start it, then run pgdyno revert once more",
+    )
+    result = revert(access, RevertRequest(allow_restart=True))
+    assert (result.is_complete, result.restarts) == (True, 1)
+
+
+def test_a_server_that_is_down_and_out_of_reach_is_mended_by_hand(
+    server: RealServer, access: ServerAccess
+) -> None:
+    apply(access, work_mem="8MB")
+    hidden = replace(access, data_directory=Path("/nonexistent"))
+    server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
+    with pytest.raises(StillChangedError) as caught:
+        revert(hidden, RevertRequest())
+    assert caught.value.message.startswith("could not connect to the server")
+    assert caught.value.hint == (
+        "pgdyno revert; by hand, in postgresql.auto.conf: delete the line work_mem = '8MB'; "
+        "then start the server"
+    )
+    assert revert(access, ALL).is_complete
+
+
+def test_without_open_receipts_an_unreachable_server_is_just_unreachable(tmp_path: Path) -> None:
+    access = ServerAccess(lambda: connect("host=/nonexistent"), tmp_path / "journal")
+    with pytest.raises(ConnectionFailedError):
+        revert(access, ALL)
+
+
+def test_two_processes_do_not_share_a_journal(access: ServerAccess) -> None:
+    with open_journal(access.journal_directory), pytest.raises(LockHeldError) as caught:
+        revert(access, ALL)
+    assert caught.value.detail == f"process {os.getpid()} holds {access.journal_directory / 'lock'}"
+
+
+def test_two_journals_do_not_share_a_server(server: RealServer, access: ServerAccess, tmp_path: Path) -> None:
+    """The lock holds across databases, although advisory locks belong to one."""
+    server.execute("CREATE DATABASE other")
+    try:
+        elsewhere = connect(server.dsn_for("postgres", "other"), is_read_only=False)
+        with locked_session(lambda: elsewhere), pytest.raises(LockHeldError) as caught:
+            apply_plan(
+                replace(access, journal_directory=tmp_path / "other"), ApplyRequest(plan_of(work_mem="8MB"))
+            )
+    finally:
+        server.execute("DROP DATABASE other")
+    assert caught.value.message == "another pgdyno is changing this server"
+    assert caught.value.detail is not None
+    assert f"the lock is held by pgdyno, process {os.getpid()} on " in caught.value.detail
+
+
+def test_the_lock_ends_with_its_session(server: RealServer, access: ServerAccess) -> None:
+    with locked_session(access.connect) as session:
+        pid = session.connection.info.backend_pid
+        server.execute(f"SELECT pg_terminate_backend({pid}, 5000)")
+        with locked_session(access.connect) as other:
+            assert other.connection.info.backend_pid != pid
+
+
+def test_status_shows_what_is_applied_by_whom_and_in_force(access: ServerAccess) -> None:
+    apply(access, work_mem="8MB")
+    report = server_status(access, candidates=())
+    (entry,) = report.entries
+    assert (entry.key, entry.found, entry.wanted, entry.effective, entry.drift) == (
+        "work_mem", None, "8MB", "8MB", None,
+    )  # fmt: skip
+    assert f"process {os.getpid()}" in entry.made_by
+    assert "work_mem  8MB (was not set)  in force: 8MB" in status_text(report)
+    revert(access, ALL)
+    assert status_text(server_status(access, candidates=())).startswith("Nothing is applied.")
+
+
+def test_status_shows_what_others_did_since(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB", random_page_cost="1.1", jit="off")
+    server.execute("ALTER SYSTEM SET work_mem = '5MB'")
+    server.execute("ALTER SYSTEM RESET random_page_cost")
+    server.execute("ALTER ROLE postgres SET jit = on")
+    drift = {entry.key: entry.drift for entry in server_status(access, candidates=()).entries}
+    server.execute("ALTER ROLE postgres RESET jit")
+    assert drift == {
+        "work_mem": "somebody set it to 5MB",
+        "random_page_cost": "it has the value that was found before",
+        "jit": "it is not in force: set user",
+    }
+    revert(access, replace(ALL, on_drift=OnDrift.OVERWRITE))
+
+
+def test_status_works_without_a_server(access: ServerAccess) -> None:
+    apply(access, work_mem="8MB")
+    (entry,) = journal_status(access.journal_directory, candidates=()).entries
+    assert (entry.key, entry.effective) == ("work_mem", None)
+    revert(access, ALL)
+
+
+def test_an_apply_of_an_earlier_primary_is_not_undone_on_a_copy(
+    server: RealServer, access: ServerAccess, tmp_path: Path
+) -> None:
+    """A copy of the cluster has its system identifier; another data directory gives it away."""
+    apply(access, work_mem="8MB")
+    (receipt,) = read_journal(access.journal_directory).open
+    elsewhere = replace(receipt.target, data_directory=str(tmp_path), machine=None)
+    assert receipt.target.is_same_as(elsewhere) is False
+    assert receipt.target.is_same_as(replace(elsewhere, data_directory=None)) is True
+    revert(access, ALL)
+
+
+def test_a_lost_connection_says_what_is_still_changed(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB")
+
+    def lose(step: str) -> None:
+        if step == "restored work_mem":
+            with psycopg.connect(server.dsn, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                    " WHERE application_name LIKE 'pgdyno%'"
+                )
+
+    with pytest.raises(StillChangedError) as caught:
+        revert(access, replace(ALL, steps=lose))
+    assert caught.value.message == "lost the connection to the server; something is still changed"
+    assert revert(access, ALL).is_complete

@@ -1,0 +1,197 @@
+"""What must not leave the machine: secrets are planted wherever an experiment can carry them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.golden.synthetic import HOST, SERVER, experiment
+
+from pgdyno.app.redaction import portable, without_secrets
+from pgdyno.model.experiment import Experiment, SettingDifference
+from pgdyno.model.plan import Effect
+from pgdyno.model.variant import Variant
+from pgdyno.store.documents import dump_experiment
+
+PASSWORD = "hunter2-Zebra"  # noqa: S105 — planted
+CONNINFO = (
+    f"host=db7.corp.example port=5432 user=replicator password={PASSWORD} sslkey=/home/alice/client.key"
+)
+ARCHIVE = "AWS_SECRET=Kx9Planted wal-g wal-push %p"
+SECRETS = (PASSWORD, "Kx9Planted", "pepper-Planted")
+PRIVATE = (
+    *("alice", "db7", "corp.example", "replicator", "10.20.30.40", "wal-g", "client.key"),
+    *("/srv/tenant-blue", "tenant_blue", "erp_production", "standby-zurich", "Blue Corp"),
+)
+
+
+def guc(name: str, setting: str, **more: object) -> dict[str, object]:
+    return {"name": name, "setting": setting, "unit": None, "source": "configuration file", **more}
+
+
+def planted() -> Experiment:
+    """Return an experiment that carries secrets and private names in every kind of place."""
+    base = experiment()
+    assert base.plan is not None
+    settings_: dict[str, object] = {
+        one["name"]: one  # type: ignore[misc]
+        for one in (
+            guc("primary_conninfo", CONNINFO, boot_val="", reset_val=CONNINFO),
+            guc("archive_command", ARCHIVE),
+            guc("restore_command", f"curl -u alice:{PASSWORD} https://db7.corp.example/%f"),
+            guc("ssl_key_file", "/home/alice/server.key", sourcefile="/home/alice/pg/postgresql.conf"),
+            guc("data_directory", "/srv/tenant-blue/pg18"),
+            guc("cluster_name", "Blue Corp"),
+            guc("listen_addresses", "10.20.30.40"),
+            guc("synchronous_standby_names", "standby-zurich"),
+            guc("app.jwt_secret", "pepper-Planted"),
+            guc("work_mem", "4096", sourcefile="/home/alice/pg/postgresql.auto.conf", sourceline=3),
+        )
+    }
+    line = base.plan.lines[0]
+    change = replace(line.change, key="archive_command", current=ARCHIVE, value=ARCHIVE, effect=Effect.RELOAD)
+    return replace(
+        base,
+        question="Is db7.corp.example faster?",
+        variants=(Variant("default"), Variant("plan", {"archive_command": ARCHIVE, "work_mem": "16MB"})),
+        blocks=(
+            replace(
+                base.blocks[0],
+                void=f'server crashed: could not connect: "{CONNINFO}" at 10.20.30.40, see /home/alice/log',
+            ),
+            *base.blocks[1:],
+        ),
+        settings=(SettingDifference("plan", "archive_command", ARCHIVE, ARCHIVE),),
+        plan=replace(base.plan, lines=(replace(line, change=change, reason="read from /home/alice/pg"),)),
+        host={
+            **HOST,
+            "hostname": {"value": "db7.corp.example", "source": "/proc/sys/kernel/hostname"},
+            "mounts": {
+                "value": [
+                    {"target": "/home/alice/data", "device": "db7:/export", "filesystem": "nfs"},
+                    {"target": "/", "device": "/dev/vda1", "filesystem": "ext4"},
+                ],
+                "source": "/proc/self/mountinfo",
+            },
+        },
+        server={
+            **SERVER,
+            "settings": settings_,
+            "data_directory": {"value": "/srv/tenant-blue/pg18", "source": "SHOW data_directory"},
+            "overrides": {
+                "value": [
+                    {
+                        "role": "tenant_blue",
+                        "database": "erp_production",
+                        "name": "app.password",
+                        "value": PASSWORD,
+                    }
+                ],
+                "source": "pg_db_role_setting",
+            },
+            "standbys": {
+                "value": [{"application_name": "standby-zurich", "state": "streaming", "sync_state": "sync"}],
+                "source": "pg_stat_replication",
+            },
+            "managers": [
+                {
+                    "name": "Patroni",
+                    "evidence": "/home/alice/patroni.yml on db7, role tenant_blue",
+                    "how_to_change": f"patronictl -d postgresql://alice:{PASSWORD}@10.20.30.40/x edit-config",
+                }
+            ],
+        },
+        notes=(
+            f"connected with postgres://alice:{PASSWORD}@10.20.30.40:5432/erp_production?sslmode=require",
+        ),
+    )
+
+
+def text_of(one: Experiment) -> str:
+    return json.dumps(dump_experiment(one), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("secret", [*SECRETS, *PRIVATE])
+def test_planted_texts_are_really_there_before(secret: str) -> None:
+    assert secret in text_of(planted())
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_report_holds_no_secret(secret: str) -> None:
+    assert secret not in text_of(without_secrets(planted()))
+
+
+@pytest.mark.parametrize("secret", [*SECRETS, *PRIVATE])
+def test_bundle_holds_neither_secrets_nor_private_names(secret: str) -> None:
+    assert secret not in text_of(portable(planted()))
+
+
+def test_report_of_ones_own_keeps_what_is_no_secret() -> None:
+    kept = without_secrets(planted())
+    assert kept.question == "Is db7.corp.example faster?"
+    assert kept.server["data_directory"]["value"] == "/srv/tenant-blue/pg18"
+
+
+def test_what_was_left_out_is_said_and_not_just_missing() -> None:
+    kept = portable(planted())
+    assert kept.host["hostname"] == {"unknown": "left out of the bundle", "source": "left out of the bundle"}
+    assert kept.server["settings"]["cluster_name"]["setting"] == "********"
+    assert kept.variants[1].settings == {"archive_command": "********", "work_mem": "16MB"}
+
+
+def test_what_others_need_for_judging_stays() -> None:
+    before, after = planted(), portable(planted())
+    assert after.blocks[1:] == before.blocks[1:]
+    assert after.verdicts == before.verdicts
+    assert after.design == before.design
+    work_mem: dict[str, Any] = after.server["settings"]["work_mem"]
+    assert (work_mem["setting"], work_mem["sourcefile"]) == ("4096", "postgresql.auto.conf")
+    assert after.host["cpu"] == before.host["cpu"]
+    assert after.host["mounts"]["value"][1] == {"target": "/", "device": "/dev/vda1", "filesystem": "ext4"}
+    assert after.host["mounts"]["value"][0]["target"] == "~/data"
+
+
+def test_kernel_release_is_not_taken_for_an_address() -> None:
+    base = experiment()
+    release = {"value": "5.15.167.4-microsoft-standard-WSL2", "source": "/proc/sys/kernel/osrelease"}
+    kept = portable(replace(base, host={"kernel": {"release": release}}))
+    assert kept.host["kernel"]["release"] == release
+
+
+@pytest.mark.parametrize("name", ["plan", "duet", "better", "throughput_tps", "sysbench-read-only", "keep"])
+def test_host_named_like_a_part_of_the_experiment_does_not_break_it(name: str) -> None:
+    base = replace(experiment(), host={"hostname": {"value": name, "source": "x"}})
+    after = portable(base)
+    assert (after.design, after.verdicts, after.workloads) == (base.design, base.verdicts, base.workloads)
+
+
+def test_host_with_a_short_common_name_does_not_eat_words() -> None:
+    host = {"hostname": {"value": "db", "source": "x"}}
+    base = replace(experiment(), host=host, notes=("the db in /dbs was warm",))
+    assert portable(base).notes == base.notes
+
+
+def test_experiment_without_secrets_stays_as_it_is() -> None:
+    assert without_secrets(experiment()) == experiment()
+
+
+def test_redacting_twice_is_redacting_once() -> None:
+    once = portable(planted())
+    assert portable(once) == once
+
+
+secret_values = st.text(alphabet=st.characters(categories=("L", "N")), min_size=12, max_size=30)
+
+
+@settings(max_examples=60)
+@given(secret_values, st.sampled_from(["password={}", "postgresql://u:{}@h/d", "PASSWORD = '{}'"]))
+def test_password_in_any_known_form_is_found_in_any_text(secret: str, form: str) -> None:
+    text = f"could not connect: {form.format(secret)}"
+    base = replace(experiment(), notes=(text,), server={"build": text})
+    for after in (without_secrets(base), portable(base)):
+        assert secret not in after.notes[0]
+        assert secret not in after.server["build"]

@@ -1,0 +1,86 @@
+"""Reports and bundles as files."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.golden.synthetic import experiment
+from tests.unit.app.test_redaction_of_experiments import PRIVATE, SECRETS, planted
+
+from pgdyno.app.bundle import export_bundle, verify_bundle
+from pgdyno.app.redaction import portable
+from pgdyno.app.report import file_name, write_report
+from pgdyno.model.experiment import Slice
+
+
+def no_slices(_workload: str, _round: int, _index: int) -> Sequence[Slice]:
+    return [Slice(0, 1, 2, (3, 4))]
+
+
+def test_report_is_one_file_without_secrets(tmp_path: Path) -> None:
+    path = write_report(planted(), tmp_path / "report.html")
+    page = path.read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert not [secret for secret in SECRETS if secret in page]
+
+
+def test_report_lies_beside_the_experiments_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
+    path = write_report(experiment())
+    assert path.name == "pgdyno-2026-11-21-0930-duet-7f3a.html"
+    assert tmp_path in path.parents
+
+
+def test_names_of_files_hold_no_surprises() -> None:
+    assert file_name(replace(experiment(), id="../../etc/x y")) == "pgdyno-_.._etc_x_y"
+
+
+def test_exported_bundle_is_intact_and_holds_the_portable_experiment(tmp_path: Path) -> None:
+    found = verify_bundle(export_bundle(experiment(), tmp_path / "b.zip", slices_of=no_slices))
+    assert found.problems == ()
+    assert found.experiment == portable(experiment())
+    assert [file.name for file in found.files] == [
+        "README.txt",
+        "blocks.csv",
+        "experiment.json",
+        "experiment.schema.json",
+        "report.html",
+        "slices.csv",
+        "SHA256SUMS",
+    ]
+
+
+def test_bundle_without_slices_says_nothing_of_them(tmp_path: Path) -> None:
+    path = export_bundle(experiment(), tmp_path / "b.zip")
+    with zipfile.ZipFile(path) as archive:
+        readme = archive.read("pgdyno-2026-11-21-0930-duet-7f3a/README.txt").decode()
+        assert not [name for name in archive.namelist() if "slices" in name]
+    assert "slices" not in readme
+    assert "Is the planned configuration faster than the default one?" in readme
+
+
+def test_exporting_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    one = export_bundle(experiment(), tmp_path / "1.zip", slices_of=no_slices).read_bytes()
+    assert one == export_bundle(experiment(), tmp_path / "2.zip", slices_of=no_slices).read_bytes()
+
+
+def test_no_file_of_a_bundle_holds_anything_planted(tmp_path: Path) -> None:
+    path = export_bundle(planted(), tmp_path / "b.zip", slices_of=no_slices)
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            content = archive.read(name).decode()
+            assert not [planted_ for planted_ in (*SECRETS, *PRIVATE) if planted_ in content], name
+
+
+def test_bundle_lands_in_the_current_directory_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert export_bundle(experiment()) == Path("pgdyno-2026-11-21-0930-duet-7f3a.zip")
+    assert (tmp_path / "pgdyno-2026-11-21-0930-duet-7f3a.zip").exists()

@@ -1,0 +1,55 @@
+"""A second journal on this host is reported."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.unit.journal.receipts import receipt
+
+from pgdyno.journal.log import FILE, open_journal
+from pgdyno.journal.places import candidate_directories, other_journals
+from pgdyno.model.journal import OtherJournal, ReceiptState
+
+
+def test_another_journal_with_open_receipts_is_reported(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "theirs") as journal:
+        journal.add(receipt())
+    found = other_journals(tmp_path / "ours", [tmp_path / "ours", tmp_path / "theirs", tmp_path / "none"])
+    assert found == (OtherJournal(str(tmp_path / "theirs"), 1),)
+
+
+def test_a_journal_that_is_done_with_is_not_worth_a_word(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "theirs") as journal:
+        journal.add(receipt())
+        journal.advance(receipt(), ReceiptState.REVERTED)
+    assert other_journals(tmp_path / "ours", [tmp_path / "theirs"]) == ()
+
+
+def test_our_own_journal_is_not_another_one(tmp_path: Path) -> None:
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt())
+    assert other_journals(tmp_path, [tmp_path]) == ()
+
+
+def test_a_journal_that_cannot_be_read_may_hold_changes(tmp_path: Path) -> None:
+    (tmp_path / "theirs" / FILE).mkdir(parents=True)
+    assert other_journals(tmp_path / "ours", [tmp_path / "theirs"]) == (
+        OtherJournal(str(tmp_path / "theirs"), None),
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_journal_that_is_closed_to_us_may_hold_changes(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "theirs"):
+        pass
+    (tmp_path / "theirs").chmod(0)
+    assert other_journals(tmp_path / "ours", [tmp_path / "theirs"]) == (
+        OtherJournal(str(tmp_path / "theirs"), None),
+    )
+    (tmp_path / "theirs").chmod(0o700)
+
+
+def test_the_systems_journal_is_looked_at_first() -> None:
+    assert candidate_directories()[0] == Path("/var/lib/pgdyno/journal")

@@ -1,0 +1,115 @@
+"""The method, in sentences and tables."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from tests.golden.synthetic import experiment
+
+from pgdyno.model.experiment import Design, DesignKind, Stopping
+from pgdyno.model.variant import Variant, parse_variant
+from pgdyno.report.method import (
+    design_table,
+    estimator_sentences,
+    method_paragraphs,
+    noise_floor_table,
+    repeat_command,
+    void_block_table,
+    void_rule_table,
+)
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+
+def test_duet_is_explained_with_its_numbers() -> None:
+    pairing = method_paragraphs(experiment())[0]
+    assert pairing.lead == "Time-sliced duet."
+    assert f"turns of 100{NBSP}ms in balanced random order" in pairing.text
+    assert f"the first 10{NBSP}ms of every turn are left out" in pairing.text
+    assert pairing.text.endswith("Servers and load generators had CPUs of their own.")
+
+
+def test_alternating_design_is_explained_as_such() -> None:
+    design = Design(kind=DesignKind.ALTERNATING, is_isolated=False)
+    pairing = method_paragraphs(replace(experiment(), design=design))[0]
+    assert pairing.lead == "Alternating blocks."
+    assert "turns" not in pairing.text
+    assert pairing.text.endswith("Servers and load generators shared the CPUs.")
+
+
+def test_estimator_takes_three_sentences() -> None:
+    effect, interval, decision = estimator_sentences(Design())
+    assert "ratio of variant to baseline" in effect
+    assert f"95{NBSP}% interval is a t interval" in interval
+    assert f"within ±2{NBSP}%" in decision
+    assert all(sentence.count(". ") == 0 for sentence in (effect, interval, decision))
+
+
+def test_looking_early_is_said_to_have_an_anytime_valid_interval() -> None:
+    design = Design(stopping=Stopping.PRECISION, precision=0.01)
+    assert (
+        f"anytime-valid, because the data themselves decided when measuring ended "
+        f"(when the interval was no wider than ±1{NBSP}%)"
+    ) in estimator_sentences(design)[1]
+
+
+def test_every_threshold_is_printed_beside_the_worst_value_seen() -> None:
+    rows = {row[0]: row[1:] for row in void_rule_table(experiment()).rows}
+    assert rows["CPU time stolen by the hypervisor"] == (f"above 10{NBSP}%", f"14.2{NBSP}%")
+    assert rows["void blocks, then the experiment stops"] == (f"above 30{NBSP}%", f"2 of 24 (8{NBSP}%)")
+
+
+def test_audits_that_were_not_read_say_so() -> None:
+    base = experiment()
+    blind = replace(base, blocks=tuple(replace(block, audit={}) for block in base.blocks))
+    assert void_rule_table(blind).rows[0][2] == "not read"
+
+
+def test_void_blocks_are_listed_with_their_reasons() -> None:
+    assert void_block_table(experiment()).rows == (
+        (
+            "sysbench-read-write",
+            "1",
+            "1",
+            "12.9% of the CPU time went to processes that are not ours (limit 10%)",
+        ),
+        (
+            "sysbench-read-only",
+            "4",
+            "2",
+            "14.2% of the CPU time was stolen by the hypervisor (limit 10%)",
+        ),
+    )
+
+
+def test_noise_floor_has_the_decimals_of_its_interval() -> None:
+    row = noise_floor_table(experiment()).rows[0]
+    assert row[2:4] == (f"+0.2{NBSP}%", f"−0.7{NBSP}%{NBSP}…{NBSP}+1.1{NBSP}%")
+
+
+def test_design_table_names_the_reset_of_every_workload() -> None:
+    rows = {row[0]: row[1] for row in design_table(experiment()).rows}
+    assert rows["Data reset, sysbench-read-write"] == "from a snapshot, before every round"
+    assert rows["Seed of all random choices"] == "20261121"
+
+
+def test_repeat_command_can_be_typed_as_it_is() -> None:
+    base = experiment()
+    quoted = replace(
+        base,
+        variants=(Variant("plan", {"search_path": '"$user", public'}), Variant("default")),
+        design=replace(base.design, clients=8, slice_s=0.05, is_isolated=False),
+    )
+    words = shlex.split(repeat_command(quoted) or "")
+    assert words[:3] == ["pgdyno", "compare", "default"]
+    assert parse_variant(words[3]) == quoted.variants[0]
+    assert words[4:] == shlex.split(
+        "--workload sysbench-read-only --workload sysbench-read-write --blocks 12 --seed 20261121 "
+        "--clients 8 --slice 50ms --no-isolate"
+    )
+
+
+def test_variants_that_may_lose_data_have_no_command() -> None:
+    unsafe = (Variant("default"), Variant("fast", {"fsync": "off"}))
+    assert repeat_command(replace(experiment(), variants=unsafe)) is None
