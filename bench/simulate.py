@@ -2,23 +2,22 @@
 
     python bench/simulate.py [EXPERIMENTS]      10 000 per figure by default, about two minutes
 
-    symbol  meaning                                                          shape       unit
-    E       simulated experiments                                            ()
-    R, B    rounds, blocks per round                                         ()
-    y       log-ratios; the true mean is 0 unless something was planted      (E, R, B)   1
-
-Noise has the size that was seen on small virtual machines: instance bias with a standard deviation of 1.2 %,
-blocks with 1 %. It is analysed by ``pgdyno.stats.inference.infer``, the function behind every verdict. Prints
+The noise is described in ``noise``. It is analysed by ``pgdyno.stats.inference.infer``, the function behind every verdict. Prints
 Markdown tables (docs/results/simulation.md is made of them) and exits with 1 if a promise is broken.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, Python only sees this folder
+
+from bench.noise import BLOCK_SD, NOISES, ROUND_SD, Noise, gaussian
 
 from pgdyno.model.verdict import VarianceComponents
 from pgdyno.stats.holm import adjusted_p_values
@@ -28,24 +27,8 @@ from pgdyno.stats.sample import BoolArray, FloatArray, Sample
 
 SEED = 20_261_121
 LEVEL, MARGIN, POWER = 0.95, 0.02, 0.80
-ROUND_SD, BLOCK_SD = 0.012, 0.010
-LAYOUTS = ((5, 2), (6, 2), (10, 2), (20, 2), (40, 1))
+LAYOUTS = ((5, 2), (5, 4), (6, 2), (10, 2), (20, 2), (40, 1))
 LONGEST = (40, 2)  # of experiments that look after every round
-
-Draw = Callable[[np.random.Generator, tuple[int, int, int]], FloatArray]
-
-
-@dataclass(frozen=True)
-class Noise:
-    """One kind of noise. ``is_limit``: published as what the method cannot see, not promised.
-
-    ``is_drift``: the truth is the average over the whole experiment, so looking at a part has another truth.
-    """
-
-    name: str
-    draw: Draw
-    is_limit: bool = False
-    is_drift: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,147 +39,6 @@ class Coverage:
     withheld: float
     false: float  # better or worse, although nothing had changed
     equivalent: float
-
-
-def gaussian(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    """Draw normal instance bias and normal blocks."""
-    return _rounds(random, shape) + BLOCK_SD * random.standard_normal(shape)
-
-
-def _rounds(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    return ROUND_SD * random.standard_normal((*shape[:2], 1))
-
-
-def _blocks(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    return BLOCK_SD * random.standard_normal(shape)
-
-
-def _student(df: float) -> Draw:
-    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-        rounds: FloatArray = random.standard_t(df, (*shape[:2], 1))
-        return np.asarray(ROUND_SD * rounds + BLOCK_SD * random.standard_t(df, shape))
-
-    return draw
-
-
-def _outliers(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    scale = np.where(random.random(shape) < 0.1, 10, 1)
-    return _rounds(random, shape) + BLOCK_SD * scale * random.standard_normal(shape)
-
-
-def _stalls_of_both(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    """Both arms lose an exponential share of some blocks: skewed in each arm, symmetric in the ratio."""
-    lost = random.exponential(0.03, (2, *shape)) * (random.random((2, *shape)) < 0.3)
-    return np.asarray(_rounds(random, shape) + _blocks(random, shape) + lost[0] - lost[1])
-
-
-def _two_modes(size: float) -> Draw:
-    """Return noise whose rounds are ``size`` above or below the truth, with equal probability."""
-
-    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-        sign = random.choice((-1.0, 1.0), (*shape[:2], 1))
-        return np.asarray(size * sign + _blocks(random, shape))
-
-    return draw
-
-
-def _slow_instances(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    """Each arm's started server is 3 % slow with probability 0.3, whichever arm it is."""
-    slow = 0.03 * (random.random((2, *shape[:2], 1)) < 0.3)
-    return np.asarray(_blocks(random, shape) + slow[0] - slow[1])
-
-
-def _two_speeds(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    """Blocks are measured in one of two states of the machine, 4 % apart."""
-    return _rounds(random, shape) + _blocks(random, shape) + 0.02 * random.choice((-1.0, 1.0), shape)
-
-
-def _drift(total: float) -> Draw:
-    """Return noise around an effect that moves by ``total`` in a line; its average is the truth."""
-
-    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-        time = np.linspace(-0.5, 0.5, shape[1] * shape[2]).reshape(shape[1:])
-        return gaussian(random, shape) + total * time
-
-    return draw
-
-
-def _autoregressive(random: np.random.Generator, count: tuple[int, int], phi: float) -> FloatArray:
-    """Return stationary AR(1) series with variance 1. Shapes: (E, length)."""
-    series = random.standard_normal(count)
-    for step in range(1, count[1]):
-        series[:, step] = phi * series[:, step - 1] + np.sqrt(1 - phi**2) * series[:, step]
-    return series
-
-
-def _blocks_remember(phi: float) -> Draw:
-    """Return blocks that resemble the block before, across rounds too, and independent instance bias."""
-
-    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-        series = _autoregressive(random, (shape[0], shape[1] * shape[2]), phi).reshape(shape)
-        return _rounds(random, shape) + BLOCK_SD * series
-
-    return draw
-
-
-def _blocks_remember_their_round(phi: float) -> Draw:
-    """Return blocks that resemble the block before in the same round; starting the servers ends it."""
-
-    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-        series = _autoregressive(random, (shape[0] * shape[1], shape[2]), phi).reshape(shape)
-        return _rounds(random, shape) + BLOCK_SD * series
-
-    return draw
-
-
-def _rounds_remember(phi: float) -> Draw:
-    def draw(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-        series = _autoregressive(random, shape[:2], phi)
-        return ROUND_SD * series[..., None] + _blocks(random, shape)
-
-    return draw
-
-
-def _random_walk(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    """Draw an effect that walks away from the truth by a random step per round."""
-    return gaussian(random, shape) + np.cumsum(0.3 * _rounds(random, shape), axis=1)
-
-
-def _stalls_of_variant(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    """Only the variant's instances stall, exponentially: the log-ratio itself is skewed."""
-    return ROUND_SD * (1 - random.exponential(1.0, (*shape[:2], 1))) + 0.3 * _blocks(random, shape)
-
-
-def _rare_mode(random: np.random.Generator, shape: tuple[int, int, int]) -> FloatArray:
-    """Only the variant's instances are 5 % slow, one in ten."""
-    slow = random.random((*shape[:2], 1)) < 0.1
-    return _blocks(random, shape) - 0.05 * (slow - 0.1)
-
-
-NOISES = (
-    Noise("normal", gaussian),
-    Noise("normal, no instance bias", _blocks),
-    Noise("heavy tails: Student t, 3 df", _student(3)),
-    Noise("heavy tails: Cauchy", _student(1)),
-    Noise("one block in 10 ten times as noisy", _outliers),
-    Noise("stalls in both arms", _stalls_of_both),
-    Noise("bimodal rounds, ±2 %", _two_modes(0.02)),
-    Noise("bimodal rounds, ±5 %", _two_modes(0.05)),
-    Noise("bimodal: slow instances in both arms", _slow_instances),
-    Noise("bimodal blocks", _two_speeds),
-    Noise("drift by 2 %", _drift(0.02), is_drift=True),
-    Noise("drift by 5 %", _drift(0.05), is_drift=True),
-    Noise("autocorrelated blocks within rounds, φ = 0.9", _blocks_remember_their_round(0.9)),
-    Noise("autocorrelated blocks across rounds, φ = 0.3", _blocks_remember(0.3)),
-    Noise("autocorrelated blocks across rounds, φ = 0.6", _blocks_remember(0.6), is_limit=True),
-    Noise("autocorrelated blocks across rounds, φ = 0.9", _blocks_remember(0.9), is_limit=True),
-    Noise("autocorrelated rounds, φ = 0.2", _rounds_remember(0.2), is_limit=True),
-    Noise("autocorrelated rounds, φ = 0.4", _rounds_remember(0.4), is_limit=True),
-    Noise("autocorrelated rounds, φ = 0.6", _rounds_remember(0.6), is_limit=True),
-    Noise("the effect walks at random", _random_walk, is_limit=True),
-    Noise("stalls in the variant only", _stalls_of_variant, is_limit=True),
-    Noise("one in ten variant instances slow", _rare_mode, is_limit=True),
-)
 
 
 def sample_of(values: FloatArray, counts: Sequence[int] | None = None) -> Sample:
@@ -244,6 +86,25 @@ def plain_t_coverage(layout: tuple[int, int], experiments: int) -> float:
     inference = analyse(sample_of(gaussian(seeded("plain", layout), (experiments, *layout))))
     estimate = inference.estimate
     return float((np.abs(estimate.t_against(0.0)) * estimate.widening <= inference.critical).mean())
+
+
+def pretested_coverage(noise: Noise, layout: tuple[int, int], experiments: int) -> tuple[float, float]:
+    """Return the coverage of all experiments, and of those whose rounds do not look skewed.
+
+    What a pre-test would do that withholds the 5 % most skewed of normal experiments.
+    """
+    normal = sample_of(gaussian(seeded("skewness", layout), (experiments, *layout)))
+    critical = np.quantile(np.abs(_skewness(normal.round_means)), 0.95)
+    sample = sample_of(noise.draw(seeded("pretest", noise.name, layout), (experiments, *layout)))
+    inference = analyse(sample)
+    covers = (inference.low <= 0) & (inference.high >= 0)
+    looks_fine = np.abs(_skewness(sample.round_means)) <= critical
+    return float(covers.mean()), float(covers[looks_fine].mean())
+
+
+def _skewness(round_means: FloatArray) -> FloatArray:
+    deviations = round_means - round_means.mean(axis=-1, keepdims=True)
+    return np.asarray((deviations**3).mean(axis=-1) / (deviations**2).mean(axis=-1) ** 1.5)
 
 
 @dataclass(frozen=True)
@@ -318,6 +179,7 @@ def main(arguments: Sequence[str]) -> int:
     tolerance = 3 * np.sqrt(0.05 * 0.95 / experiments)  # three standard errors of a share near 5 %
     broken = _print_fixed(experiments, tolerance) + _print_peeking(experiments, tolerance)
     broken += _print_corrections(experiments, tolerance)
+    _print_pretest(experiments)
     print("\n".join(f"BROKEN: {line}" for line in broken) or "\nAll promises are kept.")
     return 1 if broken else 0
 
@@ -393,6 +255,18 @@ def _print_corrections(experiments: int, tolerance: float) -> list[str]:
             found = found_share((rounds, blocks), planted, experiments)
             print(f"| a change of {planted:.2%} found (planned MDE {mde:.2%}) | {layout} | {found:.1%} |")
     return broken
+
+
+def _print_pretest(experiments: int) -> None:
+    columns = [f"{rounds} × {blocks}" for rounds, blocks in LAYOUTS]
+    print("\nCoverage of all experiments → of those that a pre-test for skewness would leave, in %\n")
+    print("| noise | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
+    for noise in NOISES:
+        if noise.draw is gaussian or "variant" in noise.name:
+            pairs = [pretested_coverage(noise, layout, experiments) for layout in LAYOUTS]
+            print(
+                f"| {noise.name} | " + " | ".join(f"{a * 100:.1f} → {b * 100:.1f}" for a, b in pairs) + " |"
+            )
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,40 @@ def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Pope
     started.kill()
     started.communicate()
     wait_for(lambda: not children_running("pgbench", home) and not children_running("postgres", home))
+
+
+def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) -> None:
+    command = ("compare", "a", "b", *SMALL[:-1], "4s", "--blocks", "4")
+    with subprocess.Popen(
+        [sys.executable, "-m", "pgdyno", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PGDYNO_HOME": str(home)},
+    ) as process:
+        wait_for(lambda: len(children_running("pgbench", home)) >= 2)
+        time.sleep(4.0)
+        process.kill()
+    wait_for(lambda: not children_running("postgres", home))
+    newest = json.loads(pgdyno("report", "--list", "--json").stdout)["experiments"][0]["id"]
+    done = pgdyno(*command, "--resume", newest, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["experiment"], document["is_complete"]) == (newest, True)
+    bundle = home / "resumed.zip"
+    assert pgdyno("bundle", "export", newest, "--output", str(bundle)).returncode == 0
+    with zipfile.ZipFile(bundle) as archive:
+        name = next(n for n in archive.namelist() if n.endswith("/experiment.json"))
+        blocks = json.loads(archive.read(name))["blocks"]
+    first = next(block for block in blocks if (block["round"], block["index"]) == (0, 0))
+    assert "throughput_tps" in first["arms"][0]["values"]
+    assert "server_cpu_us_per_transaction" not in first["arms"][0]["values"], "meters were never read"
+
+
+def test_resuming_another_experiment_is_refused(home: Path) -> None:
+    newest = json.loads(pgdyno("report", "--list", "--json").stdout)["experiments"][0]["id"]
+    done = pgdyno("compare", "a", "other", *SMALL, "--resume", newest)
+    assert done.returncode == 2
+    assert f"experiment {newest} compared other variants or workloads" in done.stderr
 
 
 def test_a_second_measurement_on_the_same_host_is_refused(started: subprocess.Popen[str]) -> None:

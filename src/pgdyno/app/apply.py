@@ -20,7 +20,7 @@ from pgdyno.journal.ownership import check_managers, check_settings
 from pgdyno.journal.privileges import check_privileges
 from pgdyno.journal.run import ApplyRun
 from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.session import Session, locked_session
+from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.journal.statements import restore_statement, set_statement, text_of
@@ -101,7 +101,7 @@ def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
     Changes nothing, and writes no journal.
     """
     contents = read_journal(access.journal_directory)
-    with locked_session(access.connect) as session:
+    with reading_session(access.connect) as session:
         ready = _checked(access, request, session, contents, is_preview=True)
     return ApplyResult(
         apply_id=None,

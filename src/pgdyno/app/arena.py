@@ -67,9 +67,8 @@ class Arena:
     ) -> LoadProcess:
         """Set the generator on an arm, wait for its first transaction, and return it running."""
         generator = self.data_sets.find_generator(workload.generator)
-        prefix = self.scratch / f"transactions-{label}"
-        for old in self.scratch.glob(f"{prefix.name}.*"):
-            old.unlink()
+        prefix = self.log_prefix(label)
+        self.forget(label)
         request = LoadRequest(
             clients=design.clients,
             threads=len(self.split.client),
@@ -87,6 +86,15 @@ class Arena:
         load.start()
         wait_until_connected(load, timeout_s=_CONNECT_TIMEOUT_S)
         return load
+
+    def log_prefix(self, label: str) -> Path:
+        """Return where the generator of this label logs its transactions: ``PREFIX.*``."""
+        return self.workspace.transactions() / label
+
+    def forget(self, label: str) -> None:
+        """Remove the logs of all labels that begin like this."""
+        for old in self.workspace.transactions().glob(f"{label}.*"):
+            old.unlink()
 
     def _instance(self, variant: Variant, seat: int, data_set: DataSet) -> Instance:
         return Instance(

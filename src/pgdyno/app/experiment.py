@@ -14,11 +14,12 @@ import numpy as np
 from pgdyno import __version__
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm
+from pgdyno.app.recovery import recover
 from pgdyno.app.rounds import Running, run_round
 from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.stopping import is_finished, is_too_noisy, lost_rounds, rounds_within, void_share
 from pgdyno.meters import load as load_meters
-from pgdyno.model.errors import InterruptedByUserError
+from pgdyno.model.errors import InterruptedByUserError, UsageError
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor, SettingDifference, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
@@ -70,10 +71,14 @@ class ExperimentRun:
         its duration alone. ``resume`` continues an interrupted experiment.
         Raises: InterruptedByUserError after storing what there is; errors of servers and generators.
         """
-        experiment = self.store.load(resume) if resume else _new(study, self.workloads, context or Context())
-        self.store.save(experiment)
         started = self.clock()
         self._prepare(study)
+        if resume:
+            experiment = self._resumed(study, resume)
+            study = replace(study, design=experiment.design)
+        else:
+            experiment = _new(study, self.workloads, context or Context())
+            self.store.save(experiment)
         try:
             experiment = self._rounds(study, experiment, started, budget_s)
         except KeyboardInterrupt as interrupt:
@@ -83,6 +88,25 @@ class ExperimentRun:
                 hint=f"pgdyno report {experiment.id}, or continue with --resume {experiment.id}",
             ) from interrupt
         return experiment
+
+    def _resumed(self, study: Study, experiment_id: str) -> Experiment:
+        """Return the stored experiment, with what can be recovered of the round it was killed in.
+
+        Raises: UsageError if it is another experiment than the one asked for now.
+        """
+        stored = self.store.load(experiment_id)
+        if stored.variants != study.variants or stored.workloads != study.workloads:
+            was = " ".join(str(variant) for variant in stored.variants)
+            raise UsageError(
+                f"experiment {experiment_id} compared other variants or workloads",
+                detail=f"it compared {was} on {', '.join(stored.workloads)}",
+                hint="repeat its command line and add --resume",
+            )
+        recovered = recover(stored, self.store, self.arena, self.workloads)
+        self.store.add_blocks(experiment_id, recovered)
+        self.store.forget_slices(experiment_id, self.store.unread(experiment_id))
+        self.arena.forget(experiment_id)
+        return self.store.load(experiment_id)
 
     def _prepare(self, study: Study) -> None:
         """Load data sets and let the server judge every variant's settings, before anything is measured."""
@@ -96,6 +120,7 @@ class ExperimentRun:
     ) -> Experiment:
         settings: dict[tuple[str, str], SettingDifference] = {}
         running = Running(
+            experiment_id=experiment.id,
             arena=self.arena,
             variants=study.variants,
             design=study.design,
@@ -111,6 +136,7 @@ class ExperimentRun:
             for workloads in _by_data_set([self.workloads[name] for name in study.workloads]):
                 self.progress.step(_label(done, planned + repeats, workloads))
                 self.store.add_blocks(experiment.id, run_round(running, done, workloads))
+                self.arena.forget(experiment.id)
             done += 1
             experiment = replace(self.store.load(experiment.id), settings=tuple(settings.values()))
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started

@@ -16,14 +16,14 @@ from pgdyno.journal.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.by_hand import outcome, restoring_edits, restoring_statements, still_changed
 from pgdyno.journal.log import Contents, Journal, open_journal, read_journal
 from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.session import Session, locked_session
+from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import ORDERED_SETTINGS, check_standby_order
 from pgdyno.journal.target import read_target
 from pgdyno.journal.undo import Undoing, Undone, find_drift, restore_all, undo
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
-from pgdyno.model.errors import ConnectionFailedError, PgdynoError
+from pgdyno.model.errors import ConnectionFailedError, PgdynoError, StillChangedError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import OnDrift, Receipt, RevertResult, Target
 from pgdyno.server.inspection import inspect_server
@@ -58,7 +58,15 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
         contents = journal.read()
         failure = _connection_failure(access, contents)
         if failure is None:
-            return _revert_running(access, request, journal, contents)
+            try:
+                return _revert_running(access, request, journal, contents)
+            except (ConnectionFailedError, StillChangedError) as error:
+                if not (_is_coming_up(contents) and _has_lost_connection(error)):
+                    raise
+            # A restart that a killed pgdyno had asked for has just ended our session. It ends one only.
+            failure = _connection_failure(access, contents)
+            if failure is None:
+                return _revert_running(access, request, journal, journal.read())
         result = _revert_files(access, request, journal, failure)
         if not request.allow_restart or access.restarter is None:
             return result
@@ -73,7 +81,7 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
 def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
     """Say what ``revert`` would do. Changes nothing."""
     contents = read_journal(access.journal_directory)
-    with locked_session(access.connect) as session:
+    with reading_session(access.connect) as session:
         target = read_target(session.connection)
         writer = AlterSystemWriter(session, access.files(session.connection, target))
         receipts = _chosen(contents, target, request)
@@ -160,9 +168,17 @@ def _check_order(session: Session, receipts: tuple[Receipt, ...], request: Rever
         check_standby_order(server, former, is_order_kept=request.is_standby_order_kept)
 
 
+def _is_coming_up(contents: Contents) -> bool:
+    """Whether a restart was asked for, and nobody knows how it ended."""
+    return any(receipt.apply_id in contents.restarting for receipt in contents.open)
+
+
+def _has_lost_connection(error: PgdynoError) -> bool:
+    return isinstance(error, ConnectionFailedError) or isinstance(error.__cause__, ConnectionFailedError)
+
+
 def _connection_failure(access: ServerAccess, contents: Contents) -> ConnectionFailedError | None:
     """Return why the server takes no connections; None if it does."""
-    is_coming_up = any(receipt.apply_id in contents.restarting for receipt in contents.open)
     files = _files_of_stopped(access, contents)
     started_s = time.monotonic()
     while True:
@@ -171,7 +187,7 @@ def _connection_failure(access: ServerAccess, contents: Contents) -> ConnectionF
         except ConnectionFailedError as error:
             has_postmaster = files is None or files.has_postmaster()
             limit_s = _COMING_UP_S if has_postmaster else _BETWEEN_S
-            if not is_coming_up or time.monotonic() - started_s > limit_s:
+            if not _is_coming_up(contents) or time.monotonic() - started_s > limit_s:
                 return error
         else:
             return None

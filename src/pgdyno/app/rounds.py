@@ -41,6 +41,7 @@ KeepSlice = Callable[[str, int, int, Slice], None]
 class Running:
     """What a round needs to know about its experiment."""
 
+    experiment_id: str
     arena: Arena
     variants: Sequence[Variant]
     design: Design
@@ -48,6 +49,11 @@ class Running:
     random: Random
     keep_slice: KeepSlice
     look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
+
+
+def log_label(experiment_id: str, workload: str, round_index: int, variant: str) -> str:
+    """Return the name under which an arm's transactions are logged; it begins with the experiment's id."""
+    return f"{experiment_id}.{workload}.{round_index}.{variant}"
 
 
 def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
@@ -100,8 +106,9 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
     duration_s = len(arms) * design.warmup_s + design.blocks_per_round * (2 * design.block_s + _BOOKKEEPING_S)
     with ExitStack() as stack:
         loads = []
-        for seat, arm in enumerate(arms):
-            load = running.arena.start_load(arm, workload, design, duration_s=duration_s, label=str(seat))
+        for arm in arms:
+            label = log_label(running.experiment_id, workload.name, round_index, arm.variant.name)
+            load = running.arena.start_load(arm, workload, design, duration_s=duration_s, label=label)
             stack.callback(load.stop)
             time.sleep(design.warmup_s)
             load.freeze()

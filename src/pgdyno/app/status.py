@@ -9,7 +9,7 @@ from pathlib import Path
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
-from pgdyno.journal.session import Session
+from pgdyno.journal.session import reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.target import read_target
 from pgdyno.journal.undo import find_drift
@@ -41,10 +41,10 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
     """
     report = journal_status(access.journal_directory, candidates=candidates)
     receipts = read_journal(access.journal_directory).open
-    with access.connect() as connection:
-        target = read_target(connection)
-        gucs = read_gucs(connection)
-        writer = AlterSystemWriter(Session(access.connect, connection))
+    with reading_session(access.connect) as session:
+        target = read_target(session.connection)
+        gucs = read_gucs(session.connection)
+        writer = AlterSystemWriter(session)
         present = {
             receipt.id: _present(receipt, writer, gucs)
             for receipt in _newest_per_key(receipts)

@@ -10,8 +10,12 @@ the estimation of residual effects of treatments"); the arms' labels are drawn a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.random import Generator
+
+from pgdyno.model.experiment import Slice
 
 
 def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
@@ -25,6 +29,15 @@ def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
     while len(order) < slices:
         order += _abba(random) if arms == 2 else _latin_square(arms, random)
     return tuple(order)
+
+
+def balanced_slices(arms: int, slices: Sequence[Slice]) -> tuple[Slice, ...]:
+    """Return the slices up to the last but one whole group, for a block that was cut short.
+
+    The last group is left out too: a generator that was killed had its latest log lines still in memory.
+    """
+    group = 1 if arms == 1 else 4 if arms == 2 else arms * arms
+    return tuple(slices[: max(0, len(slices) // group - 1) * group])
 
 
 def trial_order(arms: int, random: Generator) -> tuple[int, ...]:

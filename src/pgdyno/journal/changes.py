@@ -56,7 +56,7 @@ def write_receipts(
             id=f"{apply_id}/{number:02d}",
             apply_id=apply_id,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            made_by=f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}",
+            made_by=f"{_user()}@{socket.gethostname()}, process {os.getpid()}",
             target=target,
             change=one.change,
             found=one.found,
@@ -65,6 +65,13 @@ def write_receipts(
         steps(f"receipt {receipt.key}")
         receipts.append(receipt)
     return tuple(receipts)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"uid {os.getuid()}"
 
 
 def make_changes(

@@ -5,6 +5,7 @@ Two journals may hold receipts for one server. Neither knows of the other, so th
 
 from __future__ import annotations
 
+import os
 import pwd
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,8 +19,11 @@ USER_DIRECTORY = Path(".local/state/pgdyno/journal")
 
 
 def candidate_directories() -> tuple[Path, ...]:
-    """Return where journals lie by default: the system's, and one in each user's home."""
-    homes = sorted({entry.pw_dir for entry in pwd.getpwall()})
+    """Return where journals lie by default: the system's, and, for root, one in each user's home.
+
+    Homes of others are closed to an ordinary user, and looking there could mount them over the network.
+    """
+    homes = sorted({entry.pw_dir for entry in pwd.getpwall()}) if os.geteuid() == 0 else []
     return (SYSTEM_DIRECTORY, *(Path(home) / USER_DIRECTORY for home in homes))
 
 

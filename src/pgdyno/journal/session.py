@@ -24,7 +24,7 @@ _POLL_S = 0.05
 
 @dataclass
 class Session:
-    """A connection to a server that can be opened anew; from ``locked_session`` it holds the lock."""
+    """A connection to a server; from ``locked_session`` it holds the lock."""
 
     connect: Connect
     connection: Connection
@@ -42,6 +42,16 @@ def locked_session(connect: Connect) -> Iterator[Session]:
     Raises: LockHeldError naming the holder; ConnectionFailedError.
     """
     session = Session(connect, _locked(connect))
+    try:
+        yield session
+    finally:
+        session.connection.close()
+
+
+@contextmanager
+def reading_session(connect: Connect) -> Iterator[Session]:
+    """Provide a session that takes no lock, for whoever only looks."""
+    session = Session(connect, connect())
     try:
         yield session
     finally:

@@ -37,6 +37,10 @@ class Workspace:
         """Return the place of loaded data directories, by key; never started, only copied."""
         return self._directory("datasets", mode=0o700)
 
+    def transactions(self) -> Path:
+        """Return the place of generators' logs until their round has been read."""
+        return self._directory("transactions", mode=0o700)
+
     def experiments(self) -> Path:
         """Return the place of the store and the raw series of experiments."""
         return self._directory("experiments", mode=0o700, is_ours=True)

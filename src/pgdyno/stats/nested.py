@@ -34,6 +34,7 @@ from pgdyno.stats.sample import FloatArray, Sample
 
 MINIMUM_BLOCKS = 4
 MINIMUM_ROUNDS = 2
+RESOLUTION = 1e-12  # a log-ratio of measured doubles has no more digits: a smaller spread is none
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def missing(sample: Sample) -> Unknown | None:
         return Unknown(f"only {sample.blocks} of at least {MINIMUM_BLOCKS} blocks were measured")
     if sample.rounds < MINIMUM_ROUNDS:
         return Unknown("the servers were started only once, so the bias of started instances is not known")
-    if np.ptp(sample.round_means) == 0:
+    if np.ptp(sample.round_means) < RESOLUTION:
         return Unknown("all rounds gave exactly the same ratio, so the noise is not known")
     return None
 
@@ -147,7 +148,9 @@ def mean_interval(log_ratios: Sequence[Sequence[float]], level: float) -> Interv
 def ratio_interval(estimated: MeanEstimate, critical: float, level: float) -> Interval:
     """Return exp(μ̂ ± critical × standard error) of one experiment."""
     mean, half_width = float(estimated.mean), critical * float(estimated.standard_error)
-    return Interval(math.exp(mean - half_width), math.exp(mean), math.exp(mean + half_width), level)
+    with np.errstate(over="ignore"):  # noise beyond all measure has no upper end
+        low, point, high = np.exp([mean - half_width, mean, mean + half_width])
+    return Interval(float(low), float(point), float(high), level)
 
 
 def variance_components(log_ratios: Sequence[Sequence[float]]) -> VarianceComponents | Unknown:

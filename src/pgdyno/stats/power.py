@@ -50,7 +50,8 @@ def detectable_noncentrality(df: float, critical: float, power: float) -> float:
 
 def detectable_effect(standard_error: float, df: float, critical: float, power: float) -> float:
     """Return the smallest relative change (0.01 = 1 %) that would be found with probability ``power``."""
-    return math.expm1(detectable_noncentrality(df, critical, power) * standard_error)
+    with np.errstate(over="ignore"):
+        return float(np.expm1(detectable_noncentrality(df, critical, power) * standard_error))
 
 
 def planned_standard_error(components: VarianceComponents, rounds: int, blocks_per_round: int) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -34,6 +34,15 @@ PRAGMA user_version = 1;
 _VERSION = 1
 _EXPERIMENT = TypeAdapter(Experiment)
 _BLOCK = TypeAdapter(Block)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where slices stand in an experiment."""
+
+    workload: str
+    round: int
+    block: int
 
 
 class ExperimentStore:
@@ -109,6 +118,24 @@ class ExperimentStore:
             )
             return tuple(
                 Slice(arm, start, end, tuple(int(n) for n in cpu.split(","))) for arm, start, end, cpu in rows
+            )
+
+    def unread(self, experiment_id: str) -> list[Place]:
+        """Return the places that have slices and no block: those of a round that was never read."""
+        rows = self._connection.execute(
+            "SELECT DISTINCT s.workload, s.round, s.block FROM slice s WHERE s.experiment = ?"
+            " AND NOT EXISTS (SELECT 1 FROM block b WHERE (b.experiment, b.workload, b.round, b.block)"
+            " = (s.experiment, s.workload, s.round, s.block)) ORDER BY 1, 2, 3",
+            (experiment_id,),
+        )
+        return [Place(*row) for row in rows]
+
+    def forget_slices(self, experiment_id: str, places: Iterable[Place]) -> None:
+        """Remove slices whose block will be measured again."""
+        with self._connection:
+            self._connection.executemany(
+                "DELETE FROM slice WHERE experiment = ? AND workload = ? AND round = ? AND block = ?",
+                [(experiment_id, p.workload, p.round, p.block) for p in places],
             )
 
     def ids(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Expected figures of CHANGED are R 4.2.2's t.test: mean 0.0283333, interval 0.0157285 … 0.0409382, p 0.0021837."""
+"""Figures of CHANGED are from R 4.2.2's t.test(x): mean 0.02833, 0.0157284506519 … 0.0409382160147."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgdyno.model.experiment import Stopping
@@ -84,7 +84,7 @@ def test_noise_leaves_the_question_open_and_says_what_would_have_been_found() ->
     assert verdict.decision is Decision.INCONCLUSIVE
     assert verdict.mde is not None
     assert verdict.reason == (
-        "cannot tell: the interval -3.7 %..+5.4 % allows both; "
+        "cannot tell: the interval -3.6 %..+5.4 % allows both; "
         f"a change of {verdict.mde * 100:.1f} % would have been found (80 % power)"
     )
 
@@ -153,7 +153,8 @@ def test_holm_leaves_a_clear_difference_standing() -> None:
 def test_holm_takes_back_a_difference_that_may_be_luck_among_several() -> None:
     lucky = replace(judge(CHANGED), p_value=0.03)
     first, second = adjust([lucky, replace(lucky, workload="pgbench-tpcb", p_value=0.04)])
-    assert (first.decision, first.p_adjusted) == (Decision.INCONCLUSIVE, pytest.approx(0.06))
+    assert first.decision is Decision.INCONCLUSIVE
+    assert first.p_adjusted == pytest.approx(0.06)
     assert first.reason == (
         "cannot tell: 2.9 % higher, 95 % interval +1.6 %..+4.2 %, "
         "but with 2 comparisons p = 0.030 counts as 0.060 (Holm)"
@@ -179,11 +180,11 @@ def test_a_verdict_without_a_test_is_left_as_it_is() -> None:
     assert adjust([unknown]) == [unknown]
 
 
-ROUNDS = st.lists(
-    st.lists(st.floats(min_value=-0.5, max_value=0.5), min_size=1, max_size=4), min_size=0, max_size=12
-)
+LOG_RATIOS = st.floats(min_value=-2.0, max_value=2.0) | st.just(0.0)
+ROUNDS = st.lists(st.lists(LOG_RATIOS, max_size=4), max_size=12)
 
 
+@settings(deadline=None, max_examples=50)
 @given(ROUNDS, st.sampled_from(list(Stopping)))
 def test_swapping_the_arms_mirrors_the_verdict(log_ratios: list[list[float]], stopping: Stopping) -> None:
     mirror = {Decision.BETTER: Decision.WORSE, Decision.WORSE: Decision.BETTER}
@@ -192,6 +193,7 @@ def test_swapping_the_arms_mirrors_the_verdict(log_ratios: list[list[float]], st
     assert other.decision is mirror.get(one.decision, one.decision)
 
 
+@settings(deadline=None, max_examples=50)
 @given(ROUNDS, st.sampled_from(list(Stopping)))
 def test_a_decision_always_rests_on_an_interval_that_contains_the_effect(
     log_ratios: list[list[float]], stopping: Stopping

@@ -1,4 +1,4 @@
-"""Values from R 4.2.2: the larger of t.test(x, mu = log(1.02), alternative = "less")$p.value and its mirror."""
+"""Values from R 4.2.2: t.test(x, mu = log(1.02), alternative = "less")$p.value or its mirror, if larger."""
 
 from __future__ import annotations
 

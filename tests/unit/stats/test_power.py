@@ -1,4 +1,4 @@
-"""Values from R 4.2.2: sqrt(n) times the delta of
+"""Values from R 4.2.2, sqrt(n) times delta.
 
 power.t.test(n = …, sd = 1, power = …, sig.level = …, type = "one.sample", strict = TRUE, tol = 1e-12).
 """

@@ -8,10 +8,8 @@ from __future__ import annotations
 import math
 
 import pytest
-
+from bench.noise import NOISES, Noise
 from bench.simulate import (
-    NOISES,
-    Noise,
     false_equivalence,
     false_under_holm,
     fixed_coverage,
@@ -19,6 +17,7 @@ from bench.simulate import (
     peeking,
     plain_t_coverage,
 )
+
 from pgdyno.model.verdict import VarianceComponents
 from pgdyno.stats.power import minimum_detectable_effect
 

@@ -10,7 +10,7 @@ from statistics import median
 from markupsafe import Markup
 
 from pgdyno.model.verdict import Decision, Interval
-from pgdyno.report.charts.labels import fitted
+from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.marks import decision_mark
 from pgdyno.report.charts.scales import RatioScale, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, tag, text
@@ -127,7 +127,7 @@ def _heading(group: ForestGroup, layout: _Layout, top: float) -> list[Markup]:
     """Return the metric's title over a rule; which direction is better stands at the right."""
     base = top + layout.heading - 12
     return [
-        text(fitted(group.title, layout.width * 0.6), 0, base, "strong"),
+        text(fitted(group.title, layout.width * 0.65, BOLD_PX), 0, base, "strong"),
         text(group.hint, layout.width, base, "small muted", "end"),
         line(0, base + 6, layout.width, base + 6, "rule"),
     ]

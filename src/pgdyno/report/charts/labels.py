@@ -9,6 +9,10 @@ _EM_PER_CHARACTER = 0.56
 has 0.60 for lower-case text; Segoe UI, Roboto and San Francisco have 0.50–0.53."""
 
 
+BOLD_PX = 14.5
+"""The size to reckon with for 13 px in bold, which is about a tenth wider."""
+
+
 def fitted(content: str, room_px: float, font_px: float = 13.0) -> str:
     """Return the text, with its middle left out where it would be longer than ``room_px``.
 

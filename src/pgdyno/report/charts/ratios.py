@@ -21,6 +21,7 @@ from pgdyno.report.series import RatioPoint
 _TOP, _BOTTOM_PX = 12.0, 46.0
 _TICK_ROOM_PX = 34.0
 _LEFT_PX = 58.0
+_LABEL_PX = 76.0  # "+3,900 %" in bold, beside the estimate
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def ratio_chart(caption: Caption, chart: RatioChart, *, width: float) -> Markup:
     Void blocks do not stretch the axis: they are held inside it, for they do not count.
     """
     height = 250.0 if width > NARROW else 230.0
-    right = 64.0 if width > NARROW else 8.0
+    right = _LABEL_PX if width > NARROW else 8.0
     columns = round_columns([p.trial for p in chart.points], _LEFT_PX, width - right)
     scale = ratio_scale(_extent(chart), height - _BOTTOM_PX, _TOP)
     return drawing(
@@ -120,4 +121,4 @@ def _estimate_label(chart: RatioChart, scale: RatioScale, width: float, height: 
         return ()
     digits = numbers.percent_digits(chart.estimate.low, chart.estimate.high)
     (y,) = spread([scale.place(chart.estimate.point)], 14, _TOP + 6, height - _BOTTOM_PX - 4)
-    return (text(numbers.change(chart.estimate.point, digits), width - 58, y + 4, "strong"),)
+    return (text(numbers.change(chart.estimate.point, digits), width - _LABEL_PX + 8, y + 4, "strong"),)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from pgdyno.model.metric import Metric
 from pgdyno.report import numbers
-from pgdyno.report.charts.labels import fitted, spread
+from pgdyno.report.charts.labels import BOLD_PX, fitted, spread
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.charts.rounds import RoundColumns, round_columns
 from pgdyno.report.charts.scales import LinearScale, value_scale
@@ -102,6 +102,6 @@ def _names(arms: Sequence[ArmSeries], scale: LinearScale, right: float, height: 
     wanted = [scale.place(arm.points[-1].value) for _, arm in named]
     places = spread(wanted, _LABEL_GAP_PX, _TOP + 4, height - _BOTTOM_PX)
     return [
-        text(fitted(arm.variant, _NAMES_PX - 14), right + 12, y + 4, f"name {arm_class(order)}")
+        text(fitted(arm.variant, _NAMES_PX - 14, BOLD_PX), right + 12, y + 4, f"name {arm_class(order)}")
         for (order, arm), y in zip(named, places, strict=True)
     ]

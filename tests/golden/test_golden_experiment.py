@@ -1,0 +1,71 @@
+"""Golden files: a report, a verdict and a schema, reviewed by people; ``pytest --snapshot-update`` rewrites.
+
+``experiment.json`` is never rewritten: a document once written stays readable.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from tests.golden.synthetic import experiment
+
+from pgdyno.model.experiment import Experiment
+from pgdyno.report.page import render_page
+from pgdyno.report.verdict_text import verdict_lines, verdict_table
+from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
+
+DOCUMENT = Path(__file__).with_name("experiment.json")
+
+
+class _Html(SingleFileSnapshotExtension):
+    """A golden file that a browser opens."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "html"
+
+
+class _Text(SingleFileSnapshotExtension):
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+
+class _Json(SingleFileSnapshotExtension):
+    _write_mode = WriteMode.TEXT
+    file_extension = "json"
+
+
+@pytest.fixture
+def recorded() -> Experiment:
+    """Return the experiment as it was once written."""
+    return load_experiment(json.loads(DOCUMENT.read_text(encoding="utf-8")))
+
+
+def test_document_once_written_is_still_read_and_written_alike(recorded: Experiment) -> None:
+    assert recorded == experiment()
+    assert dump_experiment(recorded) == json.loads(DOCUMENT.read_text(encoding="utf-8"))
+
+
+def test_report(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
+    assert render_page(recorded) == snapshot(extension_class=_Html)
+
+
+def test_verdict_on_a_terminal(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console.print(verdict_table(recorded))
+    assert isinstance(console.file, io.StringIO)
+    shown = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+    assert shown == snapshot(extension_class=_Text)
+
+
+def test_verdict_in_a_pipe(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
+    assert "\n".join(verdict_lines(recorded)) == snapshot(extension_class=_Text)
+
+
+def test_schema_of_the_document(snapshot: SnapshotAssertion) -> None:
+    assert json.dumps(experiment_schema(), indent=2) == snapshot(extension_class=_Json)
