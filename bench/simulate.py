@@ -1,9 +1,10 @@
 """Simulated experiments with a known truth: whether intervals and verdicts keep what they promise.
 
-    python bench/simulate.py [EXPERIMENTS]      10 000 per figure by default, about two minutes
+    python bench/simulate.py [EXPERIMENTS]      10 000 per figure by default, 90 seconds
 
-The noise is described in ``noise``. It is analysed by ``pgdyno.stats.inference.infer``, the function behind every verdict. Prints
-Markdown tables (docs/results/simulation.md is made of them) and exits with 1 if a promise is broken.
+The noise is described in ``noise``. It is analysed by ``pgdyno.stats.inference.infer``, the function behind
+every verdict. Prints Markdown tables (docs/results/simulation.md is made of them) and exits with 1 if a
+promise is broken.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pgdyno.stats.power import minimum_detectable_effect
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample
 
 SEED = 20_261_121
-LEVEL, MARGIN, POWER = 0.95, 0.02, 0.80
+LEVEL, MARGIN = 0.95, 0.02
 LAYOUTS = ((5, 2), (5, 4), (6, 2), (10, 2), (20, 2), (40, 1))
 LONGEST = (40, 2)  # of experiments that look after every round
 
@@ -264,9 +265,8 @@ def _print_pretest(experiments: int) -> None:
     for noise in NOISES:
         if noise.draw is gaussian or "variant" in noise.name:
             pairs = [pretested_coverage(noise, layout, experiments) for layout in LAYOUTS]
-            print(
-                f"| {noise.name} | " + " | ".join(f"{a * 100:.1f} → {b * 100:.1f}" for a, b in pairs) + " |"
-            )
+            cells = [f"{before * 100:.1f} → {after * 100:.1f}" for before, after in pairs]
+            print(f"| {noise.name} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

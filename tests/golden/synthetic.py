@@ -13,10 +13,13 @@ from pgdyno.model.experiment import (
     ArmBlock,
     Block,
     Design,
+    DesignKind,
     Experiment,
     NoiseFloor,
     ResetPolicy,
     SettingDifference,
+    Stopping,
+    VoidThresholds,
 )
 from pgdyno.model.plan import (
     Change,
@@ -37,6 +40,32 @@ READ_ONLY, READ_WRITE = "sysbench-read-only", "sysbench-read-write"
 ROUNDS, BLOCKS = 6, 2
 START_NS = 1_795_000_000_000_000_000
 MIB, GIB = 1 << 20, 1 << 30
+
+# Every value is written out: the golden files must not follow the defaults of today.
+DESIGN = Design(
+    kind=DesignKind.DUET,
+    rounds=ROUNDS,
+    blocks_per_round=BLOCKS,
+    block_s=6.0,
+    slice_s=0.1,
+    head_s=0.01,
+    warmup_s=1.0,
+    seed=20261121,
+    level=0.95,
+    equivalence_margin=0.02,
+    power=0.80,
+    stopping=Stopping.FIXED,
+    precision=None,
+    is_isolated=True,
+    clients=4,
+    thresholds=VoidThresholds(
+        steal_share=0.10,
+        foreign_cpu_share=0.10,
+        client_saturation_share=0.97,
+        schedule_lag_share=0.20,
+        void_block_share=0.30,
+    ),
+)
 
 _TRUE_EFFECTS = {
     READ_ONLY: {"throughput_tps": 1.19, "server_cpu_us_per_transaction": 0.86, "latency_ms_p99": 1.03},
@@ -61,7 +90,7 @@ def experiment() -> Experiment:
         question="Is the planned configuration faster than the default one?",
         created="2026-11-21T09:30:12Z",
         pgdyno_version="0.1.0",
-        design=Design(rounds=ROUNDS, blocks_per_round=BLOCKS, seed=20261121),
+        design=DESIGN,
         variants=(
             Variant("default"),
             Variant("plan", {"shared_buffers": "2GB", "max_wal_size": "8GB", "work_mem": "16MB"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.app.arm import Arm
@@ -78,7 +78,7 @@ class Arena:
         )
         target = Target(str(self.sockets), arm.instance.port, SUPERUSER, DATABASE)
         load = arm.load = LoadProcess(
-            generator.run(target, workload, request),
+            generator.run(target, self._with_readable_scripts(workload), request),
             lambda argv: self.workspace.account.command(argv, cpus=self.split.client),
             prefix,
             self.scratch / f"generator-{label}.out",
@@ -86,6 +86,19 @@ class Arena:
         load.start()
         wait_until_connected(load, timeout_s=_CONNECT_TIMEOUT_S)
         return load
+
+    def _with_readable_scripts(self, workload: Workload) -> Workload:
+        """Copy the user's scripts to where the generator's user can read them."""
+        copies = []
+        for position, script in enumerate(workload.scripts):
+            if script.file is None:
+                copies.append(script)
+                continue
+            copy = self.scratch / f"script-{position}-{script.name}"
+            copy.write_bytes(Path(script.file).read_bytes())
+            copy.chmod(0o644)
+            copies.append(replace(script, file=str(copy)))
+        return replace(workload, scripts=tuple(copies))
 
     def log_prefix(self, label: str) -> Path:
         """Return where the generator of this label logs its transactions: ``PREFIX.*``."""

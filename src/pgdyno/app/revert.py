@@ -55,25 +55,20 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
     StillChangedError if it could not be finished; ConnectionFailedError if nothing was to revert anyway.
     """
     with open_journal(access.journal_directory) as journal:
-        contents = journal.read()
-        failure = _connection_failure(access, contents)
-        if failure is None:
-            try:
-                return _revert_running(access, request, journal, contents)
-            except (ConnectionFailedError, StillChangedError) as error:
-                if not (_is_coming_up(contents) and _has_lost_connection(error)):
-                    raise
-            # A restart that a killed pgdyno had asked for has just ended our session. It ends one only.
-            failure = _connection_failure(access, contents)
-            if failure is None:
-                return _revert_running(access, request, journal, journal.read())
-        result = _revert_files(access, request, journal, failure)
+        tried = _try_running(access, request, journal)
+        if isinstance(tried, RevertResult):
+            return tried
+        result = _revert_files(access, request, journal, tried)
         if not request.allow_restart or access.restarter is None:
             return result
         try:
             access.restarter.restart()
         except PgdynoError as error:
-            raise still_changed(error, (), is_server_up=False) from error
+            raise StillChangedError(
+                f"{error.message}; the server is down",
+                detail=error.detail,
+                hint="its files are restored; start it, then run pgdyno revert once more",
+            ) from error
         running = _revert_running(access, request, journal, journal.read())
         return replace(running, restarts=running.restarts + 1)
 
@@ -90,6 +85,23 @@ def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult
         restarts = int(any(_takes_restart(receipt, gucs) for receipt in receipts))
         done = Undone(receipts, drifts, (), restarts)
         return replace(_result(session, target, done, contents), is_dry_run=True)
+
+
+def _try_running(
+    access: ServerAccess, request: RevertRequest, journal: Journal
+) -> RevertResult | ConnectionFailedError:
+    """Revert over a connection, or return why there is none."""
+    contents = journal.read()
+    if failure := _connection_failure(access, contents):
+        return failure
+    try:
+        return _revert_running(access, request, journal, contents)
+    except (ConnectionFailedError, StillChangedError) as error:
+        if not (_is_coming_up(contents) and _has_lost_connection(error)):
+            raise
+    # A restart that a killed pgdyno had asked for has just ended our session. It ends one only.
+    failure = _connection_failure(access, contents)
+    return failure or _revert_running(access, request, journal, journal.read())
 
 
 def _revert_running(

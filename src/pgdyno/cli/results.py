@@ -13,6 +13,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
 from pgdyno.model.verdict import Decision, Verdict
 
+_COLUMNS_OF_A_FILE = 110
 _REGRESSION, _INCONCLUSIVE = 5, 6  # exit codes, only with --gate
 
 
@@ -40,7 +41,10 @@ def print_experiment(experiment: Experiment) -> None:
 
     from pgdyno.report.verdict_text import verdict_table
 
-    Console().print(verdict_table(experiment))
+    console = Console()
+    if not console.is_terminal:  # a pipe or a file has no width: rich would take 80 columns
+        console.width = _COLUMNS_OF_A_FILE
+    console.print(verdict_table(experiment))
     for note in experiment.notes:
         click.echo(f"Note: {note}")
 

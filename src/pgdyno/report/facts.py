@@ -15,7 +15,7 @@ from pgdyno.model.guc import format_with_unit
 from pgdyno.report import numbers
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_NOT_CONFIGURED = frozenset({"default", "override", "client", "session", "interactive"})
+_NOT_CONFIGURED = ("default", "override", "client", "session", "interactive")
 _LONGEST_VALUE = 400
 
 
@@ -59,7 +59,7 @@ def configured_settings(document: Mapping[str, Any]) -> tuple[ConfiguredSetting,
     if not isinstance(settings, Mapping):
         return ()
     return tuple(
-        ConfiguredSetting(str(name), _setting_value(guc), _origin(guc))
+        ConfiguredSetting(str(name), setting_value(guc), _origin(guc))
         for name, guc in sorted(settings.items())
         if isinstance(guc, Mapping) and guc.get("source") not in _NOT_CONFIGURED
     )
@@ -192,7 +192,8 @@ def _is_fact(node: Any) -> bool:
     return isinstance(node, Mapping) and ("unknown" in node or ("value" in node and "source" in node))
 
 
-def _setting_value(guc: Mapping[str, Any]) -> str:
+def setting_value(guc: Mapping[str, Any]) -> str:
+    """Return a setting's value with a readable unit, from its document."""
     setting, unit = str(guc.get("setting", "")), guc.get("unit")
     if unit and _NUMBER.fullmatch(setting):
         return format_with_unit(setting, str(unit))

@@ -23,8 +23,8 @@ from pgdyno.report.words import direction_hint, effect_text, metric_of, sentence
 
 
 def forest_figure(experiment: Experiment) -> Figure | None:
-    """Return all effects on one axis, grouped by metric; None when there is no verdict."""
-    if not experiment.verdicts:
+    """Return all effects on one axis, grouped by metric; None when there is no interval to draw."""
+    if not any(verdict.interval for verdict in experiment.verdicts):
         return None
     groups = _forest_groups(experiment)
     caption = Caption(

@@ -44,9 +44,9 @@ def estimator_sentences(design: Design) -> tuple[str, str, str]:
     """Return how effect, interval and verdict come about, a sentence each."""
     level, margin = numbers.share(design.level), numbers.share(design.equivalence_margin)
     interval = (
-        f"Its {level} interval is a t interval at the level of started servers, with blocks nested in "
-        "rounds and degrees of freedom by Satterthwaite, because a server's own bias is the same in all "
-        "blocks of its round."
+        f"Its {level} interval is a t interval at the level of started servers (blocks nested in rounds, "
+        "degrees of freedom by Satterthwaite, widened where neighbouring rounds are alike), because a "
+        "server's own bias is the same in all blocks of its round."
         if design.stopping is Stopping.FIXED
         else f"Its {level} interval is anytime-valid, because the data themselves decided when measuring "
         f"ended ({_stopping(design)})."
@@ -86,7 +86,9 @@ def design_table(experiment: Experiment) -> Table:
             for workload, policy in experiment.reset_policies.items()
         ),
     )
-    return Table("Design", (Column("Parameter"), Column("Value")), rows)
+    return Table(
+        "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
+    )
 
 
 def void_rule_table(experiment: Experiment) -> Table:

@@ -16,11 +16,12 @@ from markupsafe import Markup, escape
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
+from pgdyno.model.variant import Variant
 from pgdyno.report import numbers
 from pgdyno.report.cards import cards
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.facts import all_facts, configured_settings, host_facts, server_facts
-from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure
+from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
 from pgdyno.report.method import (
     design_table,
     method_paragraphs,
@@ -36,6 +37,8 @@ from pgdyno.report.words import PRIMARY_METRIC, answers, sentence
 
 _STYLE = "page.css"
 _PAGE = "page.html.j2"
+_LOUD = ("not durable", "too noisy")  # notes that say one of these must not be overlooked
+_DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
 
 
@@ -73,6 +76,7 @@ def render_page(experiment: Experiment) -> str:
         cards=cards(experiment),
         **_notes(experiment),
         forest=forest_figure(experiment),
+        verdicts=verdict_table(experiment.verdicts),
         arms=_arms(experiment),
         workloads=[_workload(experiment, workload) for workload in experiment.workloads],
         settings=variant_settings(experiment),
@@ -89,11 +93,11 @@ def _notes(experiment: Experiment) -> dict[str, object]:
 
     Variants that are not durable have a loud mark of their own, which says the same as such a note.
     """
-    loud = [note for note in experiment.notes if "not durable" in note.casefold()]
     unsafe = unsafe_variants(experiment)
+    loud = [note for note in experiment.notes if any(mark in note.casefold() for mark in _LOUD)]
     return {
         "unsafe": unsafe,
-        "loud_notes": [] if unsafe else loud,
+        "loud_notes": [note for note in loud if not unsafe or _LOUD[0] not in note.casefold()],
         "notes": [note for note in experiment.notes if note not in loud],
     }
 
@@ -165,13 +169,20 @@ def _arms(experiment: Experiment) -> tuple[Arm, ...]:
     return tuple(
         Arm(
             name=variant.name,
-            definition=str(variant),
+            definition=_definition(variant),
             style=arm_class(order),
             mark=mark(arm_shape(order), 13, 7, 5, f"mark {arm_class(order)}"),
             is_baseline=variant.name == experiment.baseline,
         )
         for order, variant in enumerate(experiment.variants)
     )
+
+
+def _definition(variant: Variant) -> str:
+    """Return a variant's settings where a legend can hold them, else how many there are."""
+    settings = str(Variant("", variant.settings)).removeprefix(":").replace(",", ", ")
+    count = len(variant.settings)
+    return settings if len(settings) <= _DEFINITION_LENGTH else f"{count} setting{'' if count == 1 else 's'}"
 
 
 def _csp_hash(style: str) -> str:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pgdyno.model.errors import SettingError
 from pgdyno.model.experiment import Experiment, SettingDifference
 from pgdyno.model.guc import normalise
 from pgdyno.model.variant import Variant
+from pgdyno.report.facts import setting_value
 
 NOT_RECORDED = "–"
 """Stands where a value is missing."""
+
+_ROUNDING = Decimal("0.0001")
+"""How far a value in force may be from the one requested: amounts are rounded to blocks of 8 kB."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,10 @@ def unsafe_variants(experiment: Experiment) -> tuple[Variant, ...]:
 
 
 def means_the_same(requested: str, effective: str) -> bool:
-    """Whether two texts are the same value, e.g. ``2GB`` and ``2048MB``; a bare number has no known unit."""
+    """Whether two texts are the same value: ``2GB`` and ``2048MB``, also rounded to the server's unit.
+
+    A bare number has no known unit.
+    """
     if requested.strip().casefold() == effective.strip().casefold():
         return True
     if requested.strip().isdecimal() or effective.strip().isdecimal():
@@ -87,8 +95,13 @@ def _rows(
 
 
 def _baseline(experiment: Experiment) -> dict[str, str]:
-    """Return the baseline's values: as recorded, else as the plan or the variant itself has them."""
-    values: dict[str, str] = {}
+    """Return the baseline's values: as recorded, else as the variant, the plan or the server's facts say."""
+    found = experiment.server.get("settings")
+    values: dict[str, str] = (
+        {name: setting_value(guc) for name, guc in found.items() if isinstance(guc, Mapping)}
+        if isinstance(found, Mapping)
+        else {}
+    )
     for line in experiment.plan.lines if experiment.plan else ():
         values[line.change.key] = line.change.current or "not set"
     for variant in experiment.variants:
@@ -100,6 +113,7 @@ def _baseline(experiment: Experiment) -> dict[str, str]:
 
 def _same_in(unit: str, one: str, other: str) -> bool:
     try:
-        return normalise(one, unit) == normalise(other, unit)
+        asked, got = normalise(one, unit), normalise(other, unit)
+        return abs(asked - got) <= abs(asked) * _ROUNDING
     except SettingError:
         return False

@@ -71,11 +71,15 @@ def _printable(content: str) -> str:
 
 
 def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
-    """Return why nothing could be said where nothing could."""
+    """Return why nothing could be said where nothing could: every reason once."""
+    reasons: dict[str, list[str]] = {}
     for verdict in _ordered(experiment):
         if verdict.decision is Decision.INCONCLUSIVE:
-            subject = f"{verdict.workload}, {metric_of(verdict.metric).title}"
-            yield _text(f"{symbol(verdict.decision)} {subject}: {verdict.reason}", style="dim")
+            subject = f"{verdict.workload}, {verdict.variant}, {metric_of(verdict.metric).title}"
+            reasons.setdefault(verdict.reason, []).append(subject)
+    for reason, subjects in reasons.items():
+        shown = subjects[0] if len(subjects) == 1 else f"{len(subjects)} comparisons"
+        yield _text(f"{symbol(Decision.INCONCLUSIVE)} {shown}: {reason}", "dim")
 
 
 def _measured_lines(experiment: Experiment) -> Iterator[str]:

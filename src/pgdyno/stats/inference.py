@@ -20,7 +20,8 @@ There is deliberately no pre-test for normality, skewness or outliers. The t int
 symmetric heavy tails, and noise of both arms cancels into a symmetric log-ratio. Under one-sided noise a
 pre-test removes the experiments that saw the tail and keeps those that did not, so coverage of what is left
 gets *worse* (docs/results/simulation.md; Rochon, Gondan, Kieser (2012), BMC Medical Research Methodology
-12:81).
+12:81). Nor does evident autocorrelation withhold a verdict: the widening covers what is evident, and what is
+left without those experiments is covered worse.
 """
 
 from __future__ import annotations

@@ -149,6 +149,12 @@ def test_plot_of_a_verdict_without_an_interval_has_its_texts_only(width: float) 
     assert "interval" not in svg
 
 
+def test_there_is_no_plot_where_nothing_has_an_interval() -> None:
+    base = experiment()
+    blind = tuple(replace(verdict, interval=None, effect=None) for verdict in base.verdicts)
+    assert forest_figure(replace(base, verdicts=blind)) is None
+
+
 def test_memory_bar_holds_a_worst_case_above_its_limit() -> None:
     proof = MemoryProof((MemoryItem("shared_buffers", "3GB", 3 << 30),), 2 << 30, "/proc/meminfo")
     svg = ET.fromstring(str(memory_figure(proof).wide))  # noqa: S314 — ours

@@ -15,6 +15,7 @@ from tests.golden.synthetic import READ_ONLY, experiment
 from pgdyno.model.experiment import Experiment, SettingDifference
 from pgdyno.model.plan import Finding
 from pgdyno.model.variant import Variant
+from pgdyno.model.verdict import Decision
 from pgdyno.report.page import render_page
 
 VOID_ELEMENTS = {"meta", "link", "br", "wbr", "img", "input", "hr"}
@@ -256,8 +257,25 @@ def test_server_that_really_ran_without_durability_is_marked_even_if_nobody_aske
 
 def test_loud_note_stands_apart_from_the_others() -> None:
     page = render_page(replace(experiment(), notes=("measured on a server that is NOT DURABLE", "harmless")))
-    assert '<div class="mark-loud" role="note"><p>Measured on a server that is NOT DURABLE</p></div>' in page
+    assert '<div class="mark-loud" role="note"><p>measured on a server that is NOT DURABLE</p></div>' in page
     assert page.count("NOT DURABLE") == 1
+
+
+def test_machine_that_was_too_noisy_is_said_loudly_and_the_verdicts_say_why_they_are_none() -> None:
+    base = experiment()
+    noisy = replace(
+        base,
+        notes=("machine too noisy: 100% of the blocks are void (limit 30%); measuring stopped early",),
+        verdicts=tuple(
+            replace(v, effect=None, interval=None, decision=Decision.INCONCLUSIVE, reason="no block counts")
+            for v in base.verdicts
+        ),
+    )
+    page = render_page(noisy)
+    assert '<div class="mark-loud" role="note"><p>machine too noisy: 100% of the blocks are void' in page
+    text = Outline(page).text
+    assert "Not decided for throughput" in text
+    assert "All verdicts and why" in text
 
 
 def test_danger_found_on_the_server_stands_on_the_first_screen() -> None:
@@ -265,7 +283,7 @@ def test_danger_found_on_the_server_stands_on_the_first_screen() -> None:
     assert base.plan is not None
     finding = Finding("danger", "fsync is off", "switch it on: ALTER SYSTEM SET fsync = on")
     text = Outline(render_page(replace(base, plan=replace(base.plan, findings=(finding,))))).text
-    shown = text.index("FOUND ON THIS SERVER Fsync is off. Switch it on: ALTER SYSTEM SET fsync = on.")
+    shown = text.index("FOUND ON THIS SERVER fsync is off switch it on: ALTER SYSTEM SET fsync = on")
     assert shown < text.index("more transactions per second")
 
 

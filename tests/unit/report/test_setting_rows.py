@@ -31,6 +31,7 @@ def test_without_a_record_of_the_baseline_the_plan_says_what_was_found() -> None
 
 def test_what_was_not_recorded_is_not_guessed() -> None:
     (plan,) = variant_settings(replace(experiment(), settings=(), plan=None))
+    assert plan.rows[1].before == "128MB"  # among the server's facts
     assert plan.rows[0] == SettingRow("max_wal_size", "–", "8GB", "–", is_as_requested=True)
 
 
@@ -44,6 +45,8 @@ def test_baseline_with_settings_of_its_own_is_shown_too() -> None:
     [
         ("2GB", "2048MB", True),
         ("90s", "1500ms", False),
+        ("6171023kB", "6171024kB", True),  # rounded up to a block of 8 kB
+        ("100ms", "99ms", False),
         ("1min", "60s", True),
         ("ON", "on", True),
         ("16384", "128MB", False),

@@ -10,6 +10,7 @@ from tests.golden.synthetic import experiment
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.variant import Variant
+from pgdyno.model.verdict import Decision
 from pgdyno.report.verdict_text import verdict_lines, verdict_table
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -38,7 +39,17 @@ def test_table_fits_80_columns_without_losing_a_figure() -> None:
 
 
 def test_reason_for_every_inconclusive_verdict_is_printed() -> None:
-    assert "? sysbench-read-only, 99th percentile latency: cannot tell: the interval" in printed(experiment())
+    shown = printed(experiment())
+    assert "? sysbench-read-only, plan, 99th percentile latency: cannot tell: the interval" in shown
+
+
+def test_reason_that_many_verdicts_share_is_printed_once() -> None:
+    base = experiment()
+    same = tuple(
+        replace(v, decision=Decision.INCONCLUSIVE, reason="no block counts", effect=None, interval=None)
+        for v in base.verdicts
+    )
+    assert printed(replace(base, verdicts=same)).count("? 6 comparisons: no block counts") == 1
 
 
 def test_variants_get_a_column_when_there_are_several() -> None:
