@@ -77,6 +77,8 @@ def debian15() -> Iterator[DebianCluster]:
         cluster.control("start")
         yield cluster
     finally:
+        # pg_dropcluster keeps a configuration directory that holds files of others.
+        (cluster.configuration_directory / "conf.d/site.conf").unlink(missing_ok=True)
         subprocess.run(
             ["pg_dropcluster", "--stop", VERSION, cluster.name], capture_output=True, check=False, timeout=60
         )

@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "search": {"stats"},
     "experiments": {"stats"},
     "report": {"stats", "experiments"},
-    **dict.fromkeys(CATALOGUES | ADAPTERS, set()),
+    **{package: set() for package in CATALOGUES | ADAPTERS},
     "app": CATALOGUES | ADAPTERS | PURE,
     "cli": CATALOGUES | ADAPTERS | PURE | {"app"},
 }

@@ -66,7 +66,8 @@ def test_a_comparison_gives_verdicts_with_intervals_for_every_metric() -> None:
     assert document["schema_version"] == 1
     assert document["is_complete"] is True
     assert document["settings"] == [
-        {"variant": "wide", "name": "work_mem", "requested": "8MB", "effective": "8MB"}
+        {"variant": "default", "name": "work_mem", "requested": None, "effective": "4MB"},
+        {"variant": "wide", "name": "work_mem", "requested": "8MB", "effective": "8MB"},
     ]
     metrics = {row["metric"]: row for row in document["comparisons"]}
     assert set(metrics) == {"throughput_tps", "server_cpu_us_per_transaction", "latency_ms_p99"}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import PLAN, Subject, inspect_scratch, plan_for
-from pgdyno.experiments.acceptance import Acceptance, accept
+from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.model.document import to_document
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor
@@ -28,9 +28,9 @@ from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
 from pgdyno.studies import configurations, noise_floor
 
-_NOISE_SHARE, _TRIAL_SHARE = 0.2, 0.5  # of the time that is left at that point; the fresh one gets the rest
+_NOISE_ROUNDS, _NOISE_BLOCKS = 2, 2  # the fewest that give an interval; nothing is decided by it
+_TRIAL_SHARE = 0.4  # of the time that is left after the noise floor; the fresh measurement gets the rest
 _SHORT_BUDGET_S = 1200.0
-_SHORT_BLOCK_S = 4.5
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,19 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     planned = plan_for(subject, request.base, request.conditions, request.plan)
     context = Context(host=_document(subject.host), server=_document(subject.server), plan=planned.plan)
 
-    def run(study: Study, share: float, context: Context) -> Experiment:
-        budget_s = share * max(0.0, deadline - time.monotonic())
+    def run(study: Study, share: float | None, context: Context) -> Experiment:
+        left_s = max(0.0, deadline - time.monotonic())
+        budget_s = None if share is None else share * left_s
         return measure(study, replace(request.conditions, budget_s=budget_s), progress, context)
 
-    noise = run(noise_floor.study(planned.study_context), _NOISE_SHARE, context)
+    noise = run(_short(noise_floor.study(planned.study_context)), None, context)
     context = replace(context, noise_floor=_noise_floor(noise.verdicts))
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))
     trial = run(study, _TRIAL_SHARE, context)
-    chosen = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
-    if not chosen.is_accepted:
-        return Acceleration(planned.plan, chosen, trial, (noise,))
+    if not promises(trial.verdicts, PLAN, max_loss=request.max_loss):
+        rejected = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
+        return Acceleration(planned.plan, rejected, trial, (noise,))
     fresh = run(_afresh(study, trial), 1.0, context)
     confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss)
     return Acceleration(planned.plan, confirmed, fresh, (noise, trial))
@@ -96,16 +97,32 @@ def default_workloads(*, has_sysbench: bool) -> tuple[str, ...]:
 
 
 def design_for(budget_s: float) -> Design:
-    """Return a design whose rounds are short enough that a small budget holds several of them."""
-    return replace(Design(), block_s=_SHORT_BLOCK_S) if budget_s < _SHORT_BUDGET_S else Design()
+    """Return a design whose rounds are short enough that a small budget holds the five a verdict needs."""
+    return replace(Design(), blocks_per_round=1) if budget_s < _SHORT_BUDGET_S else Design()
+
+
+def _short(study: Study) -> Study:
+    design = replace(study.design, rounds=_NOISE_ROUNDS, blocks_per_round=_NOISE_BLOCKS)
+    return replace(study, design=design)
 
 
 def _afresh(study: Study, trial: Experiment) -> Study:
+    """Return the same comparison without the peers, whose figures in the trial go into the notes."""
+    peers = tuple(
+        f"in {trial.id}, {verdict.variant} on {verdict.workload}, throughput: {verdict.reason}"
+        for verdict in trial.verdicts
+        if verdict.metric == THROUGHPUT and verdict.variant != PLAN
+    )
     return replace(
         study,
         name="accelerate-fresh",
+        variants=tuple(v for v in study.variants if v.name in (study.baseline, PLAN)),
         design=replace(study.design, seed=study.design.seed + 1),
-        notes=(*study.notes, f"measured afresh on new instances; the plan was chosen by {trial.id}"),
+        notes=(
+            *study.notes,
+            f"measured afresh on new instances; the plan was chosen by {trial.id}",
+            *peers,
+        ),
     )
 
 

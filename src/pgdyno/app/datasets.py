@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.generators._contract import Generator, Target
+from pgdyno.generators._contract import Command, Generator, Target
 from pgdyno.generators.process import run_to_end
-from pgdyno.model.errors import StorageError
+from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.ports import Progress
 from pgdyno.model.workload import DataSet
 from pgdyno.server.installation import Installation
@@ -97,12 +97,7 @@ class DataSets:
                 with server.connect() as connection:
                     connection.execute(f"CREATE DATABASE {DATABASE}")
                 target = Target(str(sockets), _PORT, SUPERUSER, DATABASE)
-                run_to_end(
-                    generator.prepare(target, data_set),
-                    account.command,
-                    data_directory.with_name("load.log"),
-                    timeout_s=_LOAD_TIMEOUT_S,
-                )
+                self._fill(server, generator.prepare(target, data_set))
                 with server.connect(DATABASE) as connection:
                     if connection.execute(_HAS_PREWARM).fetchone():
                         connection.execute("CREATE EXTENSION pg_prewarm")
@@ -110,3 +105,14 @@ class DataSets:
                     connection.execute("CHECKPOINT")
             finally:
                 server.stop()
+
+    def _fill(self, server: Instance, command: Command) -> None:
+        """Run the loading program. A server that ran out of disk takes its client with it: say so."""
+        output = server.data_directory.with_name("load.log")
+        try:
+            run_to_end(command, self.workspace.account.command, output, timeout_s=_LOAD_TIMEOUT_S)
+        except GeneratorError as error:
+            log = server.last_log_lines()
+            if "No space left on device" in log:
+                raise StorageError("the disk filled up during the load", detail=log) from error
+            raise

@@ -127,7 +127,7 @@ class ExperimentRun:
             meters=load_meters(),
             random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
             keep_slice=partial(self.store.add_slice, experiment.id),
-            look_at=partial(_note_settings, settings),
+            look_at=partial(_note_settings, settings, study),
         )
         first = done = _rounds_done(experiment)
         planned, repeats = study.design.rounds, 0
@@ -213,13 +213,19 @@ def _method_notes(study: Study, workloads: Mapping[str, Workload]) -> tuple[str,
     return (_CHECKPOINT_NOTE,)
 
 
-def _note_settings(found: dict[tuple[str, str], SettingDifference], arms: Sequence[Arm]) -> None:
-    """Record what every variant asked for beside what its server really runs with."""
+def _note_settings(
+    found: dict[tuple[str, str], SettingDifference], study: Study, arms: Sequence[Arm]
+) -> None:
+    """Record what every variant asked for beside what its server really runs with.
+
+    A setting that only some variants change is recorded for all: it is what "before" was.
+    """
+    names = sorted({name for variant in study.variants for name in variant.settings})
     for arm in arms:
-        effective = arm.effective(arm.variant.settings)
-        for name, requested in arm.variant.settings.items():
+        effective = arm.effective(names)
+        for name in names:
             found[arm.variant.name, name] = SettingDifference(
-                arm.variant.name, name, requested, effective.get(name, "unknown")
+                arm.variant.name, name, arm.variant.settings.get(name), effective.get(name, "unknown")
             )
 
 

@@ -2,8 +2,8 @@
 
 Slices are stored as they end, and logs lie on disk until their round has been read; so little more than the
 slice that was running is lost. What is recovered is cut back to whole balanced groups (ABBA), and has no
-meters: those are read at a block's end. Write workloads are not recovered, because the checkpoint that each arm owed was never
-measured; their round is run again.
+meters: those are read at a block's end. Write workloads are not recovered, because the checkpoint that each
+arm owed was never measured; their round is run again.
 """
 
 from __future__ import annotations

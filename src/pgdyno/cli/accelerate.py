@@ -144,7 +144,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     for line in done.plan.lines:
         click.echo(f"  {line.change.key} = {line.change.value}")
     if result.applied is not None:
-        click.echo(f"\n{apply_text(result.applied)}")
+        click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
         click.echo(f"\nNothing was applied: {result.not_applied}.")
     click.echo(f"\nReport: {write_report(done.experiment)}")

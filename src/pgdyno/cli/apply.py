@@ -50,4 +50,4 @@ def command(
     if is_json:
         print_json({"result": to_document(result)})
     else:
-        click.echo(apply_text(result))
+        click.echo(apply_text(result), nl=False)

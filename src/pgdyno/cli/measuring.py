@@ -42,7 +42,9 @@ _OPTIONS = (
     ),
     click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Connections."),
     click.option("--blocks", type=click.IntRange(min=1), help="Blocks in all, instead of a budget."),
-    click.option("--budget", metavar="TIME", help="Measure for about this long: 8m, 90s."),
+    click.option(
+        "--budget", metavar="TIME", help="Measure for about this long (8m, 90s), but at least five rounds."
+    ),
     click.option(
         "--until", metavar="WHEN", help='Stop at "decided" or "precision=1%"; anytime-valid intervals.'
     ),
@@ -50,7 +52,7 @@ _OPTIONS = (
         "--block", metavar="TIME", help="Length of a block [default: 6s; alternating: 10s a trial]."
     ),
     click.option(
-        "--slice", "slice_", metavar="TIME", default="100ms", show_default=True, help="Length of one turn."
+        "--slice", "slice_", metavar="TIME", default="50ms", show_default=True, help="Length of one turn."
     ),
     click.option(
         "--design",
@@ -149,7 +151,10 @@ class Measuring:
         if self.kind == "alternating":
             design = alternating(design, design.block_s if self.block is not None else None)
         if self.blocks is not None:
-            design = replace(design, rounds=math.ceil(self.blocks / design.blocks_per_round))
+            # A verdict needs several rounds; few blocks are therefore spread over as many rounds.
+            per_round = design.blocks_per_round if self.blocks >= _BLOCKS_FOR_TWO_A_ROUND else 1
+            rounds = math.ceil(self.blocks / per_round)
+            design = replace(design, rounds=rounds, blocks_per_round=per_round)
         return _with_stopping(design, self.until)
 
 
@@ -166,4 +171,5 @@ def _with_stopping(design: Design, until: str | None) -> Design:
     raise UsageError(f'--until "{until}" is not known', hint="write --until decided or --until precision=1%")
 
 
+_BLOCKS_FOR_TWO_A_ROUND = 12
 _MAXIMUM_ROUNDS = 200  # bound on an experiment that waits for a decision; arbitrary

@@ -46,7 +46,8 @@ def print_experiment(experiment: Experiment) -> None:
         console.width = _COLUMNS_OF_A_FILE
     console.print(verdict_table(experiment))
     for note in experiment.notes:
-        click.echo(f"Note: {note}")
+        if not note.startswith("NOT DURABLE"):  # the table says that already
+            click.echo(f"Note: {note}")
 
 
 def comparison_document(experiment: Experiment) -> dict[str, object]:

@@ -61,6 +61,6 @@ def command(
     if is_json:
         print_json({"result": to_document(result)})
     else:
-        click.echo(revert_text(result))
+        click.echo(revert_text(result), nl=False)
     if not result.is_complete:
         sys.exit(_STILL_CHANGED)

@@ -22,4 +22,4 @@ def command(*, dsn: str | None, is_json: bool) -> None:
     if is_json:
         print_json({"status": to_document(report)})
     else:
-        click.echo(status_text(report))
+        click.echo(status_text(report), nl=False)

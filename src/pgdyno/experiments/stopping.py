@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 from pgdyno.model.experiment import Block, Design, Stopping
 from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
 
-_MINIMUM_ROUNDS = 2  # a spread between started instances needs two of them
 _JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
 
 
 def rounds_within(remaining_s: float, round_s: float) -> int:
-    """Return how many rounds to run in all: the first took ``round_s``, after it ``remaining_s`` are left."""
-    return max(_MINIMUM_ROUNDS, 1 + int(remaining_s / round_s))
+    """Return how many rounds to run in all: the first took ``round_s``, after it ``remaining_s`` are left.
+
+    Never fewer than a verdict needs: a budget that is too small is exceeded rather than wasted.
+    """
+    return max(MINIMUM_ROUNDS_FOR_VERDICT, 1 + int(remaining_s / round_s))
 
 
 def lost_rounds(blocks: Sequence[Block]) -> int:

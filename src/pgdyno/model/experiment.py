@@ -59,9 +59,9 @@ class Design:
     rounds: int = 6
     blocks_per_round: int = 2
     block_s: float = 6.0
-    slice_s: float = 0.1
-    head_s: float = 0.01  # discarded at each slice's beginning
-    warmup_s: float = 0.5  # per arm and round, before the first block
+    slice_s: float = 0.05
+    head_s: float = 0.005  # discarded at each slice's beginning
+    warmup_s: float = 2.0  # per arm and round, before the first block
     seed: int = 1
     level: float = 0.95
     equivalence_margin: float = 0.02
@@ -124,11 +124,14 @@ class NoiseFloor:
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """One setting of a variant: asked for, and what the server really ran with."""
+    """One setting of a variant: asked for, and what the server really ran with.
+
+    ``requested`` None: another variant sets it, this one leaves it as it is.
+    """
 
     variant: str
     name: str
-    requested: str
+    requested: str | None
     effective: str
 
 

@@ -121,7 +121,7 @@ def void_block_table(experiment: Experiment) -> Table:
         if block.void
     ]
     titles = (Column("Workload"), Column("Round", is_number=True), Column("Block", is_number=True))
-    return Table("Void blocks", (*titles, Column("Why")), tuple(rows))
+    return Table("Blocks that do not count, and why", (*titles, Column("Why")), tuple(rows))
 
 
 def noise_floor_table(experiment: Experiment) -> Table:

@@ -83,11 +83,12 @@ def _rows(
     recorded: Mapping[tuple[str, str], SettingDifference],
     before: Mapping[str, str],
 ) -> tuple[SettingRow, ...]:
-    names = sorted({*requested, *(name for owner, name in recorded if owner == variant)})
+    own = (name for (owner, name), s in recorded.items() if owner == variant and s.requested is not None)
+    names = sorted({*requested, *own})
     rows = []
     for name in names:
         found = recorded.get((variant, name))
-        asked = found.requested if found else requested[name]
+        asked = found.requested if found and found.requested is not None else requested[name]
         got = found.effective if found else NOT_RECORDED
         is_same = found is None or means_the_same(asked, got)
         rows.append(SettingRow(name, before.get(name, NOT_RECORDED), asked, got, is_same))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def test_each_arm_stands_once_at_every_place_of_a_square(arms: int) -> None:
 
 def test_with_four_arms_each_follows_every_other_once_within_the_rows() -> None:
     order = np.array(slice_order(4, 16, np.random.default_rng(5))).reshape(4, 4)
-    pairs = [(int(a), int(b)) for row in order for a, b in zip(row, row[1:], strict=False)]
+    pairs = [(int(a), int(b)) for row in order for a, b in pairwise(row)]
     assert len(set(pairs)) == len(pairs) == 12
 
 

@@ -17,11 +17,11 @@ def verdict(decision: Decision, low: float, high: float) -> Verdict:
 
 
 def test_a_budget_is_filled_with_whole_rounds() -> None:
-    assert rounds_within(remaining_s=65.0, round_s=20.0) == 4
+    assert rounds_within(remaining_s=165.0, round_s=20.0) == 9
 
 
-def test_a_budget_that_is_too_small_still_gives_two_rounds() -> None:
-    assert rounds_within(remaining_s=-5.0, round_s=20.0) == 2
+def test_a_budget_that_is_too_small_still_gives_the_five_rounds_that_a_verdict_needs() -> None:
+    assert rounds_within(remaining_s=-5.0, round_s=20.0) == 5
 
 
 def test_a_round_without_any_valid_block_is_lost_and_one_with_some_is_not() -> None:

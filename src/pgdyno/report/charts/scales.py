@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 from pgdyno.report import numbers
 
@@ -29,14 +28,6 @@ class Tick:
 
     place: float
     label: str
-
-
-class Scale(Protocol):
-    """Where a value is drawn."""
-
-    def place(self, value: float) -> float:
-        """Return the pixel, held inside the axis."""
-        ...
 
 
 @dataclass(frozen=True)

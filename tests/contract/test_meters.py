@@ -1,0 +1,100 @@
+"""What every meter file must keep, on a context that answers from captured text and on one that may read nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.meters import MeterModule, load
+from pgdyno.model.metric import METRICS
+
+METERS = load()
+
+# /proc of a PostgreSQL 18 backend, shortened to what meters read.
+PROCESS = {
+    "schedstat": "2000000 500 10\n",
+    "stat": "41 (postgres: a b) S 1 41 41 0 -1 4194560 300 7 0 0 11 12 5 6 20 0 1 0 100 0 0\n",
+    "status": "Name:\tpostgres\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n",
+    "io": "rchar: 1\nread_bytes: 8192\nwrite_bytes: 16384\n",
+}
+
+
+class Answering:
+    """Two server processes, two threads of a generator, and a server that answers every query with 3."""
+
+    def server_pids(self) -> tuple[int, ...]:
+        return (41, 42)
+
+    def client_pids(self) -> tuple[int, ...]:
+        return (51, 52)
+
+    def read_process(self, pid: int, name: str) -> str | None:
+        return PROCESS[name]
+
+    def query(self, sql: str) -> tuple[float | None, ...]:
+        return (3.0, 1.0) if sql.count("sum(") == 2 else (3.0,)
+
+    def has_relation(self, name: str) -> bool:
+        return True
+
+
+class Forbidden(Answering):
+    """Nothing may be read."""
+
+    def read_process(self, pid: int, name: str) -> str | None:
+        return None
+
+    def query(self, sql: str) -> tuple[float | None, ...]:
+        return (None, None) if sql.count("sum(") == 2 else (None,)
+
+
+@pytest.fixture(params=METERS, ids=lambda meter: meter.METER.metric)
+def meter(request: pytest.FixtureRequest) -> MeterModule:
+    found: MeterModule = request.param
+    return found
+
+
+def test_its_metric_is_declared_once(meter: MeterModule) -> None:
+    assert meter.METER.metric in METRICS
+    assert [m.METER.metric for m in METERS].count(meter.METER.metric) == 1
+    assert meter.METER.source
+
+
+def test_reading_twice_gives_the_same_counters(meter: MeterModule) -> None:
+    first = meter.read(Answering())
+    assert first is not None
+    assert first == meter.read(Answering())
+
+
+def test_what_may_not_be_read_is_absent(meter: MeterModule) -> None:
+    assert meter.read(Forbidden()) is None
+
+
+def test_its_value_is_a_number_per_transaction_or_a_total(meter: MeterModule) -> None:
+    delta = tuple(10.0 for _ in meter.read(Answering()) or ())
+    assert meter.value(delta, 5) >= 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "counters"),
+    [
+        # 2 × 2 ms on a CPU, and 5 + 6 ticks of 10 ms of the postmaster's ended children.
+        ("server_cpu_us_per_transaction", (4000 + 110_000,)),
+        ("client_cpu_us_per_transaction", (4000 + 110_000,)),
+        ("context_switches_per_transaction", (80.0, 4.0)),
+        ("minor_faults_per_transaction", (600.0,)),
+        ("read_bytes_per_transaction", (16384.0,)),
+        ("written_bytes_per_transaction", (32768.0,)),
+        ("checkpoints", (3.0,)),
+        ("cache_hit_ratio", (3.0, 1.0)),
+        ("wal_bytes_per_transaction", (3.0,)),
+    ],
+)
+def test_counters_are_what_the_kernel_and_the_server_say(metric: str, counters: tuple[float, ...]) -> None:
+    (found,) = (m for m in METERS if m.METER.metric == metric)
+    assert found.read(Answering()) == pytest.approx(counters)
+
+
+def test_the_hit_ratio_is_hits_over_all() -> None:
+    (found,) = (m for m in METERS if m.METER.metric == "cache_hit_ratio")
+    assert found.value((30.0, 10.0), 1) == 0.75
+    assert found.value((0.0, 0.0), 1) == 1.0

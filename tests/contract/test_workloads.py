@@ -1,0 +1,42 @@
+"""What every workload file must keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.workload import Workload
+from pgdyno.workloads import load
+
+WORKLOADS = list(load().values())
+
+
+@pytest.fixture(params=WORKLOADS, ids=lambda workload: workload.name)
+def workload(request: pytest.FixtureRequest) -> Workload:
+    found = request.param
+    assert isinstance(found, Workload)
+    return found
+
+
+def test_names_are_unique_and_begin_with_their_generator(workload: Workload) -> None:
+    assert [w.name for w in WORKLOADS].count(workload.name) == 1
+    assert workload.name.startswith(f"{workload.generator}-")
+
+
+def test_it_says_what_to_run(workload: Workload) -> None:
+    assert bool(workload.scripts) == (workload.generator == "pgbench")
+    assert bool(workload.lua_script) == (workload.generator == "sysbench")
+
+
+def test_its_data_is_several_times_the_default_shared_buffers(workload: Workload) -> None:
+    assert workload.data_set.size_bytes > 3 * 128 * 1024 * 1024
+
+
+def test_only_reading_workloads_keep_their_data(workload: Workload) -> None:
+    reads = "select" in workload.name or "read-only" in workload.name
+    assert (workload.reset is ResetPolicy.KEEP) == reads
+
+
+def test_workloads_of_a_generator_share_one_data_set() -> None:
+    for generator in ("pgbench", "sysbench"):
+        assert len({w.data_set.key for w in WORKLOADS if w.generator == generator}) == 1

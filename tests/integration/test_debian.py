@@ -1,0 +1,91 @@
+"""Debian's PostgreSQL 15: inspected, advised, accelerated and reverted over its DSN."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+from tests.fix_debian import VERSION, DebianCluster
+from tests.fix_home import pgdyno
+
+pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
+
+
+def settings(cluster: DebianCluster) -> dict[str, str]:
+    """Return every setting that can be changed, as it is in force."""
+    with psycopg.connect(cluster.dsn) as connection:
+        rows = connection.execute("SELECT name, setting FROM pg_settings WHERE context <> 'internal'")
+        return dict(rows.fetchall())
+
+
+def file_settings(cluster: DebianCluster) -> list[tuple[object, ...]]:
+    return cluster.execute(
+        "SELECT sourcefile, name, setting, applied, error FROM pg_file_settings ORDER BY 1, 2"
+    )
+
+
+def test_a_running_cluster_is_inspected_and_advised(debian15: DebianCluster) -> None:
+    inspected = pgdyno("inspect", "--dsn", debian15.dsn, "--json")
+    assert inspected.returncode == 0, inspected.stderr
+    server = json.loads(inspected.stdout)["server"]
+    assert server["version_num"] // 10_000 == int(VERSION)
+    assert server["is_colocated"]["value"] is True
+    advised = pgdyno("advise", "--dsn", debian15.dsn, "--storage", "ssd", "--json")
+    assert advised.returncode == 0, advised.stderr
+    assert "shared_buffers" in json.loads(advised.stdout)["settings"]
+
+
+def test_a_plan_is_applied_with_a_restart_and_reverted_without_a_trace(debian15: DebianCluster) -> None:
+    before, files = settings(debian15), file_settings(debian15)
+    auto_conf = debian15.data_directory / "postgresql.auto.conf"
+    content = auto_conf.read_bytes()
+    restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
+
+    refused = pgdyno("apply", "--dsn", debian15.dsn)
+    assert refused.returncode == 4
+    assert "--allow-restart" in refused.stderr
+    assert auto_conf.read_bytes() == content
+
+    applied = pgdyno("apply", "--dsn", debian15.dsn, *restart, "--json")
+    assert applied.returncode == 0, applied.stderr
+    assert settings(debian15)["shared_buffers"] != before["shared_buffers"]
+    status = json.loads(pgdyno("status", "--dsn", debian15.dsn, "--json").stdout)["status"]
+    assert {"shared_buffers", "max_wal_size"} <= {entry["key"] for entry in status["entries"]}
+
+    reverted = pgdyno("revert", "--dsn", debian15.dsn, *restart)
+    assert reverted.returncode == 0, reverted.stderr
+    assert settings(debian15) == before
+    assert file_settings(debian15) == files
+    assert auto_conf.read_bytes() == content
+
+
+def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that_pays(
+    debian15: DebianCluster,
+) -> None:
+    before = settings(debian15)
+    restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
+    workload = ("--workload", "pgbench-select", "--scale", "1", "--budget", "20s")
+    done = pgdyno("accelerate", "--dsn", debian15.dsn, *workload, *restart, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [variant["variant"] for variant in document["comparisons"][::3]] == ["plan", "pgtune"]
+    assert document["design"]["is_isolated"] is True
+    if document["applied"] is None:
+        assert document["not_applied"] == "it is not proven to pay"
+        assert settings(debian15) == before
+    else:
+        assert settings(debian15)["shared_buffers"] != before["shared_buffers"]
+        assert pgdyno("revert", "--dsn", debian15.dsn, "--all", *restart).returncode == 0
+        assert settings(debian15) == before
+
+
+def test_a_server_found_with_fsync_off_is_not_improved_on(debian15: DebianCluster) -> None:
+    debian15.execute("ALTER SYSTEM SET fsync = off")
+    debian15.execute("SELECT pg_reload_conf()")
+    advised = pgdyno("advise", "--dsn", debian15.dsn)
+    assert "fsync" in advised.stdout
+    done = pgdyno("accelerate", "--dsn", debian15.dsn, "--workload", "pgbench-select", "--scale", "1")
+    assert done.returncode == 4
+    assert "may lose data as it is set up now" in done.stderr
+    assert "fsync" in done.stderr

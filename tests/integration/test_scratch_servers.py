@@ -1,0 +1,165 @@
+"""Scratch servers and what can go wrong with them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgdyno.app.datasets import DataSets
+from pgdyno.cli.output import Lines
+from pgdyno.generators.discovery import find_generator
+from pgdyno.model.errors import DataDirectoryError, ServerStartError, StorageError
+from pgdyno.server.account import current_account
+from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.workspace import Workspace
+from pgdyno.workloads._pgbench import PGBENCH_DATA
+from tests.fix_home import pgdyno
+
+pytestmark = pytest.mark.server
+
+PORT = 5999
+
+
+@pytest.fixture
+def workspace(home: Path) -> Workspace:
+    return Workspace(home, current_account())
+
+
+@pytest.fixture
+def installation(pg18_bin: Path) -> Installation:
+    return installation_at(pg18_bin)
+
+
+@pytest.fixture
+def scratch(workspace: Workspace) -> Iterator[Path]:
+    with workspace.scratch() as path:
+        yield path
+
+
+@pytest.fixture
+def instance(workspace: Workspace, installation: Installation, scratch: Path) -> Iterator[Instance]:
+    with workspace.sockets() as sockets:
+        initialise(installation, workspace.account, scratch / "data")
+        made = Instance(installation, workspace.account, scratch / "data", sockets, PORT)
+        yield made
+        made.stop(is_immediate=True)
+
+
+def test_it_runs_as_an_unprivileged_user_and_listens_on_no_network(instance: Instance) -> None:
+    instance.start()
+    owner = Path(f"/proc/{instance.pid}").stat().st_uid
+    assert owner != 0
+    with instance.connect() as connection:
+        row = connection.execute("SHOW listen_addresses").fetchone()
+    assert row == ("",)
+    assert instance.socket_directory.stat().st_mode & 0o777 == 0o700
+
+
+def test_it_can_be_started_again_after_it_was_stopped(instance: Instance) -> None:
+    instance.start()
+    instance.stop()
+    instance.start()
+    assert instance.pid > 0
+
+
+def test_a_socket_that_is_taken_is_named_in_the_servers_words(
+    instance: Instance, workspace: Workspace, installation: Installation, scratch: Path
+) -> None:
+    instance.start()
+    initialise(installation, workspace.account, scratch / "other")
+    second = Instance(installation, workspace.account, scratch / "other", instance.socket_directory, PORT)
+    with pytest.raises(ServerStartError, match="the server did not start") as caught:
+        second.start()
+    assert "is another postmaster" in (caught.value.detail or "").lower() or "lock file" in (
+        caught.value.detail or ""
+    )
+
+
+def test_data_of_another_major_version_is_refused(instance: Instance, installation: Installation) -> None:
+    (instance.data_directory / "PG_VERSION").write_text("15\n")
+    with pytest.raises(DataDirectoryError) as caught:
+        instance.start()
+    assert caught.value.message == f'"{instance.data_directory}" belongs to PostgreSQL 15'
+    assert installation.version in (caught.value.detail or "")
+    assert caught.value.hint == "name the binaries of version 15 with --pg-bin"
+
+
+def test_a_directory_without_data_is_refused(instance: Instance) -> None:
+    (instance.data_directory / "PG_VERSION").unlink()
+    with pytest.raises(DataDirectoryError, match="is not a data directory"):
+        instance.start()
+
+
+@pytest.mark.root
+def test_data_owned_by_another_user_is_refused_by_the_server(instance: Instance) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("changing an owner takes root")
+    os.chown(instance.data_directory, 12345, 12345)
+    with pytest.raises(ServerStartError) as caught:
+        instance.start()
+    os.chown(instance.data_directory, instance.account.uid, instance.account.gid)
+    assert "Permission denied" in (caught.value.detail or "") or "ownership" in (caught.value.detail or "")
+
+
+def test_an_installation_says_which_setting_it_rejects(
+    instance: Instance, workspace: Workspace, installation: Installation
+) -> None:
+    bytes_ = installation.shared_memory_bytes(
+        workspace.account, instance.data_directory, {"shared_buffers": "1GB"}
+    )
+    assert bytes_ is not None
+    assert 1 << 30 < bytes_ < 1.1 * (1 << 30)
+
+
+def test_a_missing_installation_is_an_error_with_the_place(tmp_path: Path) -> None:
+    done = pgdyno("bench", "--workload", "pgbench-select", "--pg-bin", str(tmp_path))
+    assert done.returncode == 1
+    assert f'"{tmp_path}" holds no PostgreSQL' in done.stderr
+
+
+def test_a_disk_that_is_too_small_is_noticed_before_anything_is_loaded(workspace: Workspace) -> None:
+    with pytest.raises(StorageError) as caught:
+        workspace.require_free(1 << 60, "the data set pgbench-40")
+    assert caught.value.message == f"not enough disk space in {workspace.root} for the data set pgbench-40"
+    assert "choose a smaller --scale" in (caught.value.hint or "")
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system of 120 MB, which an empty data directory fits into and a loaded one does not."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root")
+    directory = Path(tempfile.mkdtemp(prefix="pgdyno-small-"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=120m,mode=755", "tmpfs", str(directory)]
+    if subprocess.run(mount, check=False).returncode != 0:
+        directory.rmdir()
+        pytest.skip("this environment does not allow mounts")
+    yield directory
+    subprocess.run(["umount", str(directory)], check=True)
+    directory.rmdir()
+
+
+@pytest.mark.root
+def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_stays(
+    small_disk: Path, installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(small_disk, current_account())
+    monkeypatch.setattr(Workspace, "require_free", lambda *_: None)  # as if the space went meanwhile
+    data_sets = DataSets(
+        workspace,
+        installation,
+        lambda name: find_generator(
+            name, bin_directory=installation.bin_directory, scratch_directory=small_disk
+        ),
+        Lines(),
+    )
+    with pytest.raises(StorageError, match="the disk filled up"):
+        data_sets.ensure(replace(PGBENCH_DATA, scale=20))
+    assert list((small_disk / "datasets").iterdir()) == []

@@ -1,0 +1,29 @@
+"""Reading logs while they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgdyno.generators.transaction_log import TransactionLog
+
+
+def test_only_whole_lines_are_read_and_each_once(tmp_path: Path) -> None:
+    file = tmp_path / "log.1"
+    log = TransactionLog(tmp_path / "log")
+    file.write_bytes(b"one\ntwo\nthr")
+    assert log.read_new() == b"one\ntwo\n"
+    assert log.read_new() == b""
+    with file.open("ab") as more:
+        more.write(b"ee\n")
+    assert log.read_new() == b"three\n"
+
+
+def test_the_files_of_all_threads_are_read_and_no_others(tmp_path: Path) -> None:
+    (tmp_path / "log.1").write_bytes(b"a\n")
+    (tmp_path / "log.1.7").write_bytes(b"b\n")
+    (tmp_path / "logs.1").write_bytes(b"c\n")
+    assert TransactionLog(tmp_path / "log").read_new() == b"a\nb\n"
+
+
+def test_a_generator_that_has_not_logged_yet_has_nothing(tmp_path: Path) -> None:
+    assert TransactionLog(tmp_path / "log").read_new() == b""
