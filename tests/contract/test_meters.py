@@ -1,4 +1,4 @@
-"""What every meter file must keep, on a context that answers from captured text and on one that may read nothing."""
+"""What every meter file must keep: on a context that answers, and on one that may read nothing."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_files_are_short() -> None:
 
 def test_functions_are_short() -> None:
     long = [
-        f"{module.place}:{node.lineno} {node.name} has {count} lines (limit {FUNCTION_LINES}): take a step out"
+        f"{module.place}:{node.lineno} {node.name} has {count} lines (limit {FUNCTION_LINES}): split it"
         for module in modules()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.FunctionDef)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fix_home import pgdyno
 
 from pgdyno.app.datasets import DataSets
 from pgdyno.cli.output import Lines
@@ -20,7 +21,6 @@ from pgdyno.server.installation import Installation, installation_at
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.workspace import Workspace
 from pgdyno.workloads._pgbench import PGBENCH_DATA
-from tests.fix_home import pgdyno
 
 pytestmark = pytest.mark.server
 

@@ -4,7 +4,7 @@ facts      a server of the user's kind on the workloads' data, and what its host
 plan       levers/ on those facts; checked against the live server, with a memory proof
 noise      the baseline against itself: an A/A experiment
 trial      baseline, plan and pgtune's configuration side by side
-fresh      the same on new instances and new random numbers, if the trial accepted the plan: a winner is
+fresh      the same on new instances and new random numbers, if the trial promises a gain: a winner is
            never reported with the figures that made it win
 """
 

@@ -62,8 +62,8 @@ class MemoryWriter:
     def verify(self, key: str) -> str | None:
         return self.values.get(key)
 
-    def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's signature
+    def equals(self, key: str, one: str | None, other: str | None) -> bool:
         return one == other
 
-    def meets(self, key: str, wanted: str, effective: str) -> bool:  # noqa: ARG002 — the port's signature
+    def meets(self, key: str, wanted: str, effective: str) -> bool:
         return wanted == effective
