@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import psycopg
 
@@ -16,6 +17,8 @@ from pgdyno.model.errors import ServerCrashedError
 from pgdyno.model.variant import Variant
 from pgdyno.server.instance import Instance
 from pgdyno.server.processes import CpuClock, children, read_process, threads
+
+Rows = psycopg.Cursor[tuple[Any, ...]]
 
 Readings = Mapping[str, Counters]
 """Counters by metric; a meter that cannot be read is absent."""
@@ -36,28 +39,21 @@ class Arm:
     load: LoadProcess | None = None
     _connection: psycopg.Connection | None = field(default=None, init=False)
 
-    @property
-    def connection(self) -> psycopg.Connection:
-        """The control connection, opened at first use."""
-        if self._connection is None:
-            self._connection = self.instance.connect(DATABASE)
-        return self._connection
-
     def prewarm(self) -> None:
         """Read the data set into shared buffers, as far as they reach, and into the page cache."""
         if self._has_extension("pg_prewarm"):
-            self.connection.execute(_PREWARM)
+            self._execute(_PREWARM)
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
         """Return what the server really runs with, as SHOW displays it."""
-        rows = self.connection.execute(
+        rows = self._execute(
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)", (list(names),)
         )
         return dict(rows.fetchall())
 
     def checkpoint(self) -> None:
         """Write out everything dirty, now."""
-        self.connection.execute("CHECKPOINT")
+        self._execute("CHECKPOINT")
 
     def cpu_clock(self) -> CpuClock:
         """Return a clock over the processes that the server has at this moment."""
@@ -87,14 +83,8 @@ class Arm:
         return read_process(pid, name)
 
     def query(self, sql: str) -> tuple[float | None, ...]:
-        """Return the one row of a query as floats. Raises: ServerCrashedError if the server has gone."""
-        try:
-            row = self.connection.execute(sql.encode()).fetchone()
-        except psycopg.OperationalError as error:
-            self.instance.require_running()
-            raise ServerCrashedError(
-                "the server closed its connection", detail=self.instance.last_log_lines()
-            ) from error
+        """Return the one row of a query as floats."""
+        row = self._execute(sql).fetchone()
         assert row is not None  # noqa: S101 — meters' queries are aggregates
         return tuple(None if value is None else float(value) for value in row)
 
@@ -104,12 +94,26 @@ class Arm:
 
     @cached_property
     def _known_relations(self) -> frozenset[str]:
-        rows = self.connection.execute("SELECT relname FROM pg_class WHERE relname LIKE 'pg_stat%'")
+        rows = self._execute("SELECT relname FROM pg_class WHERE relname LIKE 'pg_stat%'")
         return frozenset(name for (name,) in rows)
 
     def _has_extension(self, name: str) -> bool:
-        found = self.connection.execute("SELECT 1 FROM pg_extension WHERE extname = %s", (name,)).fetchone()
-        return found is not None
+        return self._execute("SELECT 1 FROM pg_extension WHERE extname = %s", (name,)).fetchone() is not None
+
+    def _execute(self, sql: str, parameters: tuple[object, ...] | None = None) -> Rows:
+        """Run a statement on the control connection, which is opened at first use.
+
+        Raises: ServerCrashedError, with the server's log, if the server has gone.
+        """
+        try:
+            if self._connection is None:
+                self._connection = self.instance.connect(DATABASE)
+            return self._connection.execute(sql.encode(), parameters)
+        except psycopg.OperationalError as error:
+            raise ServerCrashedError(
+                f"the server of {self.variant.name} closed its connection",
+                detail=self.instance.last_log_lines(),
+            ) from error
 
 
 def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:

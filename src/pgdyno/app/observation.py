@@ -146,7 +146,8 @@ def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, f
         cpus=len(set(split.server) | set(split.client)),
         client_cpus=len(split.client) if split.is_isolated else None,
     )
-    return audit_block(block.slices, design.slice_s, use)
+    audit = audit_block(block.slices, design.slice_s, use)
+    return {**audit, "own_cpu_share": block.own_cpu_s / block.wall_s}
 
 
 def _checkpoint_settings(variant: Variant) -> tuple[str | None, ...]:

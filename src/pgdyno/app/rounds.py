@@ -137,8 +137,9 @@ def _observe_block(
     turns = max(len(arms), round(design.block_s / design.slice_s))
     order = slice_order(len(arms), turns, running.random)
     clocks = [arm.cpu_clock() for arm in arms]
+    own_cpu_s = time.process_time()
     before = [read_meters(running.meters, arm) for arm in arms]
-    own_cpu_s, host, started_ns = time.process_time(), read_host_cpu(), time.time_ns()
+    host, started_ns = read_host_cpu(), time.time_ns()
     slices = []
     try:
         for done in run_slices(
@@ -154,8 +155,8 @@ def _observe_block(
         for clock in clocks:
             clock.close()
     wall_s, host_after = (time.time_ns() - started_ns) / 1e9, read_host_cpu()
-    own_cpu_s = time.process_time() - own_cpu_s
     after = [read_meters(running.meters, arm) for arm in arms]
+    own_cpu_s = time.process_time() - own_cpu_s
     deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))
     return ObservedBlock(started_ns, wall_s, tuple(slices), deltas, (host, host_after), own_cpu_s)
 

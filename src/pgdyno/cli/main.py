@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -56,6 +58,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run pgdyno and exit with the code that design and help promise."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         cli.main(args=arguments, standalone_mode=False)
     except PgdynoError as error:
@@ -67,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """Treat SIGTERM as Ctrl-C: servers are stopped, partial results kept."""
+    raise KeyboardInterrupt
 
 
 def _fail(error: PgdynoError) -> None:
