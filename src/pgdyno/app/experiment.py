@@ -155,8 +155,10 @@ class ExperimentRun:
         return is_finished(_verdicts(study, experiment), study.design)
 
     def _conclude(self, study: Study, experiment: Experiment, *, is_complete: bool) -> Experiment:
+        design = replace(experiment.design, rounds=max(1, _rounds_done(experiment)))
         concluded = replace(
             experiment,
+            design=design if is_complete else experiment.design,
             verdicts=_verdicts(study, experiment),
             notes=(*experiment.notes, *_noise_note(experiment, study.design)),
             is_complete=is_complete,

@@ -163,6 +163,8 @@ def _design_options(design: Design) -> list[str]:
     words = ["--blocks", str(design.rounds * design.blocks_per_round), "--seed", str(design.seed)]
     if design.clients != usual.clients:
         words += ["--clients", str(design.clients)]
+    if design.block_s != usual.block_s:
+        words += ["--block", f"{design.block_s:g}s"]
     if design.kind is DesignKind.ALTERNATING:
         words += ["--design", str(design.kind)]
     elif design.slice_s != usual.slice_s:

@@ -23,7 +23,7 @@ def study(context: StudyContext) -> Study:
     )
     return Study(
         name="configurations",
-        question=f"Does pgdyno's plan make {baseline.name} faster, and a formula?",
+        question=f"Is PostgreSQL faster with pgdyno's plan than as it is ({baseline.name})?",
         variants=(baseline, *others),
         workloads=context.workloads,
         design=context.design,
