@@ -99,14 +99,14 @@ def test_repeat_command_can_be_typed_as_it_is() -> None:
     quoted = replace(
         base,
         variants=(Variant("plan", {"search_path": '"$user", public'}), Variant("default")),
-        design=replace(base.design, clients=8, slice_s=0.05, is_isolated=False),
+        design=replace(base.design, clients=8, slice_s=0.2, block_s=3.0, is_isolated=False),
     )
     words = shlex.split(repeat_command(quoted) or "")
     assert words[:3] == ["pgdyno", "compare", "default"]
     assert parse_variant(words[3]) == quoted.variants[0]
     assert words[4:] == shlex.split(
         "--workload sysbench-read-only --workload sysbench-read-write --blocks 12 --seed 20261121 "
-        "--clients 8 --slice 50ms --no-isolate"
+        "--clients 8 --block 3s --slice 200ms --no-isolate"
     )
 
 
