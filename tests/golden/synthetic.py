@@ -110,6 +110,8 @@ def experiment() -> Experiment:
             "io_method=io_uring was left out: this build knows sync and worker only.",
         ),
         is_complete=True,
+        installation="embedded",
+        scales={READ_ONLY: 4, READ_WRITE: 4},
     )
 
 

@@ -10,10 +10,21 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
+
+from pgdyno.app.compare import bench
+from pgdyno.app.measure import Conditions, find_workloads
+from pgdyno.app.wiring import embedded
+from pgdyno.cli.output import Lines
+from pgdyno.model.errors import MeasurementError
+from pgdyno.model.experiment import Design
+from pgdyno.model.variant import Variant
+from pgdyno.store.experiments import ExperimentStore
 
 SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--block", "1s")
 
@@ -79,6 +90,50 @@ def test_a_comparison_gives_verdicts_with_intervals_for_every_metric() -> None:
 def test_under_four_blocks_nothing_is_concluded() -> None:
     done = pgdyno("compare", "default", "default", *SMALL, "--blocks", "2", "--json")
     assert {row["verdict"] for row in json.loads(done.stdout)["comparisons"]} == {"inconclusive"}
+
+
+def test_an_experiment_carries_the_facts_of_its_host_and_server(home: Path) -> None:
+    done = pgdyno("bench", "pgbench-select", *SMALL[2:], "--blocks", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(json.loads(done.stdout)["experiment"])
+    assert str(experiment.server["version"]).startswith("18.")
+    assert experiment.host["cpu"]
+    assert experiment.installation == "embedded"
+    assert experiment.scales == {"pgbench-select": 1}
+
+
+def test_a_variant_can_name_another_build_of_postgresql(pg15_bin: Path) -> None:
+    done = pgdyno(
+        *("compare", "embedded@default", f"{pg15_bin.parent}@default", "--workload", "pgbench-tpcb"),
+        *("--scale", "1", "--block", "1s", "--blocks", "1", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["comparisons"][0]["baseline"] == "embedded-default"
+    assert document["comparisons"][0]["variant"] == f"{pg15_bin.parent.name}-default"
+    assert any(
+        "is PostgreSQL 18" in note and "each is compared as a whole" in note for note in document["notes"]
+    )
+
+
+def test_a_variant_without_a_server_needs_one_to_be_named() -> None:
+    done = pgdyno("compare", "embedded@default", "default", "--workload", "pgbench-select")
+    assert done.returncode == 2
+    assert "no PostgreSQL was named" in done.stderr
+
+
+def test_a_server_that_breaks_the_workloads_invariant_gives_no_figures() -> None:
+    spoilt = {
+        name: replace(workload, invariant="SELECT count(*) = 0 FROM pgbench_history")
+        for name, workload in find_workloads(("pgbench-tpcb",), (), 1).items()
+    }
+    design = replace(Design(), rounds=1, blocks_per_round=1, block_s=0.5, warmup_s=0.2)
+    conditions = Conditions(embedded(), spoilt, design)
+    with pytest.raises(MeasurementError) as caught:
+        bench(Variant("default"), conditions, Lines())
+    assert caught.value.message == "pgbench-tpcb left wrong data on the server of default"
+    assert caught.value.detail == "this is not true any more: SELECT count(*) = 0 FROM pgbench_history"
 
 
 def test_whole_trials_can_alternate_instead_of_slices() -> None:

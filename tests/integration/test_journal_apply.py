@@ -42,7 +42,6 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.journal import ReceiptState
 from pgdyno.report.journal_text import apply_text
-from pgdyno.server.installation import installation_at
 
 pytestmark = pytest.mark.server
 
@@ -334,7 +333,7 @@ def test_a_server_that_does_not_come_up_and_whose_files_are_out_of_reach_is_mend
 def test_trying_the_start_finds_out_before_anything_is_changed(
     server: RealServer, access: ServerAccess
 ) -> None:
-    check = StartCheck(installation_at(server.bin_directory), wiring.workspace())
+    check = StartCheck(wiring.installation_in(server.bin_directory), wiring.workspace())
     request = ApplyRequest(plan_of(**LIBRARY_THAT_IS_MISSING), allow_restart=True, start_check=check)
     error = refused(access, request, ServerStartError)
     assert error.message == "the server would not start with the planned settings"
@@ -343,14 +342,14 @@ def test_trying_the_start_finds_out_before_anything_is_changed(
 
 
 def test_trying_the_start_lets_a_good_plan_pass(server: RealServer, access: ServerAccess) -> None:
-    check = StartCheck(installation_at(server.bin_directory), wiring.workspace())
+    check = StartCheck(wiring.installation_in(server.bin_directory), wiring.workspace())
     request = ApplyRequest(plan_of(max_connections="30"), allow_restart=True, start_check=check)
     assert preview_apply(access, request).restarts == 1
 
 
 def test_trying_the_start_sees_limits_that_hang_together(server: RealServer, access: ServerAccess) -> None:
     """Each value is in its range; only together the server rejects them."""
-    check = StartCheck(installation_at(server.bin_directory), wiring.workspace())
+    check = StartCheck(wiring.installation_in(server.bin_directory), wiring.workspace())
     settings = {"max_connections": "10", "superuser_reserved_connections": "12"}
     request = ApplyRequest(plan_of(**settings), allow_restart=True, start_check=check)
     error = refused(access, request, PgdynoError)

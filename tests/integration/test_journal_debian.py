@@ -22,7 +22,6 @@ from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter
 from pgdyno.model.errors import ServerStartError
 from pgdyno.server.connection import connect
-from pgdyno.server.installation import installation_at
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 
@@ -52,7 +51,7 @@ def test_a_plan_is_applied_with_a_restart_and_reverted(debian15: DebianCluster, 
     before = state(debian15)
     access = access_to(debian15, tmp_path / "journal")
     plan = plan_of(shared_buffers="96MB", work_mem="8MB", max_wal_size="2GB")
-    check = StartCheck(installation_at(PROGRAMS), wiring.workspace())
+    check = StartCheck(wiring.installation_in(PROGRAMS), wiring.workspace())
     result = apply_plan(access, ApplyRequest(plan, allow_restart=True, start_check=check))
     assert [(one.key, one.before, one.effective) for one in result.outcomes] == [
         ("shared_buffers", "64MB", "96MB"),

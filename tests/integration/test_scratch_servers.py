@@ -34,7 +34,7 @@ def workspace(home: Path) -> Workspace:
 
 @pytest.fixture
 def installation(pg18_bin: Path) -> Installation:
-    return installation_at(pg18_bin)
+    return installation_at(pg18_bin, current_account())
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_an_installation_says_which_setting_it_rejects(
 
 
 def test_a_missing_installation_is_an_error_with_the_place(tmp_path: Path) -> None:
-    done = pgdyno("bench", "--workload", "pgbench-select", "--pg-bin", str(tmp_path))
+    done = pgdyno("bench", "pgbench-select", "--pg-bin", str(tmp_path))
     assert done.returncode == 1
     assert f'"{tmp_path}" holds no PostgreSQL' in done.stderr
 
@@ -154,12 +154,11 @@ def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_s
     monkeypatch.setattr(Workspace, "require_free", lambda *_: None)  # as if the space went meanwhile
     data_sets = DataSets(
         workspace,
-        installation,
         lambda name: find_generator(
             name, bin_directory=installation.bin_directory, scratch_directory=small_disk
         ),
         Lines(),
     )
     with pytest.raises(StorageError, match="the disk filled up"):
-        data_sets.ensure(replace(PGBENCH_DATA, scale=20))
+        data_sets.ensure(replace(PGBENCH_DATA, scale=20), installation)
     assert list((small_disk / "datasets").iterdir()) == []

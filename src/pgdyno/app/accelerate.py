@@ -11,15 +11,14 @@ fresh      the same on new instances and new random numbers, if the trial promis
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import PLAN, Subject, inspect_scratch, plan_for
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
 from pgdyno.levers.planner import PlanRequest
-from pgdyno.model.document import to_document
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
@@ -69,7 +68,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         request.base, request.conditions, request.plan.figures, progress
     )
     planned = plan_for(subject, request.base, request.conditions, request.plan)
-    context = Context(host=_document(subject.host), server=_document(subject.server), plan=planned.plan)
+    context = Context(document_of(subject.host), document_of(subject.server), planned.plan)
 
     def run(study: Study, share: float | None, context: Context) -> Experiment:
         left_s = max(0.0, deadline - time.monotonic())
@@ -140,9 +139,3 @@ def _noise_floor(verdicts: tuple[Verdict, ...]) -> tuple[NoiseFloor, ...]:
         for v in verdicts
         if v.effect is not None and v.interval is not None and v.components is not None
     )
-
-
-def _document(thing: object) -> Mapping[str, object]:
-    document = to_document(thing)
-    assert isinstance(document, dict)  # noqa: S101 — dataclasses become objects
-    return document

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,26 +26,40 @@ _CONNECT_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Arena:
-    """Everything that rounds share: one installation, its data sets, a scratch directory, the CPU split.
+    """Everything that rounds share: installations, data sets, a scratch directory, the CPU split.
 
     A *seat* is a data directory with its port. Arms change seats from round to round, so that the placement
-    of a copy on disk is not taken for an effect.
+    of a copy on disk is not taken for an effect. ``installation`` runs the variants that name no server of
+    their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself.
     """
 
     workspace: Workspace
     installation: Installation
+    servers: Mapping[str, Installation]
     data_sets: DataSets
     scratch: Path
     sockets: Path
     split: CpuSplit
 
-    def restore(self, data_set: DataSet, seats: int) -> None:
-        """Put a fresh copy of the data set on every seat."""
-        self.data_sets.copy(data_set, [self._seat_directory(data_set, seat) for seat in range(seats)])
+    def installation_of(self, variant: Variant) -> Installation:
+        """Return what a variant's server runs."""
+        return self.installation if variant.server is None else self.servers[variant.server]
 
-    def has_seats(self, data_set: DataSet, seats: int) -> bool:
-        """Whether every seat holds a copy already."""
-        return all((self._seat_directory(data_set, seat) / "PG_VERSION").is_file() for seat in range(seats))
+    def load(self, variant: Variant, data_set: DataSet) -> Path:
+        """Return the stopped, loaded data directory that copies for this variant are made of."""
+        return self.data_sets.ensure(data_set, self.installation_of(variant))
+
+    def restore(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
+        """Put a fresh copy of the data set on the seat of every variant."""
+        places = zip(variants, seats, strict=True)
+        self.data_sets.copy(
+            [(self.load(v, data_set), self._seat_directory(v, seat, data_set)) for v, seat in places]
+        )
+
+    def has_seats(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
+        """Whether the seat of every variant holds a copy already."""
+        places = zip(variants, seats, strict=True)
+        return all((self._seat_directory(v, seat, data_set) / "PG_VERSION").is_file() for v, seat in places)
 
     @contextmanager
     def arms(
@@ -111,17 +125,17 @@ class Arena:
 
     def _instance(self, variant: Variant, seat: int, data_set: DataSet) -> Instance:
         return Instance(
-            self.installation,
+            self.installation_of(variant),
             self.workspace.account,
-            self._seat_directory(data_set, seat),
+            self._seat_directory(variant, seat, data_set),
             self.sockets,
             _FIRST_PORT + seat,
             variant.settings,
             cpus=self.split.server,
         )
 
-    def _seat_directory(self, data_set: DataSet, seat: int) -> Path:
-        return self.scratch / f"{data_set.key}-seat{seat}"
+    def _seat_directory(self, variant: Variant, seat: int, data_set: DataSet) -> Path:
+        return self.scratch / f"pg{self.installation_of(variant).version}-{data_set.key}-seat{seat}"
 
 
 def online_cpus() -> tuple[int, ...]:

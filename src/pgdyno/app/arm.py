@@ -51,6 +51,10 @@ class Arm:
         )
         return dict(rows.fetchall())
 
+    def holds(self, condition: str) -> bool:
+        """Whether a query returns true."""
+        return self._execute(condition).fetchone() == (True,)
+
     def checkpoint(self) -> None:
         """Write out everything dirty, now."""
         self._execute("CHECKPOINT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.app import wiring
 from pgdyno.app.inspect import inspect_dsn
 from pgdyno.app.planning import Subject, subject_of
 from pgdyno.levers.durability import durability_findings
@@ -13,7 +14,7 @@ from pgdyno.model.errors import DurabilityError, ServerError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc
 from pgdyno.model.variant import Variant
-from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.installation import Installation
 
 # Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server
 # has its own. What it loads is left out because an extension may write, connect or need files of its own.
@@ -93,7 +94,7 @@ def attach(dsn: str, figures: Figures) -> Attached:
             detail="; ".join(finding.message for finding in dangers),
             hint=dangers[0].hint,
         )
-    installation = installation_at(bin_directory_of(found.postmaster_pid.or_none(), found.target))
+    installation = wiring.installation_in(bin_directory_of(found.postmaster_pid.or_none(), found.target))
     kept = [guc for guc in found.server.non_default_settings if _shapes_performance(guc)]
     base = Variant("as-found", {guc.name: guc.display() for guc in kept})
     preloaded = found.server.settings["shared_preload_libraries"].setting

@@ -23,8 +23,8 @@ def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Pro
         )
     require_durable(variants)
     named = unique_names(variants)
-    others = " and ".join(str(variant) for variant in named[1:])
-    question = f"How does {others} compare with {named[0]}?"
+    others = " and ".join(str(variant) for variant in variants[1:])
+    question = f"How does {others} compare with {variants[0]}?"
     study = Study("compare", question, named, tuple(conditions.workloads), conditions.design)
     return measure(study, conditions, progress)
 

@@ -1,4 +1,4 @@
-"""Loads a workload's data set once per installation, and copies it for every arm."""
+"""Loads a workload's data set once per version of PostgreSQL, and copies it for every arm."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ FindGenerator = Callable[[str], Generator]
 
 @dataclass(frozen=True)
 class DataSets:
-    """Loaded data directories of one installation, by data set. They are never started, only copied."""
+    """Loaded data directories, by version and data set. They are never started, only copied."""
 
     workspace: Workspace
-    installation: Installation
     find_generator: FindGenerator
     progress: Progress
 
-    def ensure(self, data_set: DataSet) -> Path:
+    def ensure(self, data_set: DataSet, installation: Installation) -> Path:
         """Return a stopped, loaded data directory; load it if this is the first time.
 
+        Two builds of the same version share it: their data are byte-identical.
         A load that is interrupted leaves nothing behind that a later call would take for complete.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
-        target = self.workspace.datasets() / f"pg{self.installation.version}-{data_set.key}"
+        target = self.workspace.datasets() / f"pg{installation.version}-{data_set.key}"
         if (target / _DONE).is_file():
             return target
         generator = self.find_generator(data_set.generator)
@@ -54,44 +54,46 @@ class DataSets:
         partial = Path(tempfile.mkdtemp(prefix="load-", dir=self.workspace.datasets()))
         self.workspace.account.own(partial)
         try:
-            self._load(data_set, generator, partial / "data")
-            description = {"data_set": data_set.key, "postgresql": self.installation.version}
+            self._load(data_set, installation, generator, partial / "data")
+            description = {"data_set": data_set.key, "postgresql": installation.version}
             (partial / "data" / _DONE).write_text(json.dumps(description))
             (partial / "data").rename(target)
         finally:
             shutil.rmtree(partial)
         return target
 
-    def copy(self, data_set: DataSet, targets: Sequence[Path]) -> None:
-        """Make every target a byte-identical copy of the data set, and wait until it is on disk.
+    def copy(self, copies: Sequence[tuple[Path, Path]]) -> None:
+        """Copy data directories, each from a source to a target, and wait until all are on disk.
 
         Without that wait the writing-back of the copy would be charged to whichever arm checkpoints first.
         Raises: StorageError if the disk is full.
         """
-        source = self.ensure(data_set)
-        copies = []
-        for target in targets:
+        targets = [target for _, target in copies]
+        running = []
+        for source, target in copies:
             if target.exists():
                 shutil.rmtree(target)
             argv = ["cp", "--archive", "--reflink=auto", str(source), str(target)]
-            copies.append(subprocess.Popen(argv, stderr=subprocess.PIPE, text=True))
-        errors = [(copy.communicate()[1], copy.returncode) for copy in copies]
-        for message, code in errors:
+            running.append(subprocess.Popen(argv, stderr=subprocess.PIPE, text=True))
+        errors = [(process.communicate()[1], process.returncode) for process in running]
+        for (source, _), (message, code) in zip(copies, errors, strict=True):
             if code != 0:
                 for target in targets:
                     shutil.rmtree(target, ignore_errors=True)
                 raise StorageError(
-                    f"could not copy the data set {data_set.key}", detail=message.strip()[-800:]
+                    f"could not copy the data set {source.name}", detail=message.strip()[-800:]
                 )
         subprocess.run(["sync", "--file-system", *map(str, targets)], check=True)
 
-    def _load(self, data_set: DataSet, generator: Generator, data_directory: Path) -> None:
+    def _load(
+        self, data_set: DataSet, installation: Installation, generator: Generator, data_directory: Path
+    ) -> None:
         account = self.workspace.account
-        initialise(self.installation, account, data_directory)
+        initialise(installation, account, data_directory)
         # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
         settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
         with self.workspace.sockets() as sockets:
-            server = Instance(self.installation, account, data_directory, sockets, _PORT, settings)
+            server = Instance(installation, account, data_directory, sockets, _PORT, settings)
             server.start()
             try:
                 with server.connect() as connection:

@@ -13,22 +13,20 @@ import numpy as np
 
 from pgdyno import __version__
 from pgdyno.app.arena import Arena
-from pgdyno.app.arm import Arm
+from pgdyno.app.evidence import Evidence, Facts
 from pgdyno.app.recovery import recover
 from pgdyno.app.rounds import Running, run_round
 from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.stopping import is_finished, is_too_noisy, lost_rounds, rounds_within, void_share
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import InterruptedByUserError, UsageError
-from pgdyno.model.experiment import Design, Experiment, NoiseFloor, SettingDifference, Stopping
+from pgdyno.model.experiment import Design, Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.verdict import Verdict
 from pgdyno.model.workload import Workload
 from pgdyno.store.experiments import ExperimentStore
-
-Facts = Mapping[str, object]
 
 _CHECKPOINT_NOTE = (
     "write workloads: every round starts right after a checkpoint; the CPU time and the bytes of the "
@@ -77,7 +75,7 @@ class ExperimentRun:
             experiment = self._resumed(study, resume)
             study = replace(study, design=experiment.design)
         else:
-            experiment = _new(study, self.workloads, context or Context())
+            experiment = self._new(study, context or Context())
             self.store.save(experiment)
         try:
             experiment = self._rounds(study, experiment, started, budget_s)
@@ -88,6 +86,40 @@ class ExperimentRun:
                 hint=f"pgdyno report {experiment.id}, or continue with --resume {experiment.id}",
             ) from interrupt
         return experiment
+
+    def _new(self, study: Study, context: Context) -> Experiment:
+        now = datetime.now(UTC)
+        workloads = [self.workloads[name] for name in study.workloads]
+        return Experiment(
+            id=f"{now:%Y%m%d-%H%M%S}-{study.name}",
+            name=study.name,
+            question=study.question,
+            created=now.isoformat(timespec="seconds"),
+            pgdyno_version=__version__,
+            design=study.design,
+            variants=study.variants,
+            baseline=study.baseline,
+            workloads=study.workloads,
+            reset_policies={workload.name: workload.reset for workload in workloads},
+            scales={workload.name: workload.data_set.scale for workload in workloads},
+            noise_floor=context.noise_floor,
+            plan=context.plan,
+            host=context.host,
+            server=context.server,
+            notes=(*_marks(study), *study.notes, *self._server_notes(study), *_method_notes(workloads)),
+            installation=self.arena.installation.name,
+        )
+
+    def _server_notes(self, study: Study) -> tuple[str, ...]:
+        """Say which builds are compared, where variants name their servers."""
+        if all(variant.server is None for variant in study.variants):
+            return ()
+        builds = {variant.name: self.arena.installation_of(variant) for variant in study.variants}
+        named = "; ".join(f"{name} is PostgreSQL {b.version} ({b.name})" for name, b in builds.items())
+        caveat = (
+            "builds may also differ in compiler, flags and initdb's defaults: each is compared as a whole"
+        )
+        return (f"{named}; {caveat}",)
 
     def _resumed(self, study: Study, experiment_id: str) -> Experiment:
         """Return the stored experiment, with what can be recovered of the round it was killed in.
@@ -111,14 +143,15 @@ class ExperimentRun:
     def _prepare(self, study: Study) -> None:
         """Load data sets and let the server judge every variant's settings, before anything is measured."""
         for name in study.workloads:
-            loaded = self.arena.data_sets.ensure(self.workloads[name].data_set)
             for variant in study.variants:
-                self.arena.installation.check_settings(self.arena.workspace.account, loaded, variant.settings)
+                loaded = self.arena.load(variant, self.workloads[name].data_set)
+                installation = self.arena.installation_of(variant)
+                installation.check_settings(self.arena.workspace.account, loaded, variant.settings)
 
     def _rounds(
         self, study: Study, experiment: Experiment, started: float, budget_s: float | None
     ) -> Experiment:
-        settings: dict[tuple[str, str], SettingDifference] = {}
+        evidence = Evidence(study, experiment.host, experiment.server)
         running = Running(
             experiment_id=experiment.id,
             arena=self.arena,
@@ -127,7 +160,7 @@ class ExperimentRun:
             meters=load_meters(),
             random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
             keep_slice=partial(self.store.add_slice, experiment.id),
-            look_at=partial(_note_settings, settings, study),
+            look_at=evidence.look_at,
         )
         first = done = _rounds_done(experiment)
         planned, repeats = study.design.rounds, 0
@@ -138,7 +171,12 @@ class ExperimentRun:
                 self.store.add_blocks(experiment.id, run_round(running, done, workloads))
                 self.arena.forget(experiment.id)
             done += 1
-            experiment = replace(self.store.load(experiment.id), settings=tuple(settings.values()))
+            experiment = replace(
+                self.store.load(experiment.id),
+                settings=evidence.settings,
+                host=evidence.host,
+                server=evidence.server,
+            )
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
             if budget_s is not None and done == first + 1:
                 planned = first + rounds_within(budget_s - elapsed_s, round_s)
@@ -186,49 +224,13 @@ def _noise_note(experiment: Experiment, design: Design) -> tuple[str, ...]:
     )
 
 
-def _new(study: Study, workloads: Mapping[str, Workload], context: Context) -> Experiment:
-    now = datetime.now(UTC)
+def _marks(study: Study) -> tuple[str, ...]:
     unsafe = [f"{v.name}: {setting}" for v in study.variants for setting in v.unsafe_settings]
-    marks = (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
-    return Experiment(
-        id=f"{now:%Y%m%d-%H%M%S}-{study.name}",
-        name=study.name,
-        question=study.question,
-        created=now.isoformat(timespec="seconds"),
-        pgdyno_version=__version__,
-        design=study.design,
-        variants=study.variants,
-        baseline=study.baseline,
-        workloads=study.workloads,
-        reset_policies={name: workloads[name].reset for name in study.workloads},
-        noise_floor=context.noise_floor,
-        plan=context.plan,
-        host=context.host,
-        server=context.server,
-        notes=(*marks, *study.notes, *_method_notes(study, workloads)),
-    )
+    return (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
 
 
-def _method_notes(study: Study, workloads: Mapping[str, Workload]) -> tuple[str, ...]:
-    if all(workloads[name].is_read_only for name in study.workloads):
-        return ()
-    return (_CHECKPOINT_NOTE,)
-
-
-def _note_settings(
-    found: dict[tuple[str, str], SettingDifference], study: Study, arms: Sequence[Arm]
-) -> None:
-    """Record what every variant asked for beside what its server really runs with.
-
-    A setting that only some variants change is recorded for all: it is what "before" was.
-    """
-    names = sorted({name for variant in study.variants for name in variant.settings})
-    for arm in arms:
-        effective = arm.effective(names)
-        for name in names:
-            found[arm.variant.name, name] = SettingDifference(
-                arm.variant.name, name, arm.variant.settings.get(name), effective.get(name, "unknown")
-            )
+def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    return () if all(workload.is_read_only for workload in workloads) else (_CHECKPOINT_NOTE,)
 
 
 def _by_data_set(workloads: Sequence[Workload]) -> list[list[Workload]]:

@@ -16,7 +16,7 @@ from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Script, Workload
+from pgdyno.model.workload import USER_SCRIPTS, Script, Workload
 from pgdyno.server.installation import Installation
 from pgdyno.workloads import load as bundled_workloads
 from pgdyno.workloads._pgbench import PGBENCH_DATA
@@ -29,7 +29,7 @@ _ALTERNATING_TRIAL_S = 10.0
 class Conditions:
     """Under which conditions a study is measured."""
 
-    installation: Installation
+    installation: Installation | None  # None: every variant names its own server
     workloads: Mapping[str, Workload]
     design: Design
     budget_s: float | None = None
@@ -39,13 +39,15 @@ class Conditions:
 def measure(
     study: Study, conditions: Conditions, progress: Progress, context: Context | None = None
 ) -> Experiment:
-    """Run a study on scratch servers of one installation and return the experiment.
+    """Run a study on scratch servers and return the experiment.
 
     A duet needs all servers up at once; where their memory does not fit, trials alternate instead, and the
     experiment's notes say so.
     """
     with (
-        wiring.open_arena(conditions.installation, progress, is_isolated=study.design.is_isolated) as arena,
+        wiring.open_arena(
+            conditions.installation, study.variants, progress, is_isolated=study.design.is_isolated
+        ) as arena,
         closing(wiring.open_store()) as store,
     ):
         fitting = _with_fitting_design(study, arena, conditions.workloads)
@@ -67,8 +69,8 @@ def find_workloads(
     chosen = {name: known[name] for name in names}
     if scripts:
         parsed = tuple(_parse_script(text) for text in scripts)
-        chosen["scripts"] = Workload(
-            name="scripts",
+        chosen[USER_SCRIPTS] = Workload(
+            name=USER_SCRIPTS,
             title=f"pgbench scripts: {', '.join(scripts)}",
             generator="pgbench",
             data_set=PGBENCH_DATA,
@@ -107,9 +109,11 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
 def _with_fitting_design(study: Study, arena: Arena, workloads: Mapping[str, Workload]) -> Study:
     if study.design.kind is DesignKind.ALTERNATING:
         return study
-    loaded = arena.data_sets.ensure(workloads[study.workloads[0]].data_set)
+    data_set = workloads[study.workloads[0]].data_set
     sizes = [
-        arena.installation.shared_memory_bytes(arena.workspace.account, loaded, variant.settings)
+        arena.installation_of(variant).shared_memory_bytes(
+            arena.workspace.account, arena.load(variant, data_set), variant.settings
+        )
         for variant in study.variants
     ]
     needed, available = sum(size or 0 for size in sizes), wiring.available_memory_bytes()

@@ -26,6 +26,7 @@ from pgdyno.experiments.transactions import parse
 from pgdyno.generators.duet import run_slices
 from pgdyno.generators.process import LoadProcess
 from pgdyno.meters import MeterModule
+from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, DesignKind, ResetPolicy, Slice
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import Workload
@@ -62,17 +63,19 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     Raises: ServerError, GeneratorError, StorageError; the blocks of this round are then lost, others kept.
     """
     data_set = workloads[0].data_set
-    arena, count = running.arena, len(running.variants)
+    arena, count, is_duet = running.arena, len(running.variants), running.design.kind is DesignKind.DUET
+    places = seats(count, round_index) if is_duet else list(range(count))
     needs_restore = any(w.reset is ResetPolicy.RESTORE for w in workloads)
-    if needs_restore or not arena.has_seats(data_set, count):
-        arena.restore(data_set, count)
-    if running.design.kind is DesignKind.ALTERNATING:
+    if needs_restore or not arena.has_seats(running.variants, places, data_set):
+        arena.restore(running.variants, places, data_set)
+    if not is_duet:
         return _alternating_round(running, round_index, workloads)
     blocks: list[Block] = []
-    with arena.arms(running.variants, seats(count, round_index), data_set) as arms:
+    with arena.arms(running.variants, places, data_set) as arms:
         running.look_at(arms)
         for workload in workloads:
             blocks += _measure(running, round_index, workload, arms)
+        _check_invariant(workloads, arms)
     return blocks
 
 
@@ -85,7 +88,25 @@ def _alternating_round(running: Running, round_index: int, workloads: Sequence[W
             running.look_at(arms)
             for workload in workloads:
                 trials[workload.name][arm] = _measure(alone, round_index, workload, arms)
+            _check_invariant(workloads, arms)
     return [block for by_arm in trials.values() for block in _join(by_arm)]
+
+
+def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:
+    """Let a workload that alone has written prove that no arm lost or invented anything.
+
+    Raises: MeasurementError naming the arm: its figures are worth nothing.
+    """
+    writers = [workload for workload in workloads if not workload.is_read_only]
+    if len(writers) != 1 or writers[0].invariant is None:
+        return
+    for arm in arms:
+        if not arm.holds(writers[0].invariant):
+            raise MeasurementError(
+                f"{writers[0].name} left wrong data on the server of {arm.variant.name}",
+                detail=f"this is not true any more: {' '.join(writers[0].invariant.split())}",
+                hint="this server loses or invents rows: do not trust its data, nor its figures",
+            )
 
 
 def _join(by_arm: dict[int, list[Block]]) -> list[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.restart import command_restarter
 from pgdyno.model.errors import UsageError
 from pgdyno.model.ports import Progress
+from pgdyno.model.variant import Variant
 from pgdyno.server.account import current_account
 from pgdyno.server.connection import Connection, connect
 from pgdyno.server.installation import Installation, embedded_installation, installation_at
+from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace, default_root
 from pgdyno.store.experiments import ExperimentStore
 
@@ -59,7 +61,7 @@ def server_access(dsn: str | None, restart_command: str | None = None) -> Server
 
 def start_check(bin_directory: Path | None) -> StartCheck | None:
     """Return what tries a start on a scratch directory; None if the programs are out of reach."""
-    return None if bin_directory is None else StartCheck(installation_at(bin_directory), workspace())
+    return None if bin_directory is None else StartCheck(installation_in(bin_directory), workspace())
 
 
 def workspace() -> Workspace:
@@ -72,35 +74,47 @@ def embedded() -> Installation:
     return embedded_installation(workspace())
 
 
-def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Installation:
-    """Return the PostgreSQL that scratch servers run.
+def installation_in(bin_directory: Path) -> Installation:
+    """Return the PostgreSQL whose programs are in a directory. Raises: ServerError if there is none."""
+    return installation_at(bin_directory, current_account())
 
-    Raises: UsageError if none or two are named, ServerError if there is none at that place.
+
+def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Installation | None:
+    """Return the PostgreSQL of ``--embedded`` or ``--pg-bin``; None if neither is given.
+
+    Raises: UsageError if both are, ServerError if there is none at that place.
     """
     if is_embedded and bin_directory is not None:
         raise UsageError("--embedded and --pg-bin exclude each other")
     if bin_directory is not None:
-        return installation_at(bin_directory.resolve())
-    if is_embedded:
-        return embedded()
-    raise UsageError(
-        "no PostgreSQL was named",
-        hint="add --embedded, or --pg-bin DIR with the directory of its programs (pg_config --bindir)",
-    )
+        return installation_in(bin_directory.resolve())
+    return embedded() if is_embedded else None
 
 
 @contextmanager
-def open_arena(installation: Installation, progress: Progress, *, is_isolated: bool) -> Iterator[Arena]:
-    """Provide an arena for scratch servers of one installation; its directories are removed at the end."""
+def open_arena(
+    installation: Installation | None, variants: Sequence[Variant], progress: Progress, *, is_isolated: bool
+) -> Iterator[Arena]:
+    """Provide an arena for scratch servers of these variants; its directories are removed at the end.
+
+    ``installation`` runs the variants that name no server, and its load programs drive all of them; None
+    stands for the first variant's own.
+    Raises: UsageError for a server that is not known, or if a variant names none and there is no other.
+    """
     place = workspace()
+    servers = {v.server: find_installation(v.server, place) for v in variants if v.server is not None}
+    first = installation or next((servers[v.server] for v in variants if v.server is not None), None)
+    if first is None or (installation is None and any(v.server is None for v in variants)):
+        raise UsageError(
+            "no PostgreSQL was named",
+            hint="add --embedded, or --pg-bin DIR with the directory of its programs (pg_config --bindir), "
+            "or name a server in every variant (see pgdyno server list): debian-17@default",
+        )
     with place.measuring(), place.scratch() as scratch, place.sockets() as sockets:
         data_sets = DataSets(
             place,
-            installation,
-            lambda name: find_generator(
-                name, bin_directory=installation.bin_directory, scratch_directory=scratch
-            ),
+            lambda name: find_generator(name, bin_directory=first.bin_directory, scratch_directory=scratch),
             progress,
         )
         split = split_cpus(online_cpus(), is_wanted=is_isolated)
-        yield Arena(place, installation, data_sets, scratch, sockets, split)
+        yield Arena(place, first, servers, data_sets, scratch, sockets, split)

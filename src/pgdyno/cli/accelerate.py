@@ -93,6 +93,11 @@ class Asked:
 
         if self.dsn is None:
             installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
+            if installation is None:
+                raise UsageError(
+                    "no PostgreSQL was named",
+                    hint="add --embedded, --pg-bin DIR, or --dsn for a running server on this host",
+                )
             return AttachedAcceleration(accelerate(self._request(installation), progress), None, None)
         if self.embedded or self.pg_bin is not None:
             raise UsageError(

@@ -12,10 +12,18 @@ from pgdyno.cli.output import json_option
 
 @click.command(
     name="bench",
-    epilog="\b\nExample:\n"
-    "  pgdyno bench big:shared_buffers=2GB --workload pgbench-select --embedded --blocks 8",
+    epilog="\b\nExamples:\n"
+    "  pgdyno bench pgbench-select --embedded --blocks 8\n"
+    "  pgdyno bench pgbench-select pgbench-tpcb --variant big:shared_buffers=2GB --embedded",
 )
-@click.argument("variant", default="default", metavar="[VARIANT]")
+@click.argument("workloads", nargs=-1, metavar="WORKLOAD...")
+@click.option(
+    "--variant",
+    default="default",
+    show_default=True,
+    metavar="VARIANT",
+    help="What to measure: [SERVER@]NAME[:setting=value,…].",
+)
 @measuring_options
 @json_option
 def command(variant: str, *, is_json: bool, **options: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pgdyno.cli.measuring import Measuring, measuring_options
+from pgdyno.cli.measuring import Measuring, measuring_options, workload_option
 from pgdyno.cli.output import json_option
 
 
@@ -17,6 +17,7 @@ from pgdyno.cli.output import json_option
     "  pgdyno compare default default --workload pgbench-select --blocks 6 --embedded --json",
 )
 @click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
+@workload_option
 @measuring_options
 @json_option
 def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None:

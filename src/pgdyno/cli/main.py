@@ -14,6 +14,7 @@ from pgdyno import __version__
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 
 COMMANDS = (
+    "server",
     "inspect",
     "advise",
     "apply",

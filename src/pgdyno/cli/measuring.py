@@ -29,7 +29,6 @@ _OPTIONS = (
         metavar="DIR",
         help="Use the PostgreSQL whose programs are in DIR.",
     ),
-    click.option("--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable."),
     click.option(
         "--script",
         "scripts",
@@ -68,6 +67,11 @@ _OPTIONS = (
     click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice."),
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
     click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),
+)
+
+
+workload_option = click.option(
+    "--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable."
 )
 
 
@@ -112,8 +116,8 @@ class Measuring:
             raise UsageError("no workload was named", hint="add for example --workload pgbench-select")
         return find_workloads(self.workloads, self.scripts, self.scale)
 
-    def installation(self) -> Installation:
-        """Return the PostgreSQL to measure."""
+    def installation(self) -> Installation | None:
+        """Return the PostgreSQL of variants that name no server; None if none was given."""
         from pgdyno.app.wiring import choose_installation
 
         return choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)

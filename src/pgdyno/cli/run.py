@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgdyno.cli.measuring import Measuring, measuring_options
+from pgdyno.cli.measuring import Measuring, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
 from pgdyno.model.errors import UsageError
 
@@ -24,6 +24,7 @@ from pgdyno.model.errors import UsageError
 @click.option(
     "--factor", "factors", multiple=True, metavar="SETTING=A,B", help="Vary a setting instead; repeatable."
 )
+@workload_option
 @measuring_options
 @json_option
 def command(

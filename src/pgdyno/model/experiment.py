@@ -139,6 +139,7 @@ class SettingDifference:
 class Experiment:
     """A finished or interrupted experiment, complete enough to be reported, exported and compared.
 
+    ``installation`` runs the variants that name no server: "embedded", or the directory of its programs.
     ``host`` and ``server`` are the facts as JSON documents, so that a bundle from another version of
     pgdyno stays readable. ``notes`` are sentences for the reader: not durable, resets, left-out settings.
     """
@@ -162,3 +163,5 @@ class Experiment:
     server: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     is_complete: bool = False
+    installation: str | None = None
+    scales: Mapping[str, int] = field(default_factory=dict)  # size of each workload's data set

