@@ -29,11 +29,11 @@ lint: setup ## format check, ruff and mypy
 	@$(BIN)/mypy
 
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
-	@$(BIN)/python bench/simulate.py
+	@$(BIN)/python -m bench.simulate
 
 bench: setup ## what this machine can tell apart, and whether a planted slowdown is found (about 40 minutes)
-	@$(BIN)/python bench/precision.py --workload sysbench-read-only --budget 10m
-	@$(BIN)/python bench/precision.py --workload sysbench-read-write --budget 10m --design duet
-	@$(BIN)/python bench/planted.py --budget 5m
+	@$(BIN)/python -m bench.precision --workload sysbench-read-only --budget 10m
+	@$(BIN)/python -m bench.precision --workload sysbench-read-write --budget 10m --goal 0.02 --design duet
+	@$(BIN)/python -m bench.planted --budget 5m
 
 .PHONY: help setup accelerate test lint simulate bench

@@ -4,7 +4,7 @@ Every transaction of the workload reads an account and then counts ``pgdyno.extr
 setting is 0 in the baseline. How many rows cost 2 % is found first, by comparing server CPU per transaction
 with 0 and with 2000 rows; then 2 % and 0 % are planted and compared as any variant would be.
 
-    python bench/planted.py --budget 5m
+    python -m bench.planted --budget 5m
 """
 
 from __future__ import annotations

@@ -2,17 +2,21 @@
 
 For both designs (duet, alternating) this runs the same A/A comparison for as long as ``--budget`` says, then
 computes, from its first 2, 3, … rounds, the minimum detectable effect for throughput and for server CPU per
-transaction against the time those rounds took. Prints a table and writes an SVG chart.
+transaction against the time those rounds took, set-up included. Prints a table; with ``--output`` it also
+writes the points as JSON and draws them as SVG.
 
-    python bench/precision.py --workload pgbench-select --budget 10m --output docs/results/precision
+    python -m bench.precision --workload sysbench-read-only --budget 10m --output docs/results/precision
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+
+from bench.precision_chart import Point, precision_chart
 
 from pgdyno.app.compare import compare
 from pgdyno.app.measure import Conditions, alternating, find_workloads
@@ -24,17 +28,6 @@ from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction")
-
-
-@dataclass(frozen=True)
-class Point:
-    """The minimum detectable effect after so many rounds."""
-
-    design: str
-    metric: str
-    rounds: int
-    elapsed_s: float
-    mde: float | None
 
 
 def measure(kind: str, workload: str, budget_s: float, seed: int) -> Experiment:
@@ -59,13 +52,12 @@ def points(experiment: Experiment) -> list[Point]:
     """Return the minimum detectable effect after every round."""
     names = [variant.name for variant in experiment.variants]
     rounds = sorted({block.round for block in experiment.blocks})
-    first = min(block.started_ns for block in experiment.blocks)
+    start_ns = datetime.fromisoformat(experiment.created).timestamp() * 1e9
     found = []
     for last in rounds[1:]:
         seen = [block for block in experiment.blocks if block.round <= last]
-        # The time of a round ends where the next one's first block begins; for the last round, with its own.
-        later = [block.started_ns for block in experiment.blocks if block.round == last + 1]
-        elapsed_s = ((min(later) if later else max(b.started_ns for b in seen)) - first) / 1e9
+        # To the end of the round's last block; what follows belongs to the next round.
+        elapsed_s = (max(b.started_ns for b in seen) - start_ns) / 1e9 + experiment.design.block_s
         verdicts = analyse(
             seen,
             workloads=experiment.workloads,
@@ -90,7 +82,8 @@ def main() -> None:
     parser.add_argument("--budget", default="10m")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--design", action="append", choices=["duet", "alternating"])
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--goal", type=float, default=0.01, help="a dashed line in the chart")
+    parser.add_argument("--output", type=Path, help="where to write: OUTPUT-WORKLOAD.json and .svg")
     asked = parser.parse_args()
     found: list[Point] = []
     for kind in asked.design or ["duet", "alternating"]:
@@ -105,9 +98,9 @@ def main() -> None:
         mde = "-" if point.mde is None else f"{point.mde:.2%}"
         print(f"{point.design:12} {point.metric:32} {point.rounds:6} {point.elapsed_s:6.0f}s {mde:>8}")
     if asked.output:
-        asked.output.with_suffix(".json").write_text(
-            json.dumps([point.__dict__ for point in found], indent=1) + "\n"
-        )
+        name = f"{asked.output}-{asked.workload}"
+        Path(f"{name}.json").write_text(json.dumps([vars(point) for point in found], indent=1) + "\n")
+        Path(f"{name}.svg").write_text(precision_chart(found, asked.workload, asked.goal) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Simulated experiments with a known truth: whether intervals and verdicts keep what they promise.
 
-    python bench/simulate.py [EXPERIMENTS]      10 000 per figure by default, 90 seconds
+    python -m bench.simulate [EXPERIMENTS]      10 000 per figure by default, 90 seconds
 
 The noise is described in ``noise``. It is analysed by ``pgdyno.stats.inference.infer``, the function behind
 every verdict. Prints Markdown tables (docs/results/simulation.md is made of them) and exits with 1 if a
@@ -12,12 +12,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, Python only sees this folder
-
 from bench.noise import BLOCK_SD, NOISES, ROUND_SD, Noise, gaussian
 
 from pgdyno.model.verdict import VarianceComponents
