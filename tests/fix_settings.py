@@ -119,6 +119,7 @@ def host_of(
             page_bytes=Fact(4096, "sysconf"),
             huge_pages=Fact(pools, "/sys/kernel/mm/hugepages"),
             transparent_huge_pages=Fact("madvise", "/sys/kernel/mm/transparent_hugepage/enabled"),
+            huge_page_bytes=Fact(2 * MB, "/proc/meminfo"),
         ),
         limits=_limits(memory_bytes, cpus),
         kernel=Kernel(
@@ -183,9 +184,10 @@ def _limits(memory_bytes: int, cpus: float) -> Limits:
         cpu_count=Fact(cpus, "sched_getaffinity"),
         cpuset=Fact(tuple(range(int(cpus))), "sched_getaffinity"),
         pids_max=unknown("not limited", "/sys/fs/cgroup"),
-        hugetlb_bytes=unknown("not limited", "/sys/fs/cgroup"),
+        hugetlb_bytes=Fact(dict.fromkeys((2 * MB, GB), memory_bytes), "/proc/meminfo"),
         shm_bytes=Fact(memory_bytes // 2, "statvfs /dev/shm"),
-        rlimits=unknown("not read", "/proc"),
+        rlimits=Fact({"Max open files": "1048576"}, "/proc/7/limits"),
+        seccomp=Fact("disabled", "/proc/7/status"),
     )
 
 

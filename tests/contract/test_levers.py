@@ -187,6 +187,19 @@ def test_a_server_that_has_the_plan_needs_no_other(major: int, situation: str) -
     assert make_plan(host, restarted(server, first.settings), request).lines == ()
 
 
+@every_major
+def test_a_setting_that_is_zero_or_least_is_no_stumbling_block(major: int) -> None:
+    host, server = situation_of("large", major)
+    for guc in server.settings.values():
+        if guc.vartype not in ("integer", "real") or guc.min_val is None or guc.is_read_only:
+            continue
+        for value in {guc.min_val, "0"} if float(guc.min_val) <= 0 else {guc.min_val}:
+            gucs = {**server.settings, guc.name: dataclasses.replace(guc, setting=value)}
+            ctx = context(host, dataclasses.replace(server, settings=gucs))
+            for module in LEVERS.values():
+                plan_one(module, ctx)
+
+
 @every_lever
 @every_major
 def test_unknown_facts_skip_a_lever_with_the_reason(name: str, major: int) -> None:

@@ -3,7 +3,8 @@
 Reads tasks from standard input, one JSON document a line, and forks a process for each, so that Python
 starts once. Answers with what that process said: the step it was killed at, or "done", or its error.
 It dies after ``kill_after`` steps, or after the step named ``kill_at``, or, with ``kill_after_s``, so long
-after its journal was created; else nowhere.
+after its journal was created; else nowhere. With ``fail_at`` the step of that name fails, so that an apply
+is rolled back, and ``kill_after`` counts from there.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pgdyno.app.revert import RevertRequest, revert
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter
-from pgdyno.model.errors import PgdynoError
-from pgdyno.server.connection import connect
+from pgdyno.model.errors import PgdynoError, ServerError
+from pgdyno.server.connection import addresses, connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of
@@ -31,12 +32,16 @@ from tests.integration.journal_support import plan_of
 class Killer:
     """Kills this process at a step, without any chance to clean up."""
 
-    def __init__(self, kill_after: int | None, kill_at: str | None) -> None:
+    def __init__(self, kill_after: int | None, kill_at: str | None, fail_at: str | None) -> None:
         self.left = kill_after
         self.name = kill_at
+        self.failing = fail_at
 
     def __call__(self, step: str) -> None:
-        if self.left is not None:
+        if step == self.failing:
+            self.failing = None
+            raise ServerError(f"failed at {step}")
+        if self.left is not None and self.failing is None:
             self.left -= 1
         if self.left == 0 or step == self.name:
             sys.stdout.write(f"{step}\n")
@@ -55,8 +60,9 @@ def carry_out(task: dict[str, Any]) -> None:
         Path(task["journal"]),
         data_directory=Path(task["data_directory"]) if task["data_directory"] else None,
         restarter=command_restarter(task["restart_command"], open_connection),
+        addresses=addresses(task["dsn"]),
     )
-    killer = Killer(task.get("kill_after"), task.get("kill_at"))
+    killer = Killer(task.get("kill_after"), task.get("kill_at"), task.get("fail_at"))
     if task["action"] == "apply":
         apply_plan(access, ApplyRequest(plan_of(**task["settings"]), allow_restart=True, steps=killer))
     else:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from tests.fix_servers import RealServer
+from tests.fix_servers import RealServer, as_unprivileged
 
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.query import Connection
-from pgdyno.journal.restart import pg_ctl_restarter
+from pgdyno.journal.restart import command_restarter
 from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk
-from pgdyno.server.connection import connect
+from pgdyno.server.connection import addresses, connect
 
 NOWHERE = Path("/nonexistent")
 
@@ -79,16 +79,22 @@ def access_to(
     def open_connection() -> Connection:
         return connect(server.dsn_for(user), is_read_only=False)
 
-    restarter = pg_ctl_restarter(
-        server.bin_directory,
-        server.data_directory,
-        server.directory / "pg_ctl.log",
-        open_connection,
-        limit_s=10.0,  # these servers come up in a tenth of a second; some tests wait for one that never does
-    )
     return ServerAccess(
-        open_connection, journal_directory, data_directory=None if has_files else NOWHERE, restarter=restarter
+        open_connection,
+        journal_directory,
+        data_directory=None if has_files else NOWHERE,
+        # These servers come up in a tenth of a second; some tests wait for one that never does.
+        restarter=command_restarter(pg_ctl_restart(server), open_connection, limit_s=10.0),
+        addresses=addresses(server.dsn_for(user)),
     )
+
+
+def pg_ctl_restart(server: RealServer) -> tuple[str, ...]:
+    """Return the command that restarts a server, or starts it if it is down."""
+    return (
+        *as_unprivileged(), str(server.bin_directory / "pg_ctl"), "restart", "-D", str(server.data_directory),
+        "-m", "fast", "-w", "-t", "10", "-l", str(server.directory / "pg_ctl.log"),
+    )  # fmt: skip
 
 
 @contextmanager

@@ -12,9 +12,16 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.fix_servers import RealServer, free_port, wait_until
+from tests.unit.journal.receipts import receipt
 
+from pgdyno.journal.session import locked_session
+from pgdyno.journal.settings import read_gucs
+from pgdyno.journal.undo import find_drift
+from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.model.errors import ConnectionFailedError, UsageError
 from pgdyno.server.connection import connect, describe, has_password
+from pgdyno.server.inspection import inspect_server
+from pgdyno.server.workload_databases import WorkloadDatabases
 
 pytestmark = pytest.mark.server
 
@@ -56,6 +63,42 @@ def test_a_connection_is_limited_read_only_and_named(pg18: RealServer) -> None:
         assert describe(connection) == (
             f"host={pg18.socket_directory} port={pg18.port} dbname=postgres user=postgres"
         )
+
+
+@pytest.fixture
+def hostile(pg18: RealServer) -> Iterator[str]:
+    """A database whose owner has put operators of their own before PostgreSQL's."""
+    pg18.execute("CREATE DATABASE hostile")
+    pg18.execute(
+        """
+        CREATE SCHEMA planted;
+        DO $$ DECLARE t text; BEGIN
+            FOREACH t IN ARRAY ARRAY['text', 'name', 'int4', 'int8', 'oid', '"char"'] LOOP
+                EXECUTE format('CREATE FUNCTION planted.spy_on(%s, %s) RETURNS boolean LANGUAGE plpgsql AS '
+                    || quote_literal('BEGIN RAISE EXCEPTION ''a planted operator was run''; END'), t, t);
+                EXECUTE format('CREATE OPERATOR planted.= (PROCEDURE = planted.spy_on, LEFTARG = %s,'
+                    ' RIGHTARG = %s)', t, t);
+                EXECUTE format('CREATE OPERATOR planted.<> (PROCEDURE = planted.spy_on, LEFTARG = %s,'
+                    ' RIGHTARG = %s)', t, t);
+            END LOOP; END $$;
+        ALTER DATABASE hostile SET search_path = planted, pg_catalog
+        """,
+        "hostile",
+    )
+    yield pg18.dsn_for("postgres", "hostile")
+    pg18.execute("DROP DATABASE hostile WITH (FORCE)")
+
+
+def test_operators_that_somebody_has_planted_are_not_run(hostile: str) -> None:
+    with psycopg.connect(hostile) as plain, pytest.raises(psycopg.errors.RaiseException):
+        plain.execute("SELECT 1 FROM pg_catalog.pg_settings WHERE name = 'port'")
+    with contextlib.closing(connect(hostile)) as connection:
+        inspected = inspect_server(connection)
+    assert inspected.settings["search_path"].setting == "planted, pg_catalog"  # what is configured is seen
+    with locked_session(lambda: connect(hostile, is_read_only=False)) as session:
+        assert read_gucs(session.connection)["port"].needs_restart
+        assert find_drift(AlterSystemWriter(session), receipt()) is None
+    assert WorkloadDatabases(hostile).ours() == []
 
 
 def test_libpqs_environment_is_honoured(pg18: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:

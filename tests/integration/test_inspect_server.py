@@ -150,6 +150,8 @@ def test_settings_of_roles_and_databases_are_listed(server: RealServer) -> None:
         "ALTER ROLE inspect_plain IN DATABASE inspect_closed SET search_path = a, b",
         "ALTER DATABASE inspect_closed SET app.jwt_secret = 'hunter=2'",
         "ALTER ROLE ALL SET random_page_cost = 1.1",
+        "ALTER ROLE inspect_plain CONNECTION LIMIT 3",
+        "ALTER DATABASE inspect_closed CONNECTION LIMIT 2",
     )
     for statement in statements:
         server.execute(statement)
@@ -160,11 +162,13 @@ def test_settings_of_roles_and_databases_are_listed(server: RealServer) -> None:
         server.execute("ALTER DATABASE inspect_closed RESET ALL")
         server.execute("ALTER ROLE inspect_plain RESET ALL")
         server.execute("ALTER ROLE inspect_plain IN DATABASE inspect_closed RESET ALL")
+        server.execute("ALTER ROLE inspect_plain CONNECTION LIMIT -1")
+        server.execute("ALTER DATABASE inspect_closed CONNECTION LIMIT -1")
     assert seen.overrides.value == (
         SettingOverride(None, None, "random_page_cost", "1.1"),
-        SettingOverride(None, "inspect_closed", "app.jwt_secret", "********"),
-        SettingOverride("inspect_plain", None, "work_mem", "5MB"),
-        SettingOverride("inspect_plain", "inspect_closed", "search_path", "a, b"),
+        SettingOverride(None, "inspect_closed", "app.jwt_secret", "********", connection_limit=2),
+        SettingOverride("inspect_plain", None, "work_mem", "5MB", connection_limit=3),
+        SettingOverride("inspect_plain", "inspect_closed", "search_path", "a, b", connection_limit=2),
     )
     assert "the server-wide value of work_mem: this role or database sets its own" in seen.hidden
 

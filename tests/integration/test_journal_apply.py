@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fix_disk import small_disk
 from tests.fix_servers import RealServer, running_server
 from tests.integration.journal_support import (
     NOWHERE,
     access_to,
     auto_conf,
+    pg_ctl_restart,
     plan_of,
     snapshot,
     under_pg_ctl,
@@ -41,6 +45,7 @@ from pgdyno.model.errors import (
     UsageError,
 )
 from pgdyno.model.journal import ReceiptState
+from pgdyno.model.plan import Finding
 from pgdyno.report.journal_text import apply_text
 
 pytestmark = pytest.mark.server
@@ -168,6 +173,43 @@ def test_a_value_that_the_server_would_not_take_is_found_before_anything_is_chan
 def test_durability_is_locked(access: ServerAccess) -> None:
     error = refused(access, ApplyRequest(plan_of(fsync="off")), DurabilityError)
     assert error.message == "fsync=off could lose committed data"
+    assert error.hint is not None
+    assert error.hint.startswith("write such a variant into an experiment file")
+
+
+def test_a_server_that_may_lose_data_is_not_improved_on(server: RealServer, access: ServerAccess) -> None:
+    server.execute("ALTER SYSTEM SET fsync = off")
+    server.execute("SELECT pg_reload_conf()")
+    request = ApplyRequest(plan_of(work_mem="8MB"))
+    try:
+        error = refused(access, request, DurabilityError)
+        with pytest.raises(DurabilityError):
+            preview_apply(access, request)
+    finally:
+        server.execute("ALTER SYSTEM RESET fsync")
+        server.execute("SELECT pg_reload_conf()")
+    assert error.message.endswith(" may lose data as it is set up now")
+    assert error.detail == "fsync is off: a crash of the machine can destroy the whole cluster"
+    assert error.hint == ("pgdyno does not touch it; unless this is meant: ALTER SYSTEM SET fsync = on")
+
+
+def test_what_was_found_about_the_server_is_shown_with_the_plan(access: ServerAccess) -> None:
+    finding = Finding("warning", "work_mem is set for a role", "remove it")
+    request = ApplyRequest(replace(plan_of(work_mem="8MB"), findings=(finding,)))
+    for result in (preview_apply(access, request), apply_plan(access, request)):
+        assert apply_text(result).startswith("WARNING: work_mem is set for a role\n    hint: remove it\n")
+
+
+def test_a_plan_for_another_server_is_refused(server: RealServer, access: ServerAccess) -> None:
+    """As a DSN with several hosts may lead elsewhere after the server was inspected."""
+    request = ApplyRequest(plan_of(work_mem="8MB"), planned_on="host=standby port=5432 dbname=a user=b")
+    error = refused(access, request, RefusedError)
+    assert error.message == "the plan was made for another server than the one that answers now"
+    assert error.detail == (
+        "planned for host=standby port=5432 dbname=a user=b; "
+        f"now host={server.socket_directory} port={server.port} dbname=postgres user=postgres"
+    )
+    assert error.hint == "name one server, by an address of its own: --dsn 'host=… port=…'"
 
 
 def test_a_setting_of_the_role_is_somebody_elses(server: RealServer, access: ServerAccess) -> None:
@@ -178,6 +220,9 @@ def test_a_setting_of_the_role_is_somebody_elses(server: RealServer, access: Ser
         server.execute("ALTER ROLE postgres RESET work_mem")
     assert error.message == "1 of 1 settings belong to somebody else"
     assert error.detail == "work_mem is set by ALTER ROLE … SET for this role"
+    assert error.hint == (
+        "take the settings out there, connect as another role, or leave them out of the plan"
+    )
 
 
 def test_a_server_whose_files_patroni_keeps_is_left_alone(server: RealServer, access: ServerAccess) -> None:
@@ -206,6 +251,7 @@ def test_an_error_in_a_configuration_file_is_somebody_elses_to_correct(
     assert error.detail is not None
     assert error.detail.startswith(f"work_mem in {conf}, line ")
     assert "much" not in error.detail
+    assert error.hint == "correct them, then try again"
 
 
 def test_an_edit_that_is_not_loaded_is_not_loaded_by_us(server: RealServer, access: ServerAccess) -> None:
@@ -219,6 +265,7 @@ def test_an_edit_that_is_not_loaded_is_not_loaded_by_us(server: RealServer, acce
     assert error.message == "the server's configuration files contain edits that are not loaded yet"
     assert error.detail is not None
     assert "temp_buffers in" in error.detail
+    assert error.hint == ("load them first (SELECT pg_reload_conf()) or take them back, then try again")
 
 
 def test_what_waits_for_a_restart_of_somebody_else_still_waits_after_a_reload(
@@ -233,6 +280,7 @@ def test_what_waits_for_a_restart_of_somebody_else_still_waits_after_a_reload(
         request = ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True)
         error = refused(access, request, RefusedError)
         assert error.message == "settings of somebody else wait for a restart: max_connections"
+        assert error.hint == "restart the server first or take them back, then try again"
         apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
         assert server.execute(waiting) == [("max_connections",)]
         assert revert(access, RevertRequest(allow_restart=True)).restarts == 0
@@ -250,6 +298,8 @@ def test_a_standby_is_raised_before_its_primary(server: RealServer, access: Serv
     finally:
         server.execute("SELECT pg_drop_replication_slot('a_standby')")
     assert error.message == "max_connections must be raised on the standbys first"
+    assert error.hint is not None
+    assert "--standbys-done" in error.hint
 
 
 def test_a_standby_is_not_lowered_before_its_primary(server: RealServer, access: ServerAccess) -> None:
@@ -262,6 +312,8 @@ def test_a_standby_is_not_lowered_before_its_primary(server: RealServer, access:
         request = ApplyRequest(plan_of(max_connections="50"), allow_restart=True)
         error = refused(access, request, RefusedError)
         assert error.message == "max_connections must be lowered on the primary first"
+        assert error.hint is not None
+        assert "--standbys-done" in error.hint
         apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))  # a standby has settings of its own
     finally:
         signal.unlink()
@@ -320,7 +372,7 @@ def test_a_server_that_does_not_come_up_and_whose_files_are_out_of_reach_is_mend
         apply_plan(access, request)
     assert caught.value.exit_code == 3
     assert caught.value.hint == (
-        f"pgdyno revert; by hand, in {auto_conf(server)}: "
+        f"pgdyno revert, or pgdyno revert --pgdata DIR where its files are; by hand, in {auto_conf(server)}: "
         "delete the line shared_preload_libraries = 'no_such_library'; "
         "delete the line work_mem = '8MB'; then start the server"
     )
@@ -339,6 +391,7 @@ def test_trying_the_start_finds_out_before_anything_is_changed(
     assert error.message == "the server would not start with the planned settings"
     assert error.detail is not None
     assert "no_such_library" in error.detail
+    assert error.hint == "nothing was changed; leave out the setting that its log names"
 
 
 def test_trying_the_start_lets_a_good_plan_pass(server: RealServer, access: ServerAccess) -> None:
@@ -377,16 +430,50 @@ def test_a_restart_command_that_does_nothing_leaves_nothing_changed(
     assert read_journal(access.journal_directory).open == ()
 
 
-def test_without_room_for_a_receipt_nothing_is_changed(server: RealServer, access: ServerAccess) -> None:
+@pytest.mark.root
+@pytest.mark.parametrize("has_journal", [False, True], ids=["no journal yet", "a journal"])
+def test_without_room_for_a_receipt_nothing_is_changed(server: RealServer, *, has_journal: bool) -> None:
     before = snapshot(server)
-    access.journal_directory.touch()  # a file where the journal's directory should be
-    with pytest.raises(StorageError) as caught:
-        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
-    access.journal_directory.unlink()
+    with small_disk() as disk:
+        access = access_to(server, disk.directory / "journal")
+        names = server.execute("SELECT name FROM pg_settings WHERE name LIKE 'enable_%' ORDER BY name")
+        request = ApplyRequest(plan_of(**{name: "off" for (name,) in names}))  # longer than a page
+        if has_journal:
+            apply_plan(access, request)
+            revert(access, RevertRequest())
+        disk.fill()
+        with pytest.raises(StorageError) as caught:
+            apply_plan(access, request)
+        assert snapshot(server) - before == []
+        disk.empty()
+        assert read_journal(access.journal_directory).open == ()
+        apply_plan(access, request)
+        assert revert(access, RevertRequest()).is_complete
+        assert read_journal(access.journal_directory).damage == ()
     assert caught.value.message == f"could not write the journal in {access.journal_directory}"
+    assert caught.value.detail == "No space left on device"
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("without a receipt nothing is changed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_during_the_restart_waits_for_it_and_then_undoes_everything(
+    server: RealServer, access: ServerAccess, number: signal.Signals
+) -> None:
+    before = snapshot(server)
+    script = (
+        "import os, subprocess, sys;"
+        "os.path.exists(sys.argv[1]) or (open(sys.argv[1], 'w'), os.kill(os.getppid(), int(sys.argv[2])));"
+        "sys.exit(subprocess.call(sys.argv[3:]))"
+    )
+    once = str(access.journal_directory.with_name("interrupted"))
+    command = (sys.executable, "-c", script, once, str(int(number)), *pg_ctl_restart(server))
+    assert access.restarter is not None
+    interrupted = replace(access, restarter=replace(access.restarter, command=command))
+    with pytest.raises(KeyboardInterrupt):
+        apply_plan(interrupted, ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True))
     assert snapshot(server) - before == []
+    assert read_journal(access.journal_directory).open == ()
 
 
 def test_an_ordinary_role_is_told_what_it_lacks(server: RealServer, tmp_path: Path) -> None:
@@ -396,6 +483,9 @@ def test_an_ordinary_role_is_told_what_it_lacks(server: RealServer, tmp_path: Pa
         with pytest.raises(PrivilegeError) as caught:
             apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
         assert caught.value.message == "role ordinary may not change these settings"
+        assert caught.value.hint == (
+            "connect as a superuser, or since PostgreSQL 15 give it those and pg_read_all_settings"
+        )
         assert caught.value.detail == (
             "it lacks: GRANT ALTER SYSTEM ON PARAMETER work_mem; GRANT EXECUTE ON FUNCTION pg_reload_conf()"
         )

@@ -88,11 +88,11 @@ def revert_all(server: RealServer, journal: Path, *, has_files: bool = True) -> 
 
 
 def at_every_step(
-    tmp_path: Path, kill: Callable[[Path, int], str], check: Callable[[Path], bool]
+    tmp_path: Path, kill: Callable[[Path, int], str], check: Callable[[Path], bool], end: str = "done"
 ) -> list[str]:
     """Kill at the first step, at the second one, …, until it gets to its end; check after each."""
     steps: list[str] = []
-    while steps[-1:] != ["done"]:
+    while steps[-1:] != [end]:
         assert len(steps) < MOST_STEPS, steps
         journal = tmp_path / f"journal-{len(steps)}"
         steps.append(kill(journal, len(steps) + 1))
@@ -146,6 +146,32 @@ def test_a_killed_revert_of_changes_that_were_never_in_force_is_finished_by_the_
     )
     assert {"intended max_wal_senders", "passed max_wal_senders"} <= set(steps)
     assert "before restart" not in steps
+
+
+def test_an_apply_killed_at_any_step_of_its_roll_back_is_undone_by_revert(
+    server: RealServer, drive: Driver, tmp_path: Path
+) -> None:
+    before = snapshot(server)
+    failing = {"settings": RELOADED, "fail_at": "verified work_mem"}
+    steps = at_every_step(
+        tmp_path,
+        kill=lambda journal, step: drive("apply", journal, kill_after=step, **failing),
+        check=lambda journal: revert_all(server, journal) and snapshot(server) == before,
+        end="failed at verified work_mem",
+    )
+    assert {"restored work_mem", "reloaded", "restored file", "reverted random_page_cost"} <= set(steps)
+
+
+@pytest.mark.parametrize("step", ["restored shared_preload_libraries", "restored work_mem"])
+def test_an_apply_killed_while_it_restores_the_files_of_a_server_that_is_down_is_undone_by_revert(
+    server: RealServer, drive: Driver, tmp_path: Path, step: str
+) -> None:
+    before = snapshot(server)
+    settings = {"work_mem": "8MB", "shared_preload_libraries": "no_such_library"}
+    assert drive("apply", tmp_path / "journal", kill_at=step, settings=settings) == step
+    assert not server.takes_connections()
+    assert revert_all(server, tmp_path / "journal")
+    assert snapshot(server) == before
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3])

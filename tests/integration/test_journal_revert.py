@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, running_server
-from tests.integration.journal_support import access_to, auto_conf, plan_of, snapshot, under_pg_ctl
+from tests.integration.journal_support import (
+    access_to,
+    auto_conf,
+    pg_ctl_restart,
+    plan_of,
+    snapshot,
+    under_pg_ctl,
+)
 
+from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest, apply_plan
 from pgdyno.app.revert import RevertRequest, preview_revert, revert
 from pgdyno.app.status import journal_status, server_status
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import open_journal, read_journal
+from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import locked_session
-from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError
+from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
 from pgdyno.model.journal import Drift, OnDrift, ReceiptState
 from pgdyno.report.journal_text import revert_text, status_text
-from pgdyno.server.connection import connect
+from pgdyno.server.connection import addresses, connect
 
 pytestmark = pytest.mark.server
 
@@ -179,9 +190,7 @@ def test_a_server_that_is_down_is_restored_through_its_files(
     result = revert(access, RevertRequest())
     assert auto_conf(server).read_bytes() == before
     assert (result.is_complete, result.pending_restart) == (False, ("shared_buffers", "work_mem"))
-    assert result.notes == (
-        "the server is down: its files are restored; start it, then run pgdyno revert once more",
-    )
+    assert result.notes == ("the server is down: its files are restored; start it, then pgdyno revert again",)
     result = revert(access, RevertRequest(allow_restart=True))
     assert (result.is_complete, result.restarts) == (True, 1)
 
@@ -196,10 +205,62 @@ def test_a_server_that_is_down_and_out_of_reach_is_mended_by_hand(
         revert(hidden, RevertRequest())
     assert caught.value.message.startswith("could not connect to the server")
     assert caught.value.hint == (
-        "pgdyno revert; by hand, in postgresql.auto.conf: delete the line work_mem = '8MB'; "
-        "then start the server"
+        "pgdyno revert, or pgdyno revert --pgdata DIR where its files are; by hand, in "
+        f"{auto_conf(server)}: delete the line work_mem = '8MB'; then start the server"
     )
     assert revert(access, ALL).is_complete
+
+
+def test_of_two_servers_that_are_down_the_named_one_is_restored(
+    server: RealServer, access: ServerAccess, pg18_bin: Path
+) -> None:
+    with running_server(pg18_bin) as second, under_pg_ctl(second):
+        other = access_to(second, access.journal_directory)
+        apply(access, work_mem="8MB")
+        apply(other, work_mem="9MB")
+        for one in (server, second):
+            one.run("pg_ctl", "stop", "-D", str(one.data_directory), "-m", "fast")
+        theirs = auto_conf(second).read_bytes()
+        assert revert(access, ALL).is_complete
+        assert auto_conf(second).read_bytes() == theirs
+        by_files = replace(other, addresses=(), data_directory=second.data_directory)
+        assert revert(by_files, ALL).is_complete
+        assert second.execute("SHOW work_mem") == server.execute("SHOW work_mem") == [("4MB",)]
+
+
+def test_a_server_that_is_down_and_not_named_is_left_alone(
+    server: RealServer, access: ServerAccess, tmp_path: Path
+) -> None:
+    apply(access, work_mem="8MB")
+    server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
+    changed = auto_conf(server).read_bytes()
+    dsn = f"host={tmp_path} port={server.port}"
+    elsewhere = replace(access, connect=lambda: connect(dsn), addresses=addresses(dsn))
+    with pytest.raises(ConnectionFailedError) as caught:
+        revert(elsewhere, ALL)
+    assert caught.value.hint is not None
+    assert f"changes of the server at host={server.socket_directory} port={server.port}" in caught.value.hint
+    assert auto_conf(server).read_bytes() == changed
+    assert revert(access, ALL).is_complete
+
+
+def test_a_stopped_server_is_reverted_from_the_command_line_by_its_directory(
+    server: RealServer, home: Path
+) -> None:
+    apply(wiring.server_access(server.dsn), work_mem="8MB")
+    pgdata = ("--pgdata", str(server.data_directory))
+    server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
+    done = pgdyno("revert", *pgdata)
+    assert (done.returncode, "the server is down: its files are restored" in done.stdout) == (3, True)
+    assert f"pgdyno revert --pgdata {server.data_directory}" in done.stdout
+    refused = pgdyno("revert", *pgdata, "--allow-restart")
+    assert refused.returncode == 2
+    assert "--restart-command" in refused.stderr
+    command = shlex.join(pg_ctl_restart(server))
+    done = pgdyno("revert", *pgdata, "--allow-restart", "--restart-command", command)
+    assert done.returncode == 0, done.stderr
+    assert server.execute("SHOW work_mem") == [("4MB",)]
+    assert pgdyno("revert", *pgdata).stdout.startswith("Nothing to revert on host=")
 
 
 def test_without_open_receipts_an_unreachable_server_is_just_unreachable(tmp_path: Path) -> None:
@@ -212,6 +273,7 @@ def test_two_processes_do_not_share_a_journal(access: ServerAccess) -> None:
     with open_journal(access.journal_directory), pytest.raises(LockHeldError) as caught:
         revert(access, ALL)
     assert caught.value.detail == f"process {os.getpid()} holds {access.journal_directory / 'lock'}"
+    assert caught.value.hint == "wait until it has ended, then see pgdyno status"
 
 
 def test_two_journals_do_not_share_a_server(server: RealServer, access: ServerAccess, tmp_path: Path) -> None:
@@ -226,6 +288,7 @@ def test_two_journals_do_not_share_a_server(server: RealServer, access: ServerAc
     finally:
         server.execute("DROP DATABASE other")
     assert caught.value.message == "another pgdyno is changing this server"
+    assert caught.value.hint == "wait until it has ended, then see pgdyno status"
     assert caught.value.detail is not None
     assert f"the lock is held by pgdyno, process {os.getpid()} on " in caught.value.detail
 
@@ -283,6 +346,81 @@ def test_an_apply_of_an_earlier_primary_is_not_undone_on_a_copy(
     assert receipt.target.is_same_as(elsewhere) is False
     assert receipt.target.is_same_as(replace(elsewhere, data_directory=None)) is True
     revert(access, ALL)
+
+
+def test_ctrl_c_says_what_is_still_changed(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB", random_page_cost="1.1")
+
+    def interrupt(step: str) -> None:
+        if step == "restored random_page_cost":
+            raise KeyboardInterrupt
+
+    named = replace(access, revert_command="pgdyno revert --dsn service=production")
+    with pytest.raises(StillChangedError) as caught:
+        revert(named, replace(ALL, steps=interrupt))
+    assert caught.value.message == "interrupted; something is still changed"
+    assert caught.value.exit_code == 3
+    assert caught.value.hint == (
+        "pgdyno revert --dsn service=production; by hand: ALTER SYSTEM RESET random_page_cost; "
+        "ALTER SYSTEM RESET work_mem; then SELECT pg_reload_conf(); or restart"
+    )
+    assert server.execute("SHOW work_mem") == [("8MB",)]
+    assert revert(access, ALL).is_complete
+
+
+def test_a_restart_that_nobody_knows_how_to_do_is_not_begun(server: RealServer, access: ServerAccess) -> None:
+    apply(access, work_mem="8MB", shared_buffers="96MB")
+    with pytest.raises(UsageError) as caught:
+        revert(replace(access, restarter=None), ALL)
+    assert caught.value.message == (
+        "undoing this takes a restart, and pgdyno does not know how to restart this server"
+    )
+    assert caught.value.detail == "shared_buffers"
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("--restart-command 'systemctl restart postgresql'")
+    assert server.execute("SHOW work_mem") == [("8MB",)]
+    assert revert(access, ALL).is_complete
+
+
+def test_a_restart_that_is_not_needed_needs_no_command(access: ServerAccess) -> None:
+    apply(access, work_mem="8MB")
+    assert revert(replace(access, restarter=None), ALL).is_complete
+
+
+def test_where_nothing_is_to_revert_other_journals_are_named(
+    server: RealServer, access: ServerAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after sudo pgdyno apply."""
+    apply(access, work_mem="8MB")
+    monkeypatch.setattr("pgdyno.app.revert.candidate_directories", lambda: (access.journal_directory,))
+    result = revert(replace(access, journal_directory=tmp_path / "mine"), ALL)
+    assert revert_text(result) == (
+        f"Nothing to revert on host={server.socket_directory} port={server.port}.\n"
+        f"another journal: {access.journal_directory} (1 change applied)\n"
+    )
+    assert revert(access, ALL).other_journals == ()
+
+
+def test_what_somebody_sets_while_the_file_is_replaced_stays(
+    server: RealServer, access: ServerAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file was written by hand, so that only replacing it gives back its bytes."""
+    auto_conf(server).write_bytes(b"# by hand\nrandom_page_cost = 2\n")
+    server.execute("SELECT pg_reload_conf()")
+    apply(access, work_mem="8MB")
+    prepare = ServerFiles._write
+
+    def meanwhile(files: ServerFiles, temporary: Path, content: bytes) -> None:
+        prepare(files, temporary, content)
+        server.execute("ALTER SYSTEM SET temp_buffers = '9MB'")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(ServerFiles, "_write", meanwhile)
+        assert revert(access, ALL).is_complete
+    assert auto_conf(server).read_text().endswith("random_page_cost = '2'\ntemp_buffers = '9MB'\n")
+    server.execute("ALTER SYSTEM RESET temp_buffers")
+    server.execute("ALTER SYSTEM RESET random_page_cost")
+    server.execute("SELECT pg_reload_conf()")
 
 
 def test_a_lost_connection_says_what_is_still_changed(server: RealServer, access: ServerAccess) -> None:

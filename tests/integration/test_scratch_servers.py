@@ -45,7 +45,7 @@ def scratch(workspace: Workspace) -> Iterator[Path]:
 
 @pytest.fixture
 def instance(workspace: Workspace, installation: Installation, scratch: Path) -> Iterator[Instance]:
-    with workspace.sockets() as sockets:
+    with workspace.sockets(scratch) as sockets:
         initialise(installation, workspace.account, scratch / "data")
         made = Instance(installation, workspace.account, scratch / "data", sockets, PORT)
         yield made
@@ -60,6 +60,29 @@ def test_it_runs_as_an_unprivileged_user_and_listens_on_no_network(instance: Ins
         row = connection.execute("SHOW listen_addresses").fetchone()
     assert row == ("",)
     assert instance.socket_directory.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.root
+def test_root_writes_nothing_by_name_where_the_servers_user_could_plant_a_link(
+    instance: Instance, workspace: Workspace, scratch: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be lured into other users' files")
+    assert instance.log_file.parent.stat().st_uid == 0
+    assert scratch.stat().st_uid == workspace.datasets().stat().st_uid == 0
+    assert scratch.stat().st_mode & 0o777 == 0o711
+    assert instance.data_directory.stat().st_uid == workspace.account.uid
+
+
+def test_sockets_lie_in_the_scratch_directory_unless_the_kernel_refuses_its_length(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with workspace.scratch() as scratch, workspace.sockets(scratch) as sockets:
+        assert sockets.parent == scratch
+    deep = tmp_path / ("d" * 100)
+    with workspace.sockets(deep) as sockets:
+        assert sockets.parent == Path(tempfile.gettempdir())
+    assert not sockets.exists()
 
 
 def test_it_can_be_started_again_after_it_was_stopped(instance: Instance) -> None:
@@ -152,13 +175,16 @@ def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_s
 ) -> None:
     workspace = Workspace(small_disk, current_account())
     monkeypatch.setattr(Workspace, "require_free", lambda *_: None)  # as if the space went meanwhile
-    data_sets = DataSets(
-        workspace,
-        lambda name: find_generator(
-            name, bin_directory=installation.bin_directory, scratch_directory=small_disk
-        ),
-        Lines(),
-    )
-    with pytest.raises(StorageError, match="the disk filled up"):
-        data_sets.ensure(replace(PGBENCH_DATA, scale=20), installation)
+    with workspace.scratch() as scratch:
+        data_sets = DataSets(
+            workspace,
+            scratch,
+            lambda name: find_generator(
+                name, bin_directory=installation.bin_directory, scratch_directory=scratch
+            ),
+            Lines(),
+        )
+        with pytest.raises(StorageError, match="the disk filled up"):
+            data_sets.ensure(replace(PGBENCH_DATA, scale=20), installation)
+        assert [path.name for path in scratch.iterdir() if path.is_dir()] == []
     assert list((small_disk / "datasets").iterdir()) == []

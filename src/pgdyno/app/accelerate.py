@@ -18,6 +18,7 @@ from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import PLAN, Subject, inspect_scratch, plan_for
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
+from pgdyno.experiments.replication import blocks_per_round
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor
 from pgdyno.model.plan import Plan
@@ -83,7 +84,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     if not promises(trial.verdicts, PLAN, max_loss=request.max_loss):
         rejected = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
         return Acceleration(planned.plan, rejected, trial, (noise,))
-    fresh = run(_afresh(study, trial), 1.0, context)
+    fresh = run(_afresh(study, trial, deadline - time.monotonic()), 1.0, context)
     confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss)
     return Acceleration(planned.plan, confirmed, fresh, (noise, trial))
 
@@ -105,8 +106,12 @@ def _short(study: Study) -> Study:
     return replace(study, design=design)
 
 
-def _afresh(study: Study, trial: Experiment) -> Study:
-    """Return the same comparison without the peers, whose figures in the trial go into the notes."""
+def _afresh(study: Study, trial: Experiment, left_s: float) -> Study:
+    """Return the same comparison without the peers, whose figures in the trial go into the notes.
+
+    The time is spent on rounds and blocks as the trial's variance suggests.
+    """
+    blocks = blocks_per_round(trial, PLAN, max(0.0, left_s))
     peers = tuple(
         f"in {trial.id}, {verdict.variant} on {verdict.workload}, throughput: {verdict.reason}"
         for verdict in trial.verdicts
@@ -116,7 +121,7 @@ def _afresh(study: Study, trial: Experiment) -> Study:
         study,
         name="accelerate-fresh",
         variants=tuple(v for v in study.variants if v.name in (study.baseline, PLAN)),
-        design=replace(study.design, seed=study.design.seed + 1),
+        design=replace(study.design, seed=study.design.seed + 1, blocks_per_round=blocks),
         notes=(
             *study.notes,
             f"measured afresh on new instances; the plan was chosen by {trial.id}",

@@ -1,7 +1,8 @@
-"""The main job on someone's running server: measured on scratch servers beside it, applied once if it pays.
+"""``accelerate`` for someone's running server: measured beside it, or on it if allowed; applied if it pays.
 
-The running server is looked at, never loaded. It is changed only if the plan is proven to pay, and restarted
-only if its owner allows that.
+By default the running server is looked at, never loaded. It is changed only if the plan is proven to pay,
+and restarted only if its owner allows that. Whatever would keep the plan from being applied is found before
+anything is measured.
 """
 
 from __future__ import annotations
@@ -10,12 +11,25 @@ from dataclasses import dataclass
 
 from pgdyno.app import wiring
 from pgdyno.app.accelerate import AccelerateRequest, Acceleration, accelerate
-from pgdyno.app.apply import ApplyRequest, apply_plan
+from pgdyno.app.accelerate_loaded import accelerate_loaded
+from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.attached import Attached
+from pgdyno.app.planning import plan_for
+from pgdyno.app.start_check import StartCheck
 from pgdyno.journal.access import ServerAccess
+from pgdyno.model.errors import UsageError
 from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What the owner of a running server allows. ``is_standby_order_kept`` is their word, see apply."""
+
+    load: bool = False
+    restart: bool = False
+    is_standby_order_kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,41 +41,59 @@ class AttachedAcceleration:
     not_applied: str | None
 
 
-def restarts_needed(plan: Plan) -> int:
-    """Return how often applying the plan restarts the server."""
-    return 1 if plan.needs_restart else 0
-
-
 def accelerate_attached(
     attached: Attached,
     request: AccelerateRequest,
     access: ServerAccess,
     progress: Progress,
-    *,
-    allow_restart: bool,
+    permissions: Permissions,
 ) -> AttachedAcceleration:
-    """Measure beside the server, and apply the plan if it pays and its restart is allowed.
+    """Measure, and apply the plan if it pays and its restart is allowed.
 
     Raises: what ``accelerate`` and ``apply_plan`` raise.
     """
-    done = accelerate(request, progress)
-    reason = _reason_not_to_apply(done, allow_restart=allow_restart)
+    planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
+    _check_that_it_could_be_applied(planned.plan, access, permissions)
+    if permissions.load:
+        done = accelerate_loaded(attached, request, access, progress, allow_restart=permissions.restart)
+    else:
+        done = accelerate(request, progress)
+    reason = _reason_not_to_apply(done, permissions)
     if reason is not None:
         return AttachedAcceleration(done, None, reason)
     progress.step(f"applying the plan to {attached.target}")
     check = wiring.start_check(attached.installation.bin_directory)
-    applied = apply_plan(access, ApplyRequest(done.plan, allow_restart=allow_restart, start_check=check))
-    return AttachedAcceleration(done, applied, None)
+    return AttachedAcceleration(done, apply_plan(access, _apply_request(done.plan, permissions, check)), None)
 
 
-def _reason_not_to_apply(done: Acceleration, *, allow_restart: bool) -> str | None:
+def _apply_request(
+    plan: Plan, permissions: Permissions, start_check: StartCheck | None = None
+) -> ApplyRequest:
+    return ApplyRequest(
+        plan,
+        allow_restart=permissions.restart,
+        is_standby_order_kept=permissions.is_standby_order_kept,
+        start_check=start_check,
+    )
+
+
+def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permissions: Permissions) -> None:
+    if permissions.restart and plan.needs_restart and access.restarter is None:
+        raise UsageError(
+            "the plan needs a restart, and pgdyno does not know how to restart this server",
+            hint="--restart-command 'pg_ctlcluster 15 main restart', or whatever restarts it here",
+        )
+    preview_apply(access, _apply_request(plan, permissions))
+
+
+def _reason_not_to_apply(done: Acceleration, permissions: Permissions) -> str | None:
     if not done.acceptance.is_accepted:
         return "it is not proven to pay"
     if not done.plan.lines:
         return "there is nothing to change"
-    if done.plan.needs_restart and not allow_restart:
+    if done.plan.needs_restart and not permissions.restart:
         return (
-            f"it takes {restarts_needed(done.plan)} restart, which was not allowed; run pgdyno apply with "
-            "--allow-restart, or accelerate with it"
+            "it takes one restart, which was not allowed; run pgdyno apply with --allow-restart, or "
+            "accelerate with it"
         )
     return None

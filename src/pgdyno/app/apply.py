@@ -24,9 +24,8 @@ from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.journal.statements import restore_statement, set_statement, text_of
-from pgdyno.journal.target import read_target
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
-from pgdyno.levers.durability import check_durability
+from pgdyno.levers.durability import check_durability, check_found
 from pgdyno.model.errors import (
     PermissionNotGivenError,
     PgdynoError,
@@ -34,9 +33,10 @@ from pgdyno.model.errors import (
     StorageError,
     UsageError,
 )
-from pgdyno.model.journal import ApplyResult, Receipt, ReceiptState, Target
+from pgdyno.model.journal import ApplyResult, ReceiptState, Target
 from pgdyno.model.plan import Change, Effect, Plan
 from pgdyno.model.server import Server
+from pgdyno.server.connection import describe
 from pgdyno.server.inspection import inspect_server
 
 StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
@@ -45,12 +45,17 @@ StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
 
 @dataclass(frozen=True)
 class ApplyRequest:
-    """A plan, and what is allowed for it. ``start_check`` None: the server's programs are out of reach."""
+    """A plan, and what is allowed for it.
+
+    ``start_check`` None: the server's programs are out of reach. ``planned_on`` is the server that the plan
+    was made for, as ``describe`` writes it; None if that is not to be compared.
+    """
 
     plan: Plan
     allow_restart: bool = False
     is_standby_order_kept: bool = False
     start_check: StartCheck | None = None
+    planned_on: str | None = None
     steps: Steps = no_steps
 
 
@@ -58,7 +63,6 @@ class ApplyRequest:
 class _Ready:
     """A plan that passed every check, and what was found before it."""
 
-    target: Target
     files: ServerFiles | None
     prepared: tuple[Prepared, ...]
     statements: tuple[str, ...]
@@ -77,22 +81,26 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
     """
     with open_journal(access.journal_directory) as journal, locked_session(access.connect) as session:
         ready = _checked(access, request, session, journal.read())
+        result = _result(access, request, session, ready)
         if not ready.prepared:
-            return ApplyResult(None, ready.target.address, (), (), restarts=0, notes=ready.notes)
+            return replace(result, restarts=0)
         run = ApplyRun(
             apply_id=new_apply_id(),
-            target=ready.target,
             journal=journal,
             session=session,
             files=ready.files,
-            restarter=access.restarter if request.allow_restart else None,
+            restarter=access.restarter_of(session) if request.allow_restart else None,
+            revert_command=access.revert_command,
             steps=request.steps,
         )
         try:
-            return _result(session, run, ready, run.carry_out(ready.prepared))
+            receipts = run.carry_out(ready.prepared)
+            gucs = read_gucs(session.connection)
         except (PgdynoError, KeyboardInterrupt) as error:
             run.roll_back(error)
             raise
+        outcomes = tuple(outcome(receipt, gucs.get(receipt.key)) for receipt in receipts)
+        return replace(result, apply_id=run.apply_id, outcomes=outcomes)
 
 
 def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
@@ -103,15 +111,7 @@ def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
     contents = read_journal(access.journal_directory)
     with reading_session(access.connect) as session:
         ready = _checked(access, request, session, contents, is_preview=True)
-    return ApplyResult(
-        apply_id=None,
-        target=ready.target.address,
-        outcomes=(),
-        statements=ready.statements,
-        restarts=ready.restarts,
-        is_dry_run=True,
-        notes=ready.notes,
-    )
+        return replace(_result(access, request, session, ready), is_dry_run=True)
 
 
 def _checked(
@@ -123,10 +123,11 @@ def _checked(
     is_preview: bool = False,
 ) -> _Ready:
     """Make every check and read what is there. Changes nothing."""
-    target = read_target(session.connection)
-    _check_journal(contents, target)
+    _check_server(request, session)
+    _check_journal(contents, session.target, access.revert_command)
     server = inspect_server(session.connection)
-    files = access.files(session.connection, target)
+    check_found(server, session.target.address)
+    files = access.files(session)
     _check_plan(request, server, files)
     changes = tuple(_as_it_takes_effect_here(line.change, server) for line in request.plan.lines)
     restarting = tuple(change.key for change in changes if change.effect is Effect.RESTART)
@@ -144,15 +145,26 @@ def _checked(
         request.start_check(server, request.plan.settings)
     has_untried_start = bool(restarting) and request.start_check is None
     notes = _notes(files, edits.unknown, has_untried_start=has_untried_start)
-    return _Ready(target, files, prepared, statements, notes)
+    return _Ready(files, prepared, statements, notes)
 
 
-def _check_journal(contents: Contents, target: Target) -> None:
+def _check_server(request: ApplyRequest, session: Session) -> None:
+    """Refuse a plan for another server: a DSN with several hosts may lead elsewhere each time."""
+    here = describe(session.connection)
+    if request.planned_on not in (None, here):
+        raise RefusedError(
+            "the plan was made for another server than the one that answers now",
+            detail=f"planned for {request.planned_on}; now {here}",
+            hint="name one server, by an address of its own: --dsn 'host=… port=…'",
+        )
+
+
+def _check_journal(contents: Contents, target: Target, revert_command: str) -> None:
     if contents.damage:
         raise StorageError(
             "the journal is damaged, so that nothing is added to it",
             detail="; ".join(contents.damage),
-            hint="pgdyno revert restores what can be read; then move the journal away",
+            hint=f"{revert_command} --all restores what can be read; then move the journal away",
         )
     for receipt in contents.open:
         is_unfinished = receipt.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
@@ -160,7 +172,7 @@ def _check_journal(contents: Contents, target: Target) -> None:
             raise RefusedError(
                 f"an earlier apply ({receipt.apply_id}) was interrupted on this server",
                 detail=f"{receipt.key} may or may not be changed",
-                hint="pgdyno revert, then apply again",
+                hint=f"{revert_command}, then apply again",
             )
 
 
@@ -208,13 +220,15 @@ def _notes(
     return tuple(notes)
 
 
-def _result(session: Session, run: ApplyRun, ready: _Ready, receipts: tuple[Receipt, ...]) -> ApplyResult:
-    gucs = read_gucs(session.connection)
+def _result(access: ServerAccess, request: ApplyRequest, session: Session, ready: _Ready) -> ApplyResult:
+    """Return what is known before anything is changed."""
     return ApplyResult(
-        apply_id=run.apply_id,
-        target=ready.target.address,
-        outcomes=tuple(outcome(receipt, gucs.get(receipt.key)) for receipt in receipts),
+        apply_id=None,
+        target=session.target.address,
+        outcomes=(),
         statements=ready.statements,
         restarts=ready.restarts,
         notes=ready.notes,
+        findings=request.plan.findings,
+        revert_command=access.revert_command,
     )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest
-from pgdyno.app.attached import bin_directory_of
+from pgdyno.app.attached import programs_of
 from pgdyno.app.inspect import inspect_dsn
+from pgdyno.levers.durability import check_found
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import ServerError
@@ -29,18 +30,20 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
 
     The start check on a scratch directory is left out where the server's programs are out of reach; values
     are then checked against the live ``pg_settings`` only.
-    Raises: ConnectionFailedError; MemoryProofError if no plan fits.
+    Raises: ConnectionFailedError; DurabilityError if the server may lose data as it is set up now;
+    MemoryProofError if no plan fits.
     """
     found = inspect_dsn(advice.dsn, advice.figures)
     if isinstance(found.inspected, Unknown):
         raise ServerError("the server could not be inspected", detail=found.inspected.reason)
+    check_found(found.inspected.server, found.inspected.target)
     host = None if isinstance(found.host, Unknown) else found.host
     plan = make_plan(host, found.inspected.server, PlanRequest(figures=advice.figures))
-    postmaster_pid = found.inspected.postmaster_pid.or_none()
-    programs = None if postmaster_pid is None else bin_directory_of(postmaster_pid, found.inspected.target)
+    programs = programs_of(found.inspected.postmaster_pid)
     return ApplyRequest(
         plan,
         allow_restart=advice.allow_restart,
         is_standby_order_kept=advice.is_standby_order_kept,
-        start_check=wiring.start_check(programs),
+        start_check=None if isinstance(programs, Unknown) else wiring.start_check(programs),
+        planned_on=found.inspected.target,
     )

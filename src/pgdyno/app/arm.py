@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 
 from pgdyno.app.datasets import DATABASE
+from pgdyno.generators._contract import Target
 from pgdyno.generators.process import LoadProcess
 from pgdyno.meters import MeterModule
 from pgdyno.meters._contract import Counters
 from pgdyno.model.errors import ServerCrashedError
 from pgdyno.model.variant import Variant
-from pgdyno.server.instance import Instance
 from pgdyno.server.processes import CpuClock, children, read_process, threads
 
 Rows = psycopg.Cursor[tuple[Any, ...]]
@@ -30,12 +30,57 @@ WHERE c.relkind IN ('r', 'i', 'm') AND n.nspname NOT IN ('pg_catalog', 'informat
 """
 
 
+class RunningServer(Protocol):
+    """A server to be measured: one that pgdyno has started, or someone's own."""
+
+    @property
+    def host(self) -> str:
+        """Where it listens: an address, or the directory of its socket."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+        ...
+
+    @property
+    def user(self) -> str:
+        """The role that measures."""
+        ...
+
+    @property
+    def dsn(self) -> str:
+        """How to connect to it for looking at it."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's process id. Raises: ServerCrashedError if it is not running."""
+        ...
+
+    def connect(self, database: str) -> psycopg.Connection:
+        """Open a control connection; never used for load."""
+        ...
+
+    def last_log_lines(self) -> str:
+        """Return the end of its log, or where to find that."""
+        ...
+
+    def stop(self, *, is_immediate: bool = False) -> None:
+        """Give the server up."""
+        ...
+
+
 @dataclass
 class Arm:
-    """A running server of one variant, and the generator that is set on it."""
+    """A running server of one variant, the database that is worked on, and the generator set on it."""
 
     variant: Variant
-    instance: Instance
+    server: RunningServer
+    database: str = DATABASE
+    environment: Mapping[str, str] = field(
+        default_factory=dict
+    )  # for generators: a password, if there is one
     load: LoadProcess | None = None
     _connection: psycopg.Connection | None = field(default=None, init=False)
 
@@ -45,9 +90,10 @@ class Arm:
             self._execute(_PREWARM)
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
-        """Return what the server really runs with, as SHOW displays it."""
+        """Return what the server really runs with, as SHOW displays it; names are in lower case."""
         rows = self._execute(
-            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)", (list(names),)
+            "SELECT lower(name), current_setting(name) FROM pg_settings WHERE lower(name) = ANY(%s)",
+            (list(names),),
         )
         return dict(rows.fetchall())
 
@@ -58,6 +104,10 @@ class Arm:
     def checkpoint(self) -> None:
         """Write out everything dirty, now."""
         self._execute("CHECKPOINT")
+
+    def target(self) -> Target:
+        """Return where generators connect to."""
+        return Target(self.server.host, self.server.port, self.server.user, self.database)
 
     def cpu_clock(self) -> CpuClock:
         """Return a clock over the processes that the server has at this moment."""
@@ -70,13 +120,13 @@ class Arm:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        self.instance.stop(is_immediate=True)
+        self.server.stop(is_immediate=True)
 
     # What follows implements the meters' context.
 
     def server_pids(self) -> tuple[int, ...]:
         """Return the postmaster and its children."""
-        return (self.instance.pid, *children(self.instance.pid))
+        return (self.server.pid, *children(self.server.pid))
 
     def client_pids(self) -> tuple[int, ...]:
         """Return the generator's threads; none before it starts and after it ends."""
@@ -111,12 +161,12 @@ class Arm:
         """
         try:
             if self._connection is None:
-                self._connection = self.instance.connect(DATABASE)
+                self._connection = self.server.connect(self.database)
             return self._connection.execute(sql.encode(), parameters)
         except psycopg.OperationalError as error:
             raise ServerCrashedError(
                 f"the server of {self.variant.name} closed its connection",
-                detail=self.instance.last_log_lines(),
+                detail=self.server.last_log_lines(),
             ) from error
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from pgdyno.app import wiring
 from pgdyno.app.inspect import inspect_dsn
 from pgdyno.app.planning import Subject, subject_of
-from pgdyno.levers.durability import durability_findings
+from pgdyno.levers.durability import check_found
 from pgdyno.levers.resources import Figures
-from pgdyno.model.errors import DurabilityError, ServerError
-from pgdyno.model.facts import Unknown
+from pgdyno.model.errors import ServerError
+from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.guc import Guc
 from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
@@ -68,9 +68,11 @@ _OWN_PREFIXES = ("lc_", "log_", "logging_", "ssl", "syslog_", "unix_socket_", "k
 
 @dataclass(frozen=True)
 class Attached:
-    """A running server, as a baseline for scratch servers of the same build."""
+    """A running server, as a baseline for scratch servers of the same build, or to be measured itself."""
 
+    dsn: str
     target: str
+    data_directory: str
     subject: Subject
     installation: Installation
     base: Variant
@@ -87,19 +89,21 @@ def attach(dsn: str, figures: Figures) -> Attached:
     found = inspection.inspected
     if isinstance(found, Unknown):
         raise ServerError("the server could not be inspected", detail=found.reason)
-    dangers = durability_findings(found.server)
-    if dangers:
-        raise DurabilityError(
-            f"the server at {found.target} may lose data as it is set up now",
-            detail="; ".join(finding.message for finding in dangers),
-            hint=dangers[0].hint,
+    check_found(found.server, found.target)
+    programs = programs_of(found.postmaster_pid)
+    if isinstance(programs, Unknown):
+        raise ServerError(
+            f"the programs of the server at {found.target} are out of reach",
+            detail=programs.reason,
+            hint="run pgdyno as root or as the server's user, on its host or in its container",
         )
-    installation = wiring.installation_in(bin_directory_of(found.postmaster_pid.or_none(), found.target))
+    installation = wiring.installation_in(programs)
     kept = [guc for guc in found.server.non_default_settings if _shapes_performance(guc)]
     base = Variant("as-found", {guc.name: guc.display() for guc in kept})
     preloaded = found.server.settings["shared_preload_libraries"].setting
     notes = (f"the scratch servers do not preload {preloaded}, as the server does",) if preloaded else ()
-    return Attached(found.target, subject_of(inspection), installation, base, notes)
+    data_directory = found.server.data_directory.or_else("")  # known, or it were not proven to run here
+    return Attached(dsn, found.target, data_directory, subject_of(inspection), installation, base, notes)
 
 
 def _shapes_performance(guc: Guc) -> bool:
@@ -109,12 +113,21 @@ def _shapes_performance(guc: Guc) -> bool:
     return not guc.is_read_only and guc.context != "internal"
 
 
-def bin_directory_of(postmaster_pid: int | None, target: str) -> Path:
-    """Return where the running postmaster's program lies. Raises: ServerError if that is out of reach."""
-    hint = "name its programs with --pg-bin DIR, or run pgdyno as root or as the server's user on its host"
-    if postmaster_pid is None:
-        raise ServerError(f"the server at {target} is not proven to run on this host", hint=hint)
+def programs_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Path | Unknown:
+    """Return where the running postmaster's program lies, or why it cannot be run from here.
+
+    In a container's file system the same path leads elsewhere, and its programs need that system's libraries.
+    """
+    if isinstance(postmaster_pid.value, Unknown):
+        return Unknown(f"it is not proven to run on this host: {postmaster_pid.value.reason}")
+    process = root / "proc" / str(postmaster_pid.value)
     try:
-        return Path(f"/proc/{postmaster_pid}/exe").readlink().parent
-    except PermissionError as error:
-        raise ServerError(f"could not see which program process {postmaster_pid} runs", hint=hint) from error
+        program = (process / "exe").readlink()
+        is_here = (process / "ns/mnt").readlink() == (root / "proc/self/ns/mnt").readlink()
+        if not is_here and not (program.exists() and program.samefile(process / "exe")):
+            return Unknown(
+                f"process {postmaster_pid.value} runs in a container, where {program} is another file"
+            )
+    except OSError as error:
+        return Unknown(f"could not see which program process {postmaster_pid.value} runs: {error.strerror}")
+    return program.parent

@@ -1,11 +1,11 @@
-"""Exports an experiment as a bundle, and verifies one. Nothing secret goes in: see ``app/redaction.py``."""
+"""Exports an experiment as a bundle, and verifies one. Nothing secret goes in: see ``app/portable.py``."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from pgdyno.app.redaction import portable
+from pgdyno.app.portable import portable
 from pgdyno.app.report import file_name
 from pgdyno.model.experiment import Experiment
 from pgdyno.report.page import render_page

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,6 @@ DATABASE = "bench"
 _LOAD_TIMEOUT_S = 3600.0
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
-_DONE = "pgdyno-dataset.json"
 _HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
 
 FindGenerator = Callable[[str], Generator]
@@ -31,9 +28,14 @@ FindGenerator = Callable[[str], Generator]
 
 @dataclass(frozen=True)
 class DataSets:
-    """Loaded data directories, by version and data set. They are never started, only copied."""
+    """Loaded data directories, by version and data set. They are never started, only copied.
+
+    A load happens in ``scratch`` and is moved when it is complete: what an interrupted one leaves is never
+    taken for a data set.
+    """
 
     workspace: Workspace
+    scratch: Path
     find_generator: FindGenerator
     progress: Progress
 
@@ -41,25 +43,20 @@ class DataSets:
         """Return a stopped, loaded data directory; load it if this is the first time.
 
         Two builds of the same version share it: their data are byte-identical.
-        A load that is interrupted leaves nothing behind that a later call would take for complete.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
         target = self.workspace.datasets() / f"pg{installation.version}-{data_set.key}"
-        if (target / _DONE).is_file():
+        if target.is_dir():
             return target
         generator = self.find_generator(data_set.generator)
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
         self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB (once)")
-        shutil.rmtree(target, ignore_errors=True)
-        partial = Path(tempfile.mkdtemp(prefix="load-", dir=self.workspace.datasets()))
-        self.workspace.account.own(partial)
+        partial = self.scratch / f"load-{target.name}"
         try:
-            self._load(data_set, installation, generator, partial / "data")
-            description = {"data_set": data_set.key, "postgresql": installation.version}
-            (partial / "data" / _DONE).write_text(json.dumps(description))
-            (partial / "data").rename(target)
+            self._load(data_set, installation, generator, partial)
+            partial.rename(target)
         finally:
-            shutil.rmtree(partial)
+            shutil.rmtree(partial, ignore_errors=True)  # after the renaming it is gone already
         return target
 
     def copy(self, copies: Sequence[tuple[Path, Path]]) -> None:
@@ -92,7 +89,7 @@ class DataSets:
         initialise(installation, account, data_directory)
         # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
         settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
-        with self.workspace.sockets() as sockets:
+        with self.workspace.sockets(self.scratch) as sockets:
             server = Instance(installation, account, data_directory, sockets, _PORT, settings)
             server.start()
             try:

@@ -18,7 +18,7 @@ def running_embedded() -> Iterator[str]:
     Raises: ServerError if the extra ``pgdyno[pg]`` is not installed; ServerStartError.
     """
     place, installation = workspace(), embedded()
-    with place.scratch() as scratch, place.sockets() as sockets:
+    with place.scratch() as scratch, place.sockets(scratch) as sockets:
         data_directory = scratch / "data"
         initialise(installation, place.account, data_directory)
         server = Instance(installation, place.account, data_directory, sockets, _PORT)

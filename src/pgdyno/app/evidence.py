@@ -47,7 +47,7 @@ class Evidence:
             )
 
     def _note_facts(self, arm: Arm) -> None:
-        found = inspect_dsn(arm.instance.dsn, Figures())
+        found = inspect_dsn(arm.server.dsn, Figures())
         if not isinstance(found.inspected, Unknown):
             self.server = document_of(found.inspected.server)
         if not isinstance(found.host, Unknown):

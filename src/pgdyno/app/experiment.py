@@ -107,15 +107,14 @@ class ExperimentRun:
             host=context.host,
             server=context.server,
             notes=(*_marks(study), *study.notes, *self._server_notes(study), *_method_notes(workloads)),
-            installation=self.arena.installation.name,
+            installation=self.arena.installation_name,
         )
 
     def _server_notes(self, study: Study) -> tuple[str, ...]:
         """Say which builds are compared, where variants name their servers."""
         if all(variant.server is None for variant in study.variants):
             return ()
-        builds = {variant.name: self.arena.installation_of(variant) for variant in study.variants}
-        named = "; ".join(f"{name} is PostgreSQL {b.version} ({b.name})" for name, b in builds.items())
+        named = "; ".join(f"{v.name} is {self.arena.build_of(v)}" for v in study.variants)
         caveat = (
             "builds may also differ in compiler, flags and initdb's defaults: each is compared as a whole"
         )
@@ -137,16 +136,14 @@ class ExperimentRun:
         recovered = recover(stored, self.store, self.arena, self.workloads)
         self.store.add_blocks(experiment_id, recovered)
         self.store.forget_slices(experiment_id, self.store.unread(experiment_id))
-        self.arena.forget(experiment_id)
+        self.arena.loads.forget(experiment_id)
         return self.store.load(experiment_id)
 
     def _prepare(self, study: Study) -> None:
         """Load data sets and let the server judge every variant's settings, before anything is measured."""
         for name in study.workloads:
             for variant in study.variants:
-                loaded = self.arena.load(variant, self.workloads[name].data_set)
-                installation = self.arena.installation_of(variant)
-                installation.check_settings(self.arena.workspace.account, loaded, variant.settings)
+                self.arena.check(variant, self.workloads[name].data_set)
 
     def _rounds(
         self, study: Study, experiment: Experiment, started: float, budget_s: float | None
@@ -169,7 +166,7 @@ class ExperimentRun:
             for workloads in _by_data_set([self.workloads[name] for name in study.workloads]):
                 self.progress.step(_label(done, planned + repeats, workloads))
                 self.store.add_blocks(experiment.id, run_round(running, done, workloads))
-                self.arena.forget(experiment.id)
+                self.arena.loads.forget(experiment.id)
             done += 1
             experiment = replace(
                 self.store.load(experiment.id),

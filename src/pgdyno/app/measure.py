@@ -1,4 +1,4 @@
-"""Measures a study on scratch servers: what compare, bench, run and accelerate have in common."""
+"""Measures a study: what compare, bench, run and accelerate have in common."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgdyno.app import wiring
-from pgdyno.app.arena import Arena
 from pgdyno.app.experiment import Context, ExperimentRun
+from pgdyno.app.scratch_arena import ScratchArena
+from pgdyno.app.switch import Switch
 from pgdyno.model.errors import DurabilityError, UsageError
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.ports import Progress
@@ -20,6 +22,9 @@ from pgdyno.model.workload import USER_SCRIPTS, Script, Workload
 from pgdyno.server.installation import Installation
 from pgdyno.workloads import load as bundled_workloads
 from pgdyno.workloads._pgbench import PGBENCH_DATA
+
+if TYPE_CHECKING:
+    from pgdyno.app.attached import Attached  # which plans for a server, and planning measures
 
 _MEMORY_SHARE = 0.7  # of the available memory for all arms' shared memory: the rest holds data and backends
 _ALTERNATING_TRIAL_S = 10.0
@@ -45,7 +50,7 @@ def measure(
     experiment's notes say so.
     """
     with (
-        wiring.open_arena(
+        wiring.open_scratch_arena(
             conditions.installation, study.variants, progress, is_isolated=study.design.is_isolated
         ) as arena,
         closing(wiring.open_store()) as store,
@@ -53,6 +58,23 @@ def measure(
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         run = ExperimentRun(arena, store, progress, conditions.workloads)
         return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
+
+
+def measure_attached(
+    study: Study,
+    attached: Attached,
+    switch: Switch,
+    conditions: Conditions,
+    progress: Progress,
+    context: Context,
+) -> Experiment:
+    """Run a study on someone's running server itself: whole trials, one configuration after the other."""
+    with (
+        wiring.open_attached_arena(attached, switch, progress) as arena,
+        closing(wiring.open_store()) as store,
+    ):
+        run = ExperimentRun(arena, store, progress, conditions.workloads)
+        return run.run(study, context=context)
 
 
 def find_workloads(
@@ -106,17 +128,12 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
     )
 
 
-def _with_fitting_design(study: Study, arena: Arena, workloads: Mapping[str, Workload]) -> Study:
+def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:
     if study.design.kind is DesignKind.ALTERNATING:
         return study
     data_set = workloads[study.workloads[0]].data_set
-    sizes = [
-        arena.installation_of(variant).shared_memory_bytes(
-            arena.workspace.account, arena.load(variant, data_set), variant.settings
-        )
-        for variant in study.variants
-    ]
-    needed, available = sum(size or 0 for size in sizes), wiring.available_memory_bytes()
+    sizes = [arena.shared_memory_bytes(variant, data_set) for variant in study.variants]
+    needed, available = sum(sizes), wiring.available_memory_bytes()
     if needed <= _MEMORY_SHARE * available:
         return study
     note = (

@@ -60,13 +60,13 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
 def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:
     """Start ``base`` on the workloads' largest data set, and look at it and its host."""
     data_set = max((w.data_set for w in conditions.workloads.values()), key=lambda data: data.size_bytes)
-    with wiring.open_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
+    with wiring.open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
         for workload in conditions.workloads.values():
             arena.load(base, workload.data_set)
         progress.step("inspecting the host and the server")
         arena.restore([base], [0], data_set)
         with arena.arms([base], [0], data_set) as (arm,):
-            return subject_of(inspect_dsn(arm.instance.dsn, figures))
+            return subject_of(inspect_dsn(arm.server.dsn, figures))
 
 
 def subject_of(found: Inspection) -> Subject:

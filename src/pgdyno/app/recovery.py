@@ -56,9 +56,9 @@ def _recover_run(
         for s in kept
     ]
     run = ObservedRun(workload, round_index, arms, blocks)
-    return build_blocks(run, experiment.design, arena.split, ())
+    return build_blocks(run, experiment.design, arena.loads.split, ())
 
 
 def _log(arena: Arena, experiment_id: str, workload: str, round_index: int, variant: str) -> bytes:
     label = log_label(experiment_id, workload, round_index, variant)
-    return TransactionLog(arena.log_prefix(label)).read_new()
+    return TransactionLog(arena.loads.log_prefix(label)).read_new()

@@ -8,22 +8,29 @@ restart nobody has allowed. Reverting again later goes on from there.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from pgdyno.app.stopped import Stopped, files_of_named, find_stopped, receipts_of_named
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.by_hand import outcome, restoring_edits, restoring_statements, still_changed
 from pgdyno.journal.log import Contents, Journal, open_journal, read_journal
-from pgdyno.journal.server_files import ServerFiles
+from pgdyno.journal.places import candidate_directories, other_journals
 from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import ORDERED_SETTINGS, check_standby_order
-from pgdyno.journal.target import read_target
+from pgdyno.journal.target import bound_to
 from pgdyno.journal.undo import Undoing, Undone, find_drift, restore_all, undo
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
-from pgdyno.model.errors import ConnectionFailedError, PgdynoError, StillChangedError
+from pgdyno.model.errors import (
+    ConnectionFailedError,
+    InterruptedByUserError,
+    PgdynoError,
+    StillChangedError,
+    UsageError,
+)
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import OnDrift, Receipt, RevertResult, Target
 from pgdyno.server.inspection import inspect_server
@@ -51,25 +58,30 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
 
     A server that is down is restored through its files where they are within reach, and started if a
     restart is allowed.
-    Raises: LockHeldError, and RefusedError for the order of standbys, before anything is changed;
+    Raises: LockHeldError, RefusedError for the order of standbys, and UsageError before anything is changed;
     StillChangedError if it could not be finished; ConnectionFailedError if nothing was to revert anyway.
     """
     with open_journal(access.journal_directory) as journal:
         tried = _try_running(access, request, journal)
         if isinstance(tried, RevertResult):
             return tried
-        result = _revert_files(access, request, journal, tried)
-        if not request.allow_restart or access.restarter is None:
+        stopped = find_stopped(access, journal.read(), tried)
+        if request.allow_restart and access.restarter is None:
+            raise _no_way_to_restart()
+        result = _revert_files(access, request, journal, stopped)
+        if access.restarter is None or not request.allow_restart:
             return result
+        connect = bound_to(stopped.target, access.connect, by_address=False)
         try:
-            access.restarter.restart()
-        except PgdynoError as error:
+            replace(access.restarter, connect=connect).restart()
+        except (PgdynoError, KeyboardInterrupt) as error:
+            failure = _as_error(error)
             raise StillChangedError(
-                f"{error.message}; the server is down",
-                detail=error.detail,
-                hint="its files are restored; start it, then run pgdyno revert once more",
+                f"{failure.message}; the server may be down",
+                detail=failure.detail,
+                hint=f"its files are restored; see that it runs, then {access.revert_command} once more",
             ) from error
-        running = _revert_running(access, request, journal, journal.read())
+        running = _revert_running(access, request, journal)
         return replace(running, restarts=running.restarts + 1)
 
 
@@ -77,14 +89,13 @@ def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult
     """Say what ``revert`` would do. Changes nothing."""
     contents = read_journal(access.journal_directory)
     with reading_session(access.connect) as session:
-        target = read_target(session.connection)
-        writer = AlterSystemWriter(session, access.files(session.connection, target))
-        receipts = _chosen(contents, target, request)
+        writer = AlterSystemWriter(session, access.files(session))
+        receipts = _chosen(_receipts_of(contents, session.target), request)
         drifts = tuple(drift for receipt in receipts if (drift := find_drift(writer, receipt)) is not None)
         gucs = read_gucs(session.connection)
         restarts = int(any(_takes_restart(receipt, gucs) for receipt in receipts))
         done = Undone(receipts, drifts, (), restarts)
-        return replace(_result(session, target, done, contents), is_dry_run=True)
+        return replace(_result(access, session, done, contents), is_dry_run=True)
 
 
 def _try_running(
@@ -95,67 +106,93 @@ def _try_running(
     if failure := _connection_failure(access, contents):
         return failure
     try:
-        return _revert_running(access, request, journal, contents)
+        return _revert_running(access, request, journal)
     except (ConnectionFailedError, StillChangedError) as error:
-        if not (_is_coming_up(contents) and _has_lost_connection(error)):
+        if not (_is_coming_up(access, contents) and _has_lost_connection(error)):
             raise
     # A restart that a killed pgdyno had asked for has just ended our session. It ends one only.
     failure = _connection_failure(access, contents)
-    return failure or _revert_running(access, request, journal, journal.read())
+    return failure or _revert_running(access, request, journal)
 
 
-def _revert_running(
-    access: ServerAccess, request: RevertRequest, journal: Journal, contents: Contents
-) -> RevertResult:
+def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journal) -> RevertResult:
+    contents = journal.read()
     with locked_session(access.connect) as session:
-        target = read_target(session.connection)
-        receipts = _chosen(contents, target, request)
+        receipts = _chosen(_receipts_of(contents, session.target), request)
+        _check_restart(access, session, receipts, request)
         _check_order(session, receipts, request)
         undoing = Undoing(
             journal=journal,
             session=session,
-            writer=AlterSystemWriter(session, access.files(session.connection, target)),
-            restarter=access.restarter if request.allow_restart else None,
+            writer=AlterSystemWriter(session, access.files(session)),
+            restarter=access.restarter_of(session) if request.allow_restart else None,
             on_drift=request.on_drift,
             steps=request.steps,
         )
-        try:
+        with _telling_what_is_left(access, journal, receipts, lambda: not session.connection.closed):
             done = undo(undoing, receipts)
-        except PgdynoError as error:
-            raise still_changed(error, receipts, is_server_up=not session.connection.closed) from error
-        return _result(session, target, done, contents)
+        return _result(access, session, done, contents)
 
 
 def _revert_files(
-    access: ServerAccess, request: RevertRequest, journal: Journal, failure: ConnectionFailedError
+    access: ServerAccess, request: RevertRequest, journal: Journal, stopped: Stopped
 ) -> RevertResult:
-    """Restore the files of a server that takes no connections.
-
-    Raises: ConnectionFailedError if nothing is open; StillChangedError if the files are out of reach.
-    """
-    contents = journal.read()
-    if not contents.open:
-        raise failure
-    files = _files_of_stopped(access, contents)
-    if files is None or files.has_postmaster():
-        raise still_changed(failure, contents.open[::-1], is_server_up=False) from failure
-    target = files.target()
-    receipts = _chosen(contents, target, request)
-    writer = AutoConfFileWriter(files)
-    try:
+    """Restore the files of a server that is down. Raises: StillChangedError if that cannot be finished."""
+    receipts = _chosen(stopped.receipts, request)
+    writer = AutoConfFileWriter(stopped.files)
+    with _telling_what_is_left(access, journal, receipts, lambda: False):
         restored, drifted = restore_all(
             journal, {writer.kind: writer}, receipts, on_drift=request.on_drift, steps=request.steps
         )
-    except PgdynoError as error:
-        raise still_changed(error, receipts, is_server_up=False, file=str(files.path)) from error
     return RevertResult(
-        target=target.address,
+        target=str(stopped.files.path),
         outcomes=tuple(outcome(receipt) for receipt in receipts),
         statements=restoring_edits(restored),
         drifted=drifted,
         pending_restart=tuple(sorted(receipt.key for receipt in restored)),
-        damage=contents.damage,
-        notes=("the server is down: its files are restored; start it, then run pgdyno revert once more",),
+        damage=journal.read().damage,
+        notes=(f"the server is down: its files are restored; start it, then {access.revert_command} again",),
+        revert_command=access.revert_command,
+    )
+
+
+@contextmanager
+def _telling_what_is_left(
+    access: ServerAccess, journal: Journal, receipts: Sequence[Receipt], is_server_up: Callable[[], bool]
+) -> Iterator[None]:
+    """Turn what stops a revert on its way into a StillChangedError while receipts are open."""
+    try:
+        yield
+    except (PgdynoError, KeyboardInterrupt) as error:
+        open_ids = {receipt.id for receipt in journal.read().open}
+        left = [receipt for receipt in receipts if receipt.id in open_ids]
+        if not left:
+            raise
+        raise still_changed(
+            _as_error(error), left, is_server_up=is_server_up(), revert_command=access.revert_command
+        ) from error
+
+
+def _as_error(error: PgdynoError | KeyboardInterrupt) -> PgdynoError:
+    return error if isinstance(error, PgdynoError) else InterruptedByUserError("interrupted")
+
+
+def _check_restart(
+    access: ServerAccess, session: Session, receipts: Sequence[Receipt], request: RevertRequest
+) -> None:
+    """Refuse to begin with a restart that is allowed, needed, and not known how to do."""
+    if request.allow_restart and access.restarter is None:
+        gucs = read_gucs(session.connection)
+        if keys := [receipt.key for receipt in receipts if _takes_restart(receipt, gucs)]:
+            raise _no_way_to_restart(", ".join(keys))
+
+
+def _no_way_to_restart(keys: str | None = None) -> UsageError:
+    return UsageError(
+        "undoing this takes a restart, and pgdyno does not know how to restart this server",
+        detail=keys,
+        hint="--restart-command 'systemctl restart postgresql', or whatever restarts it here; or leave out "
+        "--allow-restart, restart it yourself, and run pgdyno revert once more",
     )
 
 
@@ -164,12 +201,14 @@ def _takes_restart(receipt: Receipt, gucs: Mapping[str, Guc]) -> bool:
     return guc is not None and guc.needs_restart and guc.setting != receipt.found.state.get("setting")
 
 
-def _chosen(contents: Contents, target: Target, request: RevertRequest) -> tuple[Receipt, ...]:
-    """Return the open receipts to revert, newest first: those of the last apply, or all."""
-    receipts = [receipt for receipt in reversed(contents.open) if receipt.target.is_same_as(target)]
-    if not request.is_all and receipts:
-        receipts = [receipt for receipt in receipts if receipt.apply_id == receipts[0].apply_id]
-    return tuple(receipts)
+def _receipts_of(contents: Contents, target: Target) -> tuple[Receipt, ...]:
+    """Return a server's open receipts, newest first."""
+    return tuple(receipt for receipt in reversed(contents.open) if receipt.target.is_same_as(target))
+
+
+def _chosen(receipts: tuple[Receipt, ...], request: RevertRequest) -> tuple[Receipt, ...]:
+    """Return the receipts to revert, newest first: those of the last apply, or all."""
+    return tuple(one for one in receipts if request.is_all or one.apply_id == receipts[0].apply_id)
 
 
 def _check_order(session: Session, receipts: tuple[Receipt, ...], request: RevertRequest) -> None:
@@ -180,9 +219,9 @@ def _check_order(session: Session, receipts: tuple[Receipt, ...], request: Rever
         check_standby_order(server, former, is_order_kept=request.is_standby_order_kept)
 
 
-def _is_coming_up(contents: Contents) -> bool:
+def _is_coming_up(access: ServerAccess, contents: Contents) -> bool:
     """Whether a restart was asked for, and nobody knows how it ended."""
-    return any(receipt.apply_id in contents.restarting for receipt in contents.open)
+    return any(one.apply_id in contents.restarting for one in receipts_of_named(access, contents))
 
 
 def _has_lost_connection(error: PgdynoError) -> bool:
@@ -191,7 +230,7 @@ def _has_lost_connection(error: PgdynoError) -> bool:
 
 def _connection_failure(access: ServerAccess, contents: Contents) -> ConnectionFailedError | None:
     """Return why the server takes no connections; None if it does."""
-    files = _files_of_stopped(access, contents)
+    files = files_of_named(access, receipts_of_named(access, contents))
     started_s = time.monotonic()
     while True:
         try:
@@ -199,32 +238,20 @@ def _connection_failure(access: ServerAccess, contents: Contents) -> ConnectionF
         except ConnectionFailedError as error:
             has_postmaster = files is None or files.has_postmaster()
             limit_s = _COMING_UP_S if has_postmaster else _BETWEEN_S
-            if not _is_coming_up(contents) or time.monotonic() - started_s > limit_s:
+            if not _is_coming_up(access, contents) or time.monotonic() - started_s > limit_s:
                 return error
         else:
             return None
         time.sleep(_POLL_S)
 
 
-def _files_of_stopped(access: ServerAccess, contents: Contents) -> ServerFiles | None:
-    """Return the files of the one server that open receipts are about; None if they are not within reach."""
-    places = {receipt.target.data_directory for receipt in contents.open}
-    if access.data_directory is None and (len(places) != 1 or None in places):
-        return None
-    files = ServerFiles(access.data_directory or Path(str(places.pop())))
-    identities = {receipt.target.identity for receipt in contents.open}
-    try:
-        return files if files.system_identifier() in identities else None
-    except PgdynoError:
-        return None
-
-
-def _result(session: Session, target: Target, done: Undone, contents: Contents) -> RevertResult:
+def _result(access: ServerAccess, session: Session, done: Undone, contents: Contents) -> RevertResult:
     gucs = read_gucs(session.connection)
-    others = [receipt for receipt in contents.open if not receipt.target.is_same_as(target)]
+    others = [receipt for receipt in contents.open if not receipt.target.is_same_as(session.target)]
     notes = [f"{len(others)} changes on other servers stay applied: pgdyno status"] if others else []
+    elsewhere = () if done.receipts else other_journals(access.journal_directory, candidate_directories())
     return RevertResult(
-        target=target.address,
+        target=session.target.address,
         outcomes=tuple(outcome(receipt, gucs.get(receipt.key)) for receipt in done.receipts),
         statements=restoring_statements(done.receipts),
         drifted=done.drifted,
@@ -232,4 +259,6 @@ def _result(session: Session, target: Target, done: Undone, contents: Contents) 
         damage=contents.damage,
         restarts=done.restarts,
         notes=tuple(notes),
+        other_journals=elsewhere,
+        revert_command=access.revert_command,
     )

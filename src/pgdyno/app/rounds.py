@@ -74,7 +74,7 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     with arena.arms(running.variants, places, data_set) as arms:
         running.look_at(arms)
         for workload in workloads:
-            blocks += _measure(running, round_index, workload, arms)
+            blocks += _measure(running, round_index, workload, arms, places)
         _check_invariant(workloads, arms)
     return blocks
 
@@ -87,7 +87,7 @@ def _alternating_round(running: Running, round_index: int, workloads: Sequence[W
         with running.arena.arms(alone.variants, [arm], workloads[0].data_set) as arms:
             running.look_at(arms)
             for workload in workloads:
-                trials[workload.name][arm] = _measure(alone, round_index, workload, arms)
+                trials[workload.name][arm] = _measure(alone, round_index, workload, arms, [0])
             _check_invariant(workloads, arms)
     return [block for by_arm in trials.values() for block in _join(by_arm)]
 
@@ -121,19 +121,28 @@ def _join(by_arm: dict[int, list[Block]]) -> list[Block]:
     ]
 
 
-def _measure(running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]) -> list[Block]:
-    """Measure one workload on running arms: all its blocks of this round."""
+def _measure(
+    running: Running, round_index: int, workload: Workload, arms: Sequence[Arm], places: Sequence[int]
+) -> list[Block]:
+    """Measure one workload on running arms: all its blocks of this round.
+
+    Loads start in the order of the arms' seats, which changes from round to round: the arm whose load is
+    warmed up last, right before the first block, is not always the same.
+    """
     design = running.design
     duration_s = len(arms) * design.warmup_s + design.blocks_per_round * (2 * design.block_s + _BOOKKEEPING_S)
     with ExitStack() as stack:
-        loads = []
-        for arm in arms:
-            label = log_label(running.experiment_id, workload.name, round_index, arm.variant.name)
-            load = running.arena.start_load(arm, workload, design, duration_s=duration_s, label=label)
+        started: dict[int, LoadProcess] = {}
+        for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
+            label = log_label(running.experiment_id, workload.name, round_index, arms[index].variant.name)
+            load = running.arena.loads.start(
+                arms[index], workload, design, duration_s=duration_s, label=label
+            )
             stack.callback(load.stop)
             time.sleep(design.warmup_s)
             load.freeze()
-            loads.append(load)
+            started[index] = load
+        loads = [started[index] for index in range(len(arms))]
         blocks = [
             _observe_block(
                 running, arms, loads, partial(running.keep_slice, workload.name, round_index, index)
@@ -147,7 +156,7 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
         for arm, load in zip(arms, loads, strict=True)
     ]
     run = ObservedRun(workload.name, round_index, observed, blocks)
-    return build_blocks(run, design, running.arena.split, running.meters)
+    return build_blocks(run, design, running.arena.loads.split, running.meters)
 
 
 def _observe_block(

@@ -40,7 +40,7 @@ class StartCheck:
         settings = {**_taken_over(server), **planned}
         if _uses_huge_pages(server):
             settings["huge_pages"] = "try"  # the real server holds the pages that it would give back
-        with self.workspace.scratch() as scratch, self.workspace.sockets() as sockets:
+        with self.workspace.scratch() as scratch, self.workspace.sockets(scratch) as sockets:
             data_directory = scratch / "data"
             initialise(self.installation, self.workspace.account, data_directory, _options(server))
             self.installation.check_settings(self.workspace.account, data_directory, settings)

@@ -11,7 +11,6 @@ from pgdyno.journal.log import read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
 from pgdyno.journal.session import reading_session
 from pgdyno.journal.settings import read_gucs
-from pgdyno.journal.target import read_target
 from pgdyno.journal.undo import find_drift
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
@@ -42,13 +41,12 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
     report = journal_status(access.journal_directory, candidates=candidates)
     receipts = read_journal(access.journal_directory).open
     with reading_session(access.connect) as session:
-        target = read_target(session.connection)
         gucs = read_gucs(session.connection)
         writer = AlterSystemWriter(session)
         present = {
             receipt.id: _present(receipt, writer, gucs)
             for receipt in _newest_per_key(receipts)
-            if receipt.target.is_same_as(target)
+            if receipt.target.is_same_as(session.target)
         }
     return replace(report, entries=tuple(present.get(one.id) or _entry(one) for one in receipts))
 

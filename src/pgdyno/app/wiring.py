@@ -6,24 +6,36 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pgdyno.app.arena import Arena, online_cpus
+from pgdyno.app.arena import online_cpus
+from pgdyno.app.attached_arena import AttachedArena
 from pgdyno.app.datasets import DataSets
+from pgdyno.app.load import Loads
+from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.start_check import StartCheck
-from pgdyno.experiments.isolation import split_cpus
+from pgdyno.app.switch import Switch
+from pgdyno.experiments.isolation import CpuSplit, split_cpus
+from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_generator
 from pgdyno.host.inspection import inspect_host
 from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.restart import command_restarter
+from pgdyno.journal.query import Connect
+from pgdyno.journal.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import UsageError
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.server.account import current_account
-from pgdyno.server.connection import Connection, connect
+from pgdyno.server.connection import Connection, addresses, connect, without_password
+from pgdyno.server.connection_by_directory import connect_by_directory
 from pgdyno.server.installation import Installation, embedded_installation, installation_at
 from pgdyno.server.registry import find_installation
+from pgdyno.server.workload_databases import WorkloadDatabases
 from pgdyno.server.workspace import Workspace, default_root
 from pgdyno.store.experiments import ExperimentStore
+
+if TYPE_CHECKING:
+    from pgdyno.app.attached import Attached  # which is built here, from these adapters
 
 
 def open_store() -> ExperimentStore:
@@ -38,25 +50,41 @@ def available_memory_bytes() -> int:
     return min(available, host.limits.memory_bytes.or_else(available))
 
 
-def server_access(dsn: str | None, restart_command: str | None = None) -> ServerAccess:
+def server_access(
+    dsn: str | None, restart_command: str | None = None, data_directory: Path | None = None
+) -> ServerAccess:
     """Return how a server is reached and where receipts for its changes go.
 
-    Raises: UsageError if the restart command cannot be split into words.
+    Without a DSN, a data directory's own server is connected to, if it runs.
+    Raises: UsageError if the restart command cannot be split into words, or the DSN not be understood.
     """
 
     def open_connection() -> Connection:
+        if dsn is None and data_directory is not None:
+            return connect_by_directory(data_directory, is_read_only=False)
         return connect(dsn, is_read_only=False)
 
-    restarter = None
-    if restart_command is not None:
-        try:
-            words = shlex.split(restart_command)
-        except ValueError as error:
-            raise UsageError(
-                f'could not read --restart-command "{restart_command}"', detail=str(error)
-            ) from error
-        restarter = command_restarter(words, open_connection)
-    return ServerAccess(open_connection, workspace().root / "journal", restarter=restarter)
+    words = ["pgdyno", "revert"]
+    words += [] if dsn is None else ["--dsn", without_password(dsn)]
+    words += [] if data_directory is None else ["--pgdata", str(data_directory)]
+    return ServerAccess(
+        open_connection,
+        workspace().root / "journal",
+        data_directory=data_directory,
+        restarter=None if restart_command is None else _restarter(restart_command, open_connection),
+        addresses=() if dsn is None and data_directory is not None else addresses(dsn),
+        revert_command=shlex.join(words),
+    )
+
+
+def _restarter(restart_command: str, open_connection: Connect) -> CommandRestarter:
+    try:
+        words = shlex.split(restart_command)
+    except ValueError as error:
+        raise UsageError(
+            f'could not read --restart-command "{restart_command}"', detail=str(error)
+        ) from error
+    return command_restarter(words, open_connection)
 
 
 def start_check(bin_directory: Path | None) -> StartCheck | None:
@@ -92,9 +120,9 @@ def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Ins
 
 
 @contextmanager
-def open_arena(
+def open_scratch_arena(
     installation: Installation | None, variants: Sequence[Variant], progress: Progress, *, is_isolated: bool
-) -> Iterator[Arena]:
+) -> Iterator[ScratchArena]:
     """Provide an arena for scratch servers of these variants; its directories are removed at the end.
 
     ``installation`` runs the variants that name no server, and its load programs drive all of them; None
@@ -110,11 +138,37 @@ def open_arena(
             hint="add --embedded, or --pg-bin DIR with the directory of its programs (pg_config --bindir), "
             "or name a server in every variant (see pgdyno server list): debian-17@default",
         )
-    with place.measuring(), place.scratch() as scratch, place.sockets() as sockets:
-        data_sets = DataSets(
-            place,
-            lambda name: find_generator(name, bin_directory=first.bin_directory, scratch_directory=scratch),
-            progress,
+    with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
+        loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
+        data_sets = DataSets(place, scratch, loads.find_generator, progress)
+        yield ScratchArena(place, first, servers, data_sets, sockets, loads)
+
+
+@contextmanager
+def open_attached_arena(attached: Attached, switch: Switch, progress: Progress) -> Iterator[AttachedArena]:
+    """Provide an arena on a running server itself, which is left as it was found."""
+    place, installation = workspace(), attached.installation
+    with place.measuring(), place.scratch() as scratch:
+        # Someone's server is not pinned, and its load is not either.
+        loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
+        arena = AttachedArena(
+            dsn=attached.dsn,
+            build=f"PostgreSQL {installation.version} ({attached.target})",
+            data_directory=attached.data_directory,
+            switch=switch,
+            databases=WorkloadDatabases(attached.dsn),
+            loads=loads,
+            progress=progress,
         )
-        split = split_cpus(online_cpus(), is_wanted=is_isolated)
-        yield Arena(place, first, servers, data_sets, scratch, sockets, split)
+        arena.databases.drop_all()  # what a killed pgdyno may have left
+        try:
+            yield arena
+        finally:
+            arena.leave()
+
+
+def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:
+    def find(name: str) -> Generator:
+        return find_generator(name, bin_directory=installation.bin_directory, scratch_directory=scratch)
+
+    return Loads(place, find, scratch, split)

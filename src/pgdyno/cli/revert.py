@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -17,9 +18,16 @@ _STILL_CHANGED = 3  # exit code
     epilog="\b\nExamples:\n"
     "  pgdyno revert --dsn service=production\n"
     "  pgdyno revert --dsn service=production --all --allow-restart"
-    " --restart-command 'systemctl restart postgresql@17-main'",
+    " --restart-command 'systemctl restart postgresql@17-main'\n"
+    "  pgdyno revert --pgdata /var/lib/postgresql/17/main",
 )
 @changing_options
+@click.option(
+    "--pgdata",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The server's data directory on this host, if it is down and --dsn does not tell which one it is.",
+)
 @click.option("--all", "is_all", is_flag=True, help="Go back before the first apply, not only the last.")
 @click.option(
     "--drifted",
@@ -32,6 +40,7 @@ _STILL_CHANGED = 3  # exit code
 def command(
     *,
     dsn: str | None,
+    pgdata: Path | None,
     is_dry_run: bool,
     allow_restart: bool,
     restart_command: str | None,
@@ -42,7 +51,8 @@ def command(
 ) -> None:
     """Restore what was found before the last apply, or before all of them. Safe to repeat.
 
-    Works after a kill at any moment, and on a server that is down if its files are within reach.
+    Works after a kill at any moment, and on a server that is down if its files are within reach: it is
+    recognised by the address in --dsn, written as it was for apply, or by --pgdata.
     """
     from pgdyno.app.revert import RevertRequest, preview_revert, revert
     from pgdyno.app.wiring import server_access
@@ -56,7 +66,7 @@ def command(
         on_drift=OnDrift(drifted),
         is_standby_order_kept=is_standby_order_kept,
     )
-    access = server_access(dsn, restart_command)
+    access = server_access(dsn, restart_command, pgdata)
     result = (preview_revert if is_dry_run else revert)(access, request)
     if is_json:
         print_json({"result": to_document(result)})

@@ -6,6 +6,7 @@ import re
 import textwrap
 
 from pgdyno.formats._contract import Format, explanation, restart_settings, setting_lines, summary
+from pgdyno.model.alter_system import statement_values
 from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
@@ -15,7 +16,10 @@ _PLAIN_NAME = re.compile(r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$")
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the script. ALTER SYSTEM cannot run in a transaction: psql without --single-transaction."""
+    """Return the script. ALTER SYSTEM cannot run in a transaction: psql without --single-transaction.
+
+    Raises: SettingError for a value that ALTER SYSTEM cannot store.
+    """
     head = _comment(f"pgdyno: {summary(plan, server)}.")
     blocks = [head, *map(_block, setting_lines(plan)), "SELECT pg_reload_conf();"]
     restarts = restart_settings(plan)
@@ -26,7 +30,8 @@ def render(plan: Plan, server: Server) -> str:
 
 def _block(line: PlanLine) -> str:
     comments = "\n".join(map(_comment, explanation(line)))
-    return f"{comments}\nALTER SYSTEM SET {_identifier(line.change.key)} = {quoted(line.change.value)};"
+    values = ", ".join(map(quoted, statement_values(line.change.key, line.change.value)))
+    return f"{comments}\nALTER SYSTEM SET {_identifier(line.change.key)} = {values};"
 
 
 def _comment(text: str) -> str:

@@ -26,8 +26,11 @@ _ARM_PARTS = {
 }
 
 
-def inspect_cpu(tree: Tree) -> Cpu:
-    """Return everything about the host's processors; limits on their use are in limits."""
+def inspect_cpu(tree: Tree, process: str) -> Cpu:
+    """Return everything about the host's processors; limits on their use are in limits.
+
+    ``process`` (``self`` or a process id) says whose container is asked for.
+    """
     processor = tree.read("/proc/cpuinfo", first_processor, _FIRST_PROCESSOR_BYTES)
     online = online_cpus(tree)
     events = tree.names(_EVENT_SOURCES)
@@ -46,7 +49,7 @@ def inspect_cpu(tree: Tree) -> Cpu:
         l2_bytes=parsed(caches, lambda sizes: _cache_size(sizes, 2, "Unified")),
         l3_bytes=parsed(caches, lambda sizes: _cache_size(sizes, 3, "Unified")),
         has_pmu=parsed(events, has_pmu),
-        virtualisation=inspect_virtualisation(tree, processor),
+        virtualisation=inspect_virtualisation(tree, processor, process),
         clocksource=tree.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         governor=_governor(tree, online),
         mitigations=_mitigations(tree),

@@ -8,10 +8,10 @@ from pgdyno.host.block_devices import inspect_block_devices
 from pgdyno.host.cpu import inspect_cpu, online_cpus
 from pgdyno.host.kernel import hostname, inspect_kernel
 from pgdyno.host.limits import Capacity, inspect_limits
-from pgdyno.host.memory import inspect_memory, meminfo
+from pgdyno.host.memory import inspect_memory
 from pgdyno.host.mounts import inspect_mounts
 from pgdyno.host.network import inspect_nics
-from pgdyno.host.tree import Tree, first_known
+from pgdyno.host.tree import Tree, first_known, parsed
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 
@@ -21,7 +21,7 @@ def inspect_host(
 ) -> Host:
     """Return every fact about the host below ``root``.
 
-    ``pid`` is a postmaster: limits, control group and mounts are then those of its process, else of this one.
+    ``pid`` is a postmaster: limits, control group, mounts and container are then its own, else ours.
     ``data_directory`` matters where the postmaster's working directory may not be read, or none runs.
     """
     return inspect_tree(Tree(root), pid=pid, data_directory=data_directory)
@@ -31,10 +31,10 @@ def inspect_tree(tree: Tree, *, pid: int | None = None, data_directory: Path | N
     """Do the same for a host whose files are reached in a way of their own."""
     process = "self" if pid is None else str(pid)
     memory = inspect_memory(tree)
-    capacity = Capacity(memory.total_bytes, online_cpus(tree), meminfo(tree, "Hugepagesize"))
+    capacity = Capacity(memory.total_bytes, online_cpus(tree), parsed(memory.huge_pages, tuple))
     return Host(
         hostname=hostname(tree),
-        cpu=inspect_cpu(tree),
+        cpu=inspect_cpu(tree, process),
         memory=memory,
         limits=inspect_limits(tree, process, capacity),
         kernel=inspect_kernel(tree),

@@ -15,7 +15,7 @@ from pgdyno.host import cgroup_limits as groups
 from pgdyno.host.cgroups import Membership, cgroup_version, read_membership
 from pgdyno.host.kernel_text import cpu_list, key_values, number, size_bytes
 from pgdyno.host.mounts import MountEntry, read_mountinfo
-from pgdyno.host.tree import EMPTY, NO_SUCH_FILE, Tree, parsed
+from pgdyno.host.tree import EMPTY, NO_SUCH_FILE, Tree, parsed, together
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.host import Limits
 
@@ -33,7 +33,7 @@ class Capacity:
 
     memory_bytes: Fact[int]
     online_cpus: Fact[tuple[int, ...]]
-    huge_page_bytes: Fact[int]  # the default size
+    huge_page_sizes: Fact[tuple[int, ...]]  # in bytes
 
 
 def inspect_limits(tree: Tree, process: str, capacity: Capacity) -> Limits:
@@ -103,12 +103,17 @@ def _kernel_pids(tree: Tree) -> Fact[int]:
     return smallest(tree.read("/proc/sys/kernel/pid_max", number), [threads])
 
 
-def _hugetlb(capacity: Capacity, tree: Tree, member: Fact[Membership]) -> Fact[int]:
-    """Return how much may be used on huge pages of the default size; the host's memory if not limited."""
-    size = capacity.huge_page_bytes
-    if isinstance(size.value, Unknown):
-        return Fact(size.value, size.source)
-    return smallest(capacity.memory_bytes, groups.hugetlb_limits(tree, member, size.value))
+def _hugetlb(capacity: Capacity, tree: Tree, member: Fact[Membership]) -> Fact[dict[int, int]]:
+    """Return how much may be used on huge pages of each size; the host's memory if not limited."""
+    sizes = capacity.huge_page_sizes
+    if isinstance(sizes.value, Unknown):
+        return Fact(sizes.value, sizes.source)
+    found = {
+        size: smallest(capacity.memory_bytes, groups.hugetlb_limits(tree, member, size))
+        for size in sizes.value
+    }
+    source = ", ".join(dict.fromkeys(fact.source for fact in found.values()))
+    return together(found, source or sizes.source)
 
 
 def _shm(mounts: Fact[tuple[MountEntry, ...]], memory_bytes: Fact[int]) -> Fact[int]:

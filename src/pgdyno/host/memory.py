@@ -22,6 +22,7 @@ def inspect_memory(tree: Tree) -> Memory:
         page_bytes=_page_bytes(tree),
         huge_pages=_huge_pages(tree),
         transparent_huge_pages=tree.read("/sys/kernel/mm/transparent_hugepage/enabled", chosen),
+        huge_page_bytes=meminfo(tree, "Hugepagesize"),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pgdyno.host.tree import Tree, parsed
 from pgdyno.model.facts import Fact, Unknown
@@ -23,37 +22,9 @@ class Process:
     start_ticks: int  # since boot
 
 
-def server_pids(root: Path, postmaster_pid: int) -> tuple[int, ...]:
-    """Return the processes below a postmaster, itself left out: backends, workers, archive commands.
-
-    Empty when the postmaster is not seen. Processes that start or end meanwhile may be missing or gone.
-    """
-    return descendants(postmaster_pid, all_processes(Tree(root)))
-
-
-def all_processes(tree: Tree) -> tuple[Process, ...]:
-    """Return every process that can be seen; those that end meanwhile are left out."""
-    facts = (tree.read(f"/proc/{pid}/stat", parse_stat) for pid in process_ids(tree).or_else(()))
-    return tuple(fact.value for fact in facts if not isinstance(fact.value, Unknown))
-
-
 def process_ids(tree: Tree) -> Fact[tuple[int, ...]]:
     """Return the numbers of the processes that can be seen."""
     return parsed(tree.names("/proc"), lambda names: tuple(sorted(int(n) for n in names if n.isdecimal())))
-
-
-def descendants(ancestor_pid: int, processes: tuple[Process, ...]) -> tuple[int, ...]:
-    """Return the children of a process, their children and so on, in order of their numbers."""
-    children: dict[int, list[int]] = {}
-    for process in processes:
-        children.setdefault(process.parent_pid, []).append(process.pid)
-    found: set[int] = set()
-    waiting = [ancestor_pid]
-    while waiting:
-        new = set(children.get(waiting.pop(), ())) - found - {ancestor_pid}
-        found |= new
-        waiting.extend(new)
-    return tuple(sorted(found))
 
 
 def parse_stat(text: str) -> Process | Unknown:

@@ -17,6 +17,7 @@ from pgdyno.model.facts import Fact, Unknown, unknown
 
 T = TypeVar("T")
 S = TypeVar("S")
+K = TypeVar("K")
 
 NO_SUCH_FILE = Unknown("no such file")
 EMPTY = Unknown("empty")
@@ -103,9 +104,9 @@ def first_known(*facts: Fact[T]) -> Fact[T]:
     return next((fact for fact in facts if fact.is_known), facts[0])
 
 
-def together(facts: dict[str, Fact[T]], source: str) -> Fact[dict[str, T]]:
+def together(facts: dict[K, Fact[T]], source: str) -> Fact[dict[K, T]]:
     """Join facts that make sense only together: unknown as soon as one of them is."""
-    values: dict[str, T] = {}
+    values: dict[K, T] = {}
     for name, fact in facts.items():
         if isinstance(fact.value, Unknown):
             return unknown(f"{fact.value.reason}: {fact.source}", source)

@@ -1,12 +1,14 @@
-"""Whether the host is a real machine, a virtual one, or a container on either.
+"""Whether a process runs on a real machine, a virtual one, or in a container on either.
 
-Every answer rests on a file that says so, as in systemd-detect-virt(1); CPUID is not asked.
+Every answer rests on a file that says so, as in systemd-detect-virt(1); CPUID is not asked. A container is
+the process's own: a server may run in one and pgdyno beside it.
 """
 
 from __future__ import annotations
 
-from pgdyno.host.mounts import MountEntry, mount_of, read_mountinfo
-from pgdyno.host.tree import NO_SUCH_FILE, Tree
+from pgdyno.host.kernel_text import key_values
+from pgdyno.host.mounts import mount_of, read_mountinfo
+from pgdyno.host.tree import EMPTY, Tree
 from pgdyno.model.facts import Fact, unknown
 
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO in Linux, include/linux/proc_ns.h
@@ -44,10 +46,13 @@ _RUNTIMES = {
 _MARKER_FILES = {"/run/.containerenv": "podman", "/.dockerenv": "docker"}
 
 
-def inspect_virtualisation(tree: Tree, processor: Fact[dict[str, str]]) -> Fact[str]:
-    """Return "none", a hypervisor ("kvm", "wsl", …), or "container:RUNTIME" with " on HYPERVISOR"."""
+def inspect_virtualisation(tree: Tree, processor: Fact[dict[str, str]], process: str) -> Fact[str]:
+    """Return "none", a hypervisor ("kvm", "wsl", …), or "container:RUNTIME" with " on HYPERVISOR".
+
+    ``process`` is ``self`` or a process id.
+    """
     machine = _machine(tree, processor)
-    container = _container(tree, is_wsl=machine.or_none() == "wsl")
+    container = _container(tree, process, is_wsl=machine.or_none() == "wsl")
     if container is None:
         return machine
     below = machine.or_else("none")
@@ -92,34 +97,47 @@ def _by_device_tree(tree: Tree) -> Fact[str] | None:
     return _matching({"kvm": "kvm", "xen": "xen"}, compatible.or_else(""), compatible.source)
 
 
-def _container(tree: Tree, *, is_wsl: bool) -> Fact[str] | None:
+def _container(tree: Tree, process: str, *, is_wsl: bool) -> Fact[str] | None:
     """Return the container's runtime; None outside of containers.
 
     Marker files alone do not count: an image made for containers keeps them when a virtual machine boots it.
     A container has a PID namespace of its own, or (--pid=host) at least an overlay as its root.
     """
-    mounts = read_mountinfo(tree, "self").or_else(())
-    runtime = _runtime(tree, mounts)
-    namespace = tree.link("/proc/self/ns/pid")
+    if process != "self" and (namespace := _nested(tree, process)) is not None:
+        return _runtime(tree, process) or Fact("unknown", namespace.source)
+    namespace = tree.link("/proc/self/ns/pid")  # also the process's: /proc shows it with the number it has
+    runtime = _runtime(tree, process)
     if namespace.value == _INITIAL_PID_NAMESPACE:
-        root = mount_of("/", mounts)
-        return runtime if root is not None and root.filesystem == "overlay" else None
+        root = mount_of("/", read_mountinfo(tree, process).or_else(()))
+        return runtime if root is None or root.filesystem == "overlay" else None
     if runtime is None and namespace.is_known and not is_wsl:  # WSL gives a namespace to each distribution
         return Fact("unknown", namespace.source)
     return runtime
 
 
-def _runtime(tree: Tree, mounts: tuple[MountEntry, ...]) -> Fact[str] | None:
-    group = tree.text("/proc/self/cgroup")
-    hosts = mount_of("/etc/hosts", mounts)
+def _nested(tree: Tree, process: str) -> Fact[str] | None:
+    """Return the process's numbers if it has more than the one that we see; None in our PID namespace.
+
+    Everybody may read them, unlike /proc/PID/ns.
+    """
+    numbers = tree.read(f"/proc/{process}/status", lambda text: key_values(text).get("NSpid", ""))
+    return numbers if len(numbers.or_else("").split()) > 1 else None
+
+
+def _runtime(tree: Tree, process: str) -> Fact[str] | None:
+    group = tree.text(f"/proc/{process}/cgroup")
+    mounts = read_mountinfo(tree, process)
+    hosts = mount_of("/etc/hosts", mounts.or_else(()))
     mounted = hosts.root if hosts is not None and hosts.mount_point == "/etc/hosts" else ""
     by_group = _matching(_RUNTIMES, group.or_else(""), group.source)
-    by_mount = _matching(_RUNTIMES, mounted, "/proc/self/mountinfo")
+    by_mount = _matching(_RUNTIMES, mounted, mounts.source)
     if by_group is not None or by_mount is not None:
         return by_group or by_mount
+    root = "" if process == "self" else f"/proc/{process}/root"
     for path, runtime in _MARKER_FILES.items():
-        if tree.text(path).value != NO_SUCH_FILE:
-            return Fact(runtime, path)
+        marker = tree.text(f"{root}{path}")
+        if marker.is_known or marker.value == EMPTY:
+            return Fact(runtime, f"{root}{path}")
     return None
 
 

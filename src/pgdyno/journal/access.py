@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from pgdyno.journal.query import Connect, Connection
+from pgdyno.journal.query import Connect
+from pgdyno.journal.restart import CommandRestarter
 from pgdyno.journal.server_files import ServerFiles, files_of
-from pgdyno.model.journal import Target
-from pgdyno.model.ports import Restarter
+from pgdyno.journal.session import Session
 
 Steps: TypeAlias = Callable[[str], None]
 """Is told the name of every step right after it was taken, so that a test can stop the process there."""
@@ -26,15 +26,23 @@ class ServerAccess:
 
     ``data_directory`` is where this process finds the server's files, if that is not the path that the
     server itself names, or if the server is down. ``restarter`` None means that nobody said how to restart.
+    ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
+    recognised by them. ``revert_command`` is what a user types to undo changes of this server.
     """
 
     connect: Connect
     journal_directory: Path
     data_directory: Path | None = None
-    restarter: Restarter | None = None
+    restarter: CommandRestarter | None = None
+    addresses: tuple[str, ...] = ()
+    revert_command: str = "pgdyno revert"
 
-    def files(self, connection: Connection, target: Target) -> ServerFiles | None:
+    def files(self, session: Session) -> ServerFiles | None:
         """Return the running server's files if they are within reach and proven to be its own."""
-        named = Path(target.data_directory) if target.data_directory else None
-        path = self.data_directory or named
-        return files_of(path, connection) if path is not None else None
+        named = session.target.data_directory
+        path = self.data_directory or (Path(named) if named else None)
+        return files_of(path, session.connection) if path is not None else None
+
+    def restarter_of(self, session: Session) -> CommandRestarter | None:
+        """Return what restarts the session's server, and waits for that one to come back."""
+        return None if self.restarter is None else replace(self.restarter, connect=session.connect)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pgdyno.journal.statements import restore_statement, text_of
 from pgdyno.model.errors import PgdynoError, StillChangedError
@@ -27,21 +27,23 @@ def restoring_edits(receipts: Iterable[Receipt]) -> tuple[str, ...]:
 
 
 def still_changed(
-    error: PgdynoError, receipts: Iterable[Receipt], *, is_server_up: bool, file: str = "postgresql.auto.conf"
+    error: PgdynoError, receipts: Sequence[Receipt], *, is_server_up: bool, revert_command: str
 ) -> StillChangedError:
     """Return the error for a failure that leaves something changed, with the exact lines to mend it by hand.
 
-    ``receipts`` are those still open, newest first; ``file`` is where edits belong if the server is down.
+    ``receipts`` are those of one server that are still open, newest first.
     """
     if is_server_up:
-        by_hand = (
-            f"by hand: {' '.join(restoring_statements(receipts))} then SELECT pg_reload_conf(); or restart"
-        )
+        statements = " ".join(restoring_statements(receipts))
+        hint = f"{revert_command}; by hand: {statements} then SELECT pg_reload_conf(); or restart"
     else:
-        by_hand = f"by hand, in {file}: {'; '.join(restoring_edits(receipts))}; then start the server"
-    return StillChangedError(
-        f"{error.message}; something is still changed", detail=error.detail, hint=f"pgdyno revert; {by_hand}"
-    )
+        directory = next((one.target.data_directory for one in receipts if one.target.data_directory), None)
+        file = f"{directory}/postgresql.auto.conf" if directory else "postgresql.auto.conf"
+        hint = (
+            f"{revert_command}, or pgdyno revert --pgdata DIR where its files are; "
+            f"by hand, in {file}: {'; '.join(restoring_edits(receipts))}; then start the server"
+        )
+    return StillChangedError(f"{error.message}; something is still changed", detail=error.detail, hint=hint)
 
 
 def outcome(receipt: Receipt, guc: Guc | None = None) -> Outcome:

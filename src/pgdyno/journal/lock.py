@@ -15,7 +15,8 @@ from pgdyno.model.errors import LockHeldError
 def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold the lock file ``path``, which tells the holder's process id.
 
-    Raises: LockHeldError naming that process if somebody else holds it.
+    Raises: LockHeldError naming that process if somebody else holds it; OSError if the file cannot be
+    written.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

@@ -9,8 +9,10 @@
     restarted            it has succeeded
     torn                 the line before was cut off by a crash and does not count
 
-Nothing is ever rewritten. A line that a crash cut off is the last one; it does not count, and the next
-entry is written after a ``torn`` line. Any other line that cannot be read is damage, and is reported.
+Nothing that has been written is ever rewritten: an entry that could not be written to its end, on a full
+disk for example, is taken back at once. A line that a crash cut off is the last one; it does not count, and
+the next entry is written after a ``torn`` line. Any other line that cannot be read is damage, and is
+reported.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,8 +101,9 @@ class Journal:
     def _append(self, entry: Mapping[str, Json], before: bytes = b"") -> None:
         line = _line({"format": _FORMAT, "at": datetime.now(UTC).isoformat(timespec="seconds"), **entry})
         try:
-            _write_all(self._file, before + line)
-            os.fsync(self._file)
+            with _whole_or_not_at_all(self._file):
+                _write_all(self._file, before + line)
+                os.fsync(self._file)
         except OSError as error:
             raise _not_written(self.directory, error) from error
 
@@ -111,12 +114,13 @@ def open_journal(directory: Path) -> Iterator[Journal]:
 
     Raises: LockHeldError if another process holds it; StorageError if it cannot be written.
     """
-    try:
-        _create(directory)
-    except OSError as error:
-        raise _not_written(directory, error) from error
-    with exclusive_lock(directory / _LOCK):
-        file = _open(directory)
+    with ExitStack() as held:
+        try:
+            _create(directory)
+            held.enter_context(exclusive_lock(directory / _LOCK))
+            file = os.open(directory / FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError as error:
+            raise _not_written(directory, error) from error
         try:
             journal = Journal(directory, file)
             if journal.read().is_torn:
@@ -227,19 +231,29 @@ def _create(directory: Path) -> None:
     _sync_directory(directory)
 
 
-def _open(directory: Path) -> int:
-    try:
-        return os.open(directory / FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError as error:
-        raise _not_written(directory, error) from error
-
-
 def _sync_directory(directory: Path) -> None:
     file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+@contextmanager
+def _whole_or_not_at_all(file: int) -> Iterator[None]:
+    """Take back what was appended if the block fails or is interrupted.
+
+    A disk that fills up takes the beginning of a line. The next entry would be written right behind it, and
+    both be lost.
+    """
+    length = os.fstat(file).st_size
+    is_whole = False
+    try:
+        yield
+        is_whole = True
+    finally:
+        if not is_whole:
+            os.ftruncate(file, length)
 
 
 def _write_all(file: int, content: bytes) -> None:

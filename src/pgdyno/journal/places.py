@@ -15,16 +15,22 @@ from pgdyno.model.errors import StorageError
 from pgdyno.model.journal import OtherJournal
 
 SYSTEM_DIRECTORY = Path("/var/lib/pgdyno/journal")
-USER_DIRECTORY = Path(".local/state/pgdyno/journal")
+USER_STATE = Path(".local/state")
+_IN_STATE = Path("pgdyno/journal")
 
 
 def candidate_directories() -> tuple[Path, ...]:
-    """Return where journals lie by default: the system's, and, for root, one in each user's home.
+    """Return where journals lie: the system's, this user's, and, for root, one in each user's home.
 
-    Homes of others are closed to an ordinary user, and looking there could mount them over the network.
+    This user may have two, with and without PGDYNO_HOME. Homes of others are closed to an ordinary user, and
+    looking there could mount them over the network.
     """
+    own = []
+    if home := os.environ.get("PGDYNO_HOME"):
+        own.append(Path(home) / "journal")
+    own.append(Path(os.environ.get("XDG_STATE_HOME") or Path.home() / USER_STATE) / _IN_STATE)
     homes = sorted({entry.pw_dir for entry in pwd.getpwall()}) if os.geteuid() == 0 else []
-    return (SYSTEM_DIRECTORY, *(Path(home) / USER_DIRECTORY for home in homes))
+    return (SYSTEM_DIRECTORY, *own, *(Path(home) / USER_STATE / _IN_STATE for home in homes))
 
 
 def other_journals(own: Path, candidates: Iterable[Path]) -> tuple[OtherJournal, ...]:

@@ -1,15 +1,21 @@
-"""Restart a server with the user's own command or with pg_ctl, and know whether it came up."""
+"""Restart a server with the user's own command, and know whether it came up.
+
+A restart that has begun is always seen to its end: Ctrl-C and SIGTERM take effect when the command has ended
+and the server is back or its time is up.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from pgdyno.journal.query import Connect, run
 from pgdyno.model.errors import ConnectionFailedError, ServerStartError, UsageError
@@ -21,7 +27,10 @@ _OUTPUT_BYTES = 2000
 
 @dataclass(frozen=True)
 class CommandRestarter:
-    """Runs a command, without a shell, and waits until a server that started since takes connections."""
+    """Runs a command, without a shell, and waits until a server that started since takes connections.
+
+    What ``connect`` refuses as another server does not count as up.
+    """
 
     command: tuple[str, ...]
     connect: Connect
@@ -32,17 +41,18 @@ class CommandRestarter:
 
         Raises: ServerStartError with what the command said, if the server is not up within the limit.
         """
-        before = self._started_at()
-        deadline_s = time.monotonic() + self.limit_s
-        self._run()
-        while (started := self._started_at()) is None or started == before:
-            if time.monotonic() > deadline_s:
-                raise ServerStartError(
-                    f"the server was not back within {self.limit_s:.0f} s of its restart",
-                    detail="the old server still runs" if started else "it takes no connections",
-                    hint="the server's own log says why",
-                )
-            time.sleep(_POLL_S)
+        with _interrupts_deferred():
+            before = self._started_at()
+            deadline_s = time.monotonic() + self.limit_s
+            self._run()
+            while isinstance(now := self._started_at(), ConnectionFailedError) or now == before:
+                if time.monotonic() > deadline_s:
+                    raise ServerStartError(
+                        f"the server was not back within {self.limit_s:.0f} s of its restart",
+                        detail=_words(now),
+                        hint="the server's own log says why",
+                    )
+                time.sleep(_POLL_S)
 
     def _run(self) -> None:
         # Into a file, not a pipe: a server may keep its starter's output open for ever.
@@ -55,7 +65,7 @@ class CommandRestarter:
                     stderr=subprocess.STDOUT,
                     timeout=self.limit_s,
                     check=False,
-                    start_new_session=True,  # Ctrl-C must not stop a restart half-way
+                    start_new_session=True,  # the terminal sends Ctrl-C to all processes of its session
                 )
             except OSError as error:
                 raise ServerStartError(
@@ -73,15 +83,19 @@ class CommandRestarter:
                 detail=said or None,
             )
 
-    def _started_at(self) -> datetime | None:
-        """Return when the running server started; None if it takes no connections."""
+    def _started_at(self) -> datetime | ConnectionFailedError:
+        """Return when the running server started, or why it takes no connections."""
         try:
             with self.connect() as connection:
                 started = run(connection, "SELECT pg_catalog.pg_postmaster_start_time()")[0][0]
-        except ConnectionFailedError:
-            return None
+        except ConnectionFailedError as error:
+            return error
         assert isinstance(started, datetime)  # noqa: S101 — the function's declared type
         return started
+
+
+def _words(state: datetime | ConnectionFailedError) -> str:
+    return "the old server still runs" if isinstance(state, datetime) else f"{state.message}: {state.detail}"
 
 
 def command_restarter(
@@ -96,25 +110,21 @@ def command_restarter(
     return CommandRestarter(tuple(command), connect, limit_s)
 
 
-def pg_ctl_restarter(
-    bin_directory: Path,
-    data_directory: Path,
-    log_file: Path,
-    connect: Connect,
-    *,
-    limit_s: float = DEFAULT_LIMIT_S,
-) -> CommandRestarter:
-    """Return a restarter for a server that pgdyno manages; pg_ctl runs as the data directory's owner."""
-    command = [
-        str(bin_directory / "pg_ctl"), "restart", "-D", str(data_directory), "-m", "fast",
-        "-w", "-t", str(round(limit_s)), "-l", str(log_file),
-    ]  # fmt: skip
-    return CommandRestarter((*_as_owner(data_directory), *command), connect, limit_s)
-
-
-def _as_owner(data_directory: Path) -> tuple[str, ...]:
-    """Drop root's privileges: PostgreSQL refuses to run as root."""
-    if os.geteuid() != 0:
-        return ()
-    owner = data_directory.stat()
-    return ("setpriv", f"--reuid={owner.st_uid}", f"--regid={owner.st_gid}", "--init-groups", "--")
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back until the block has ended, and let them be KeyboardInterrupt then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are delivered to the main thread only
+        return
+    held_back: list[int] = []
+    former = {
+        number: signal.signal(number, lambda held, _frame: held_back.append(held))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if held_back:
+        raise KeyboardInterrupt

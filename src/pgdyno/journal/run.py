@@ -25,7 +25,7 @@ from pgdyno.model.errors import (
     ServerStartError,
     StillChangedError,
 )
-from pgdyno.model.journal import OnDrift, Receipt, Target
+from pgdyno.model.journal import OnDrift, Receipt
 from pgdyno.model.plan import Effect
 from pgdyno.model.ports import ChangeWriter, Restarter
 
@@ -35,11 +35,11 @@ class ApplyRun:
     """What an apply works with. ``restarter`` None means that the server must not be restarted."""
 
     apply_id: str
-    target: Target
     journal: Journal
     session: Session
     files: ServerFiles | None
     restarter: Restarter | None
+    revert_command: str
     steps: Steps
 
     def carry_out(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
@@ -50,7 +50,8 @@ class ApplyRun:
         writer = self._writer()
         writers: dict[str, ChangeWriter] = {writer.kind: writer}
         self.steps("checked")
-        receipts = write_receipts(self.journal, self.apply_id, self.target, prepared, self.steps)
+        target = self.session.target
+        receipts = write_receipts(self.journal, self.apply_id, target, prepared, self.steps)
         receipts = make_changes(self.journal, writers, receipts, self.steps)
         reload_and_wait(self.session.connection, self.session.connect)
         self.steps("reloaded")
@@ -91,7 +92,7 @@ class ApplyRun:
         self.session.reconnect()
 
     def _is_up(self) -> bool:
-        """Whether the server takes connections; if so, the session is a new one."""
+        """Whether the server, this one, takes connections; if so, the session is a new one."""
         try:
             self.session.reconnect()
         except ConnectionFailedError:
@@ -116,12 +117,11 @@ class ApplyRun:
         self, error: PgdynoError | KeyboardInterrupt, second: str, receipts: Sequence[Receipt]
     ) -> StillChangedError:
         """Return what to tell when the way back failed as well."""
-        directory = self.target.data_directory
         return still_changed(
             ServerError(_words(error), detail=f"undoing it failed as well: {second}"),
             receipts,
-            is_server_up=self._is_up(),
-            file=f"{directory}/postgresql.auto.conf" if directory else "postgresql.auto.conf",
+            is_server_up=not self.session.connection.closed,
+            revert_command=self.revert_command,
         )
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from pgdyno.journal.query import Connection, run
 from pgdyno.journal.settings import AUTO_CONF
+from pgdyno.journal.target import this_machine
 from pgdyno.model.errors import DataDirectoryError, StorageError
 from pgdyno.model.journal import Target
 
+_CONTROL_FILE = "global/pg_control"
 _TEMPORARY = "postgresql.auto.conf.pgdyno"
 _START_TOLERANCE_S = 60.0  # between the pid file and the moment that the server calls its start
 
@@ -42,19 +44,26 @@ class ServerFiles:
         with os.fdopen(file, "rb") as stream:
             return stream.read()
 
-    def write_auto_conf(self, content: bytes) -> None:
+    def replace_auto_conf(self, content: bytes, *, expected: bytes) -> bool:
         """Replace postgresql.auto.conf in one step, so that a crash leaves the old or the new one.
 
+        Returns: False, with nothing replaced, if the file is not ``expected`` any more when the new one is
+        ready. A running server's ALTER SYSTEM takes a lock for this that no other program can take: what it
+        writes between that last look and the rename, some microseconds, is lost.
         Raises: StorageError if it cannot be written; then the old one is still there.
         """
         temporary = self.path / _TEMPORARY
         try:
             self.remove_leftovers()
             self._write(temporary, content)
+            if self.read_auto_conf() != expected:
+                self.remove_leftovers()
+                return False
             temporary.replace(self.path / AUTO_CONF)
             self._sync()
         except OSError as error:
             raise self._failure("write", error) from error
+        return True
 
     def remove_leftovers(self) -> None:
         """Remove the file that a killed pgdyno may have left beside postgresql.auto.conf."""
@@ -64,7 +73,7 @@ class ServerFiles:
     def system_identifier(self) -> str:
         """Return the system identifier: the first eight bytes of pg_control (ControlFileData)."""
         try:
-            head = (self.path / "global/pg_control").read_bytes()[:8]
+            head = (self.path / _CONTROL_FILE).read_bytes()[:8]
         except OSError as error:
             raise DataDirectoryError(
                 f'could not read the control file of data directory "{self.path}"', detail=error.strerror
@@ -82,15 +91,19 @@ class ServerFiles:
             return True  # it exists, and belongs to another user
         return True
 
-    def target(self) -> Target:
-        """Return what the server is recognised by when it is down."""
-        return Target(
-            kind="server",
-            identity=self.system_identifier(),
-            data_directory=str(self.path),
-            machine=None,
-            address=str(self.path),
-        )
+    def is_of(self, target: Target) -> bool:
+        """Whether these are the files of the server that a receipt is about, as far as files can tell.
+
+        A standby has its primary's system identifier and may be on the same machine: if the path that the
+        server named leads to another data directory here, these are not its files.
+        """
+        named = None if target.data_directory is None else Path(target.data_directory)
+        try:
+            is_named = named is None or not (named / _CONTROL_FILE).exists() or named.samefile(self.path)
+            is_cluster = self.system_identifier() == target.identity
+        except (DataDirectoryError, OSError):
+            return False
+        return is_named and is_cluster and target.machine in (None, this_machine())
 
     def patroni_file(self) -> str | None:
         """Return the name of a file that only Patroni leaves in a data directory; None if there is none."""

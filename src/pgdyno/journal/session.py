@@ -1,5 +1,7 @@
 """The connection that changes a server, and the lock that keeps every other pgdyno from it meanwhile.
 
+Whatever a session opens later reaches the server that it began with, or fails: see ``target.bound_to``.
+
 The lock is an advisory lock of this very session: when pgdyno is killed while a statement runs, it is held
 until the server has finished that statement, so that a revert can never be overtaken by the change that it
 undoes. Advisory locks belong to one database; holders in other databases are found in ``pg_locks``.
@@ -15,7 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pgdyno.journal.query import Connect, Connection, run
+from pgdyno.journal.target import bound_to, read_target
 from pgdyno.model.errors import LockHeldError, PgdynoError
+from pgdyno.model.journal import Target
 
 _LOCK_KEY = 0x7067_6479  # "pgdy"; one 64-bit key shows in pg_locks as classid 0, objid key, objsubid 1
 _WAIT_S = 5.0  # a killed client's backend ends within milliseconds, or when its statement is done
@@ -24,15 +28,28 @@ _POLL_S = 0.05
 
 @dataclass
 class Session:
-    """A connection to a server; from ``locked_session`` it holds the lock."""
+    """A connection to a server; from ``locked_session`` it holds the lock.
+
+    ``connect`` opens another connection, to that very server.
+    """
 
     connect: Connect
     connection: Connection
+    target: Target
 
     def reconnect(self) -> None:
-        """Connect and lock again, after a restart of the server has ended the session."""
+        """Connect and lock again, after a restart of the server has ended the session.
+
+        Raises: ConnectionFailedError, also if another server answers: nothing is done on it.
+        """
         self.connection.close()
-        self.connection = _locked(self.connect)
+        connection = self.connect()
+        try:
+            _lock(connection)
+        except PgdynoError:
+            connection.close()
+            raise
+        self.connection = connection
 
 
 @contextmanager
@@ -41,31 +58,25 @@ def locked_session(connect: Connect) -> Iterator[Session]:
 
     Raises: LockHeldError naming the holder; ConnectionFailedError.
     """
-    session = Session(connect, _locked(connect))
-    try:
+    with reading_session(connect) as session:
+        _lock(session.connection)
         yield session
-    finally:
-        session.connection.close()
 
 
 @contextmanager
 def reading_session(connect: Connect) -> Iterator[Session]:
     """Provide a session that takes no lock, for whoever only looks."""
-    session = Session(connect, connect())
+    connection = connect()
+    try:
+        target = read_target(connection)
+    except PgdynoError:
+        connection.close()
+        raise
+    session = Session(bound_to(target, connect), connection, target)
     try:
         yield session
     finally:
         session.connection.close()
-
-
-def _locked(connect: Connect) -> Connection:
-    connection = connect()
-    try:
-        _lock(connection)
-    except PgdynoError:
-        connection.close()
-        raise
-    return connection
 
 
 def _lock(connection: Connection) -> None:

@@ -43,13 +43,13 @@ def check_standby_order(server: Server, wanted: Mapping[str, str], *, is_order_k
         raise RefusedError(
             f"{', '.join(moves.raised)} must be raised on the standbys first",
             detail=f"{reason}; a standby with less than its primary stops replaying and does not start again",
-            hint="raise them on every standby and restart it, then come back and say --standby-order-kept",
+            hint="raise them on every standby and restart it, then come back and say --standbys-done",
         )
     if moves.lowered and server.is_in_recovery:
         raise RefusedError(
             f"{', '.join(moves.lowered)} must be lowered on the primary first",
             detail="this server is a standby; with less than its primary it would not start again",
-            hint="lower them on the primary and restart it, then come back and say --standby-order-kept",
+            hint="lower them on the primary and restart it, then come back and say --standbys-done",
         )
 
 

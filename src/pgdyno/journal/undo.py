@@ -58,6 +58,9 @@ def undo(context: Undoing, receipts: Sequence[Receipt]) -> Undone:
     reload_and_wait(context.session.connection, context.session.connect)
     context.steps("reloaded")
     clear_stale_marks(context.journal, context.session, context.writer, restored, context.steps)
+    if context.writer.restore_file(receipt.found for receipt in restored[::-1]):
+        context.steps("restored file")
+        reload_and_wait(context.session.connection, context.session.connect)
     restarts = _restart_if_needed(context, restored)
     waiting = _waiting(context.session, restored)
     closed = {receipt.id: _close(context, receipt) for receipt in restored if receipt.key not in waiting}

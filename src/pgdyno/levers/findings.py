@@ -6,23 +6,13 @@ from collections.abc import Sequence
 
 from pgdyno.levers.durability import durability_findings
 from pgdyno.levers.effective import owner_of
+from pgdyno.levers.overrides import scope_of
 from pgdyno.model.facts import Unknown
-from pgdyno.model.guc import Guc
 from pgdyno.model.plan import Finding, PlanLine
-from pgdyno.model.server import Server, SettingOverride
+from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server, SettingOverride
 
 KNOWN_MAJORS = (15, 16, 17, 18)
 BEST_EFFORT_MAJORS = (14,)
-
-STANDBY_FIRST = (
-    "max_connections",
-    "max_worker_processes",
-    "max_wal_senders",
-    "max_prepared_transactions",
-    "max_locks_per_transaction",
-)
-"""A standby refuses to start, or pauses, with less than its primary (manual, "Hot Standby Administrator's
-Overview")."""
 
 
 def findings_for(server: Server, lines: Sequence[PlanLine]) -> tuple[Finding, ...]:
@@ -60,26 +50,21 @@ def _masked(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:
             Finding(
                 "note",
                 f"per-role and per-database settings are not known: {server.overrides.value.reason}",
-                "any of them would mask the planned value of the same setting",
+                "any of them would mask the planned value of the same setting, and the memory proof does not "
+                "count them",
             )
         ]
     planned = {line.change.key: line.change.value for line in lines}
     return [
         Finding(
             "warning",
-            f"{override.name} = {override.value} is set for {_scope(override)} and masks the planned "
+            f"{override.name} = {override.value} is set for {scope_of(override)} and masks the planned "
             f"{planned[override.name]} there",
             f"remove it with {_reset(override)}",
         )
         for override in server.overrides.value
         if override.name in planned
     ]
-
-
-def _scope(override: SettingOverride) -> str:
-    parts = [f'role "{override.role}"'] if override.role else []
-    parts += [f'database "{override.database}"'] if override.database else []
-    return " in ".join(parts) or "all roles"
 
 
 def _reset(override: SettingOverride) -> str:
@@ -106,7 +91,7 @@ def _owned_by_command_line(server: Server, lines: Sequence[PlanLine]) -> list[Fi
 
 
 def _standbys(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:
-    keys = [line.change.key for line in lines if line.change.key in STANDBY_FIRST]
+    keys = [line.change.key for line in lines if line.change.key in STANDBY_FIRST_SETTINGS]
     if not keys or not (server.standbys.or_else(()) or server.is_in_recovery):
         return []
     return [
@@ -120,7 +105,9 @@ def _standbys(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:
 
 def _pending_restart(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:
     planned = {line.change.key for line in lines}
-    waiting = [guc.name for guc in server.settings.values() if _waits(guc) and guc.name not in planned]
+    waiting = [
+        guc.name for guc in server.settings.values() if guc.pending_restart and guc.name not in planned
+    ]
     if not waiting:
         return []
     return [
@@ -130,10 +117,6 @@ def _pending_restart(server: Server, lines: Sequence[PlanLine]) -> list[Finding]
             "a restart for this plan makes them effective too",
         )
     ]
-
-
-def _waits(guc: Guc) -> bool:
-    return guc.pending_restart
 
 
 def _alter_system_forbidden(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:

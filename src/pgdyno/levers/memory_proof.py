@@ -2,7 +2,8 @@
 
 Worst case: every allowed connection is open, each runs one sort and one hash table at their full
 allowance, all parallel and autovacuum workers run, one session builds an index, and every process has
-touched all of shared_buffers. It is meant to be read: each item carries its formula with the figures.
+touched all of shared_buffers. Roles and databases with larger allowances of their own have all the sessions
+they may have. It is meant to be read: each item carries its formula with the figures.
 
 What is not in it, because it is rare in transaction processing or bounded elsewhere: temp_buffers,
 logical decoding, extensions' own memory, and statements with many sorts and hash tables at once.
@@ -11,11 +12,20 @@ logical decoding, extensions' own memory, and statements with many sorts and has
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from decimal import Decimal
 
 from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.overrides import (
+    OwnSessions,
+    largest_override,
+    own_sessions,
+    scope_of,
+    with_largest_overrides,
+)
 from pgdyno.levers.resources import Resources
 from pgdyno.model.errors import MemoryProofError
+from pgdyno.model.facts import Fact
 from pgdyno.model.guc import format_bytes
 from pgdyno.model.guc import readable_bytes as readable
 from pgdyno.model.plan import REFUSED_ABOVE, MemoryItem, MemoryProof
@@ -56,8 +66,7 @@ def memory_proof(settings: EffectiveSettings, resources: Resources) -> MemoryPro
             "shared_buffers", settings.display("shared_buffers"), settings.size_bytes("shared_buffers")
         ),
         _other_shared_memory(settings),
-        *_connections(settings),
-        _parallel_workers(settings),
+        *_sessions(settings),
         _maintenance(settings),
         _autovacuum(settings),
         _page_tables(settings, resources),
@@ -112,20 +121,36 @@ def _overhead_of(grown_bytes: int) -> int:
     return int(SHARED_OVERHEAD_SHARE * grown_bytes) + (WAL_SEGMENT_BYTES if grown_bytes > 0 else 0)
 
 
-def _connections(settings: EffectiveSettings) -> tuple[MemoryItem, MemoryItem]:
-    connections = int(settings.number("max_connections"))
-    return (
-        MemoryItem(
-            "connections",
-            f"{connections} × {readable(PRIVATE_BYTES)} of private memory",
-            connections * PRIVATE_BYTES,
-        ),
-        MemoryItem(
-            "connections' work_mem",
-            f"{connections} × {_work_formula(settings)}",
-            connections * _work_bytes(settings),
-        ),
-    )
+def _sessions(settings: EffectiveSettings) -> tuple[MemoryItem, ...]:
+    """Return what connections and parallel workers take; those with allowances of their own stand apart."""
+    connections, workers = int(settings.number("max_connections")), _parallel_worker_count(settings)
+    own = own_sessions(settings) or OwnSessions(0, 0, "")
+    own_workers = min(own.workers, workers)
+    private = f"{connections} × {readable(PRIVATE_BYTES)} of private memory"
+    items = [
+        MemoryItem("connections", private, connections * PRIVATE_BYTES),
+        _work_of_connections("connections' work_mem", settings, connections - own.count),
+        _work_of_workers("parallel workers", settings, workers - own_workers),
+    ]
+    if own.count:
+        larger = with_largest_overrides(settings)
+        items += [
+            _work_of_connections(f"work_mem of {own.owners}", larger, own.count),
+            _work_of_workers(f"parallel workers of {own.owners}", larger, own_workers),
+        ]
+    return tuple(item for item in items if item.size_bytes)
+
+
+def _work_of_connections(name: str, settings: EffectiveSettings, connections: int) -> MemoryItem:
+    formula = f"{connections} × {_work_formula(settings)}"
+    if not settings.server.overrides.is_known:
+        formula += "; what roles and databases set for themselves is not known"
+    return MemoryItem(name, formula, connections * _work_bytes(settings))
+
+
+def _work_of_workers(name: str, settings: EffectiveSettings, workers: int) -> MemoryItem:
+    formula = f"{workers} × ({readable(PRIVATE_BYTES)} + {_work_formula(settings)})"
+    return MemoryItem(name, formula, workers * (PRIVATE_BYTES + _work_bytes(settings)))
 
 
 def _work_bytes(settings: EffectiveSettings) -> int:
@@ -139,28 +164,25 @@ def _work_formula(settings: EffectiveSettings) -> str:
     return f"{settings.display('work_mem')} × (1 for a sort + {multiplier} for a hash table)"
 
 
-def _parallel_workers(settings: EffectiveSettings) -> MemoryItem:
-    workers = _parallel_worker_count(settings)
-    size_bytes = workers * (PRIVATE_BYTES + _work_bytes(settings))
-    formula = f"{workers} × ({readable(PRIVATE_BYTES)} + {_work_formula(settings)})"
-    return MemoryItem("parallel workers", formula, size_bytes)
-
-
 def _parallel_worker_count(settings: EffectiveSettings) -> int:
-    return int(min(settings.number("max_parallel_workers"), settings.number("max_worker_processes")))
+    allowed = with_largest_overrides(settings).number("max_parallel_workers")
+    return int(min(allowed, settings.number("max_worker_processes")))
 
 
 def _maintenance(settings: EffectiveSettings) -> MemoryItem:
-    size_bytes = MAINTENANCE_SESSIONS * settings.size_bytes("maintenance_work_mem")
-    formula = f"{MAINTENANCE_SESSIONS} × {settings.display('maintenance_work_mem')}"
+    larger = with_largest_overrides(settings)
+    size_bytes = MAINTENANCE_SESSIONS * larger.size_bytes("maintenance_work_mem")
+    formula = f"{MAINTENANCE_SESSIONS} × {larger.display('maintenance_work_mem')}"
     return MemoryItem("building an index", formula, size_bytes)
 
 
 def _autovacuum(settings: EffectiveSettings) -> MemoryItem:
+    """Return what autovacuum takes. Its workers use the database's maintenance_work_mem if there is one."""
     workers = int(settings.number("autovacuum_max_workers"))
     name = "autovacuum_work_mem" if settings.number("autovacuum_work_mem") >= 0 else "maintenance_work_mem"
-    formula = f"{workers} × {settings.display(name)} ({name})"
-    return MemoryItem("autovacuum workers", formula, workers * settings.size_bytes(name))
+    larger = with_largest_overrides(settings)
+    formula = f"{workers} × {larger.display(name)} ({name})"
+    return MemoryItem("autovacuum workers", formula, workers * larger.size_bytes(name))
 
 
 def _page_tables(settings: EffectiveSettings, resources: Resources) -> MemoryItem:
@@ -187,6 +209,25 @@ def will_use_huge_pages(settings: EffectiveSettings, resources: Resources) -> bo
 
 
 def _hint(settings: EffectiveSettings, resources: Resources) -> str:
+    """Say what would fit: other settings of a role, or fewer connections."""
+    return _hint_on_override(settings, resources) or _hint_on_connections(settings, resources)
+
+
+def _hint_on_override(settings: EffectiveSettings, resources: Resources) -> str | None:
+    """Name the setting of a role or database that is too much, if without all such settings it would fit."""
+    override = largest_override(settings)
+    server = replace(settings.server, overrides=Fact((), settings.server.overrides.source))
+    without = memory_proof(EffectiveSettings(server, settings.planned), resources)
+    if override is None or without is None or without.share > REFUSED_ABOVE:
+        return None
+    whose = f'ROLE "{override.role}"' if override.role else f'DATABASE "{override.database}"'
+    bound = f", or bound its sessions: ALTER {whose} CONNECTION LIMIT …"
+    is_for_all = override.role is None and override.database is None
+    setting = f"{override.name} = {override.value} of {scope_of(override)}"
+    return f"{setting} is too much for so many sessions: lower it{'' if is_for_all else bound}"
+
+
+def _hint_on_connections(settings: EffectiveSettings, resources: Resources) -> str:
     """Say how many connections would fit, or that none do."""
     reserved = reserved_connections(settings)
     found = int(settings.number("max_connections")) - reserved

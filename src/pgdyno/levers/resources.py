@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.facts import Fact, unknown
+from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import format_bytes
 from pgdyno.model.host import BlockDevice, Host, Mount
 from pgdyno.model.server import Server
@@ -168,13 +168,19 @@ def _storage(host: Host, server: Server) -> Fact[StorageKind]:
         return unknown(f"whether {device.name} rotates is not known; state it with --storage", source)
     if not rotational:
         return Fact(StorageKind.NVME if device.name.startswith("nvme") else StorageKind.SSD, source)
-    if host.cpu.virtualisation.or_else("none") != "none":
+    if _is_virtual(host):
         return unknown(
             f"{device.name} reports itself as rotational, as virtual disks do whatever lies below; "
             "state it with --storage",
             source,
         )
     return Fact(StorageKind.HDD, source)
+
+
+def _is_virtual(host: Host) -> bool:
+    """Whether the machine is a virtual one. A container alone has the disks of its real machine."""
+    name = host.cpu.virtualisation.or_else("none")
+    return name != "none" and (not name.startswith("container:") or " on " in name)
 
 
 def _device_of(host: Host, data_directory: str | None) -> BlockDevice | None:
@@ -192,21 +198,22 @@ def _contains(mount: Mount, path: str) -> bool:
 
 
 def _huge_pages(host: Host, server: Server) -> Fact[HugePages]:
-    pools = host.memory.huge_pages
-    known = pools.or_none()
-    if not known:
-        reason = (
-            "this kernel has no pool of huge pages" if known is not None else "the pools are not readable"
-        )
-        return unknown(reason, pools.source)
-    wanted = _setting_bytes(server, "huge_page_size")
-    page_bytes = wanted if wanted in known else min(known)
-    pool = known[page_bytes]
-    usable = pool.free - pool.reserved + _huge_pages_held(server)
-    cap = host.limits.hugetlb_bytes.or_none()
-    if cap is not None:
-        usable = min(usable, cap // page_bytes)
-    return Fact(HugePages(page_bytes, usable), pools.source)
+    """Return the pool of the size that the server asks for: huge_page_size, or else the kernel's default."""
+    pools, default = host.memory.huge_pages, host.memory.huge_page_bytes
+    wanted_bytes = _setting_bytes(server, "huge_page_size")
+    page_bytes = wanted_bytes or default.or_none()
+    if isinstance(pools.value, Unknown):
+        return unknown("the pools are not readable", pools.source)
+    if page_bytes is None:
+        return unknown("the default size of huge pages is not known", default.source)
+    pool = pools.value.get(page_bytes)
+    if pool is None:
+        return unknown(f"this kernel has no pool of {format_bytes(page_bytes)} pages", pools.source)
+    limits = host.limits.hugetlb_bytes
+    if isinstance(limits.value, Unknown):
+        return unknown(limits.value.reason, limits.source)
+    free = pool.free - pool.reserved + _huge_pages_held(server)
+    return Fact(HugePages(page_bytes, min(free, limits.value[page_bytes] // page_bytes)), pools.source)
 
 
 def _setting_bytes(server: Server, name: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from typing import Any, LiteralString
 
 from pgdyno.model.errors import SettingError
 
@@ -105,6 +106,35 @@ class Guc:
                 detail=f"the server accepts {low} {unit} .. {high} {unit}".replace(" ..", " ..").rstrip(),
             )
         return _plain(number)
+
+
+SETTINGS_QUERY: LiteralString = """
+    SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,
+           enumvals, sourcefile, sourceline, pending_restart
+      FROM pg_catalog.pg_settings"""
+"""Asks for the rows that ``guc_of`` reads; a condition may follow."""
+
+
+def guc_of(row: tuple[Any, ...]) -> Guc:
+    """Return the setting in one row of ``SETTINGS_QUERY``, secrets included."""
+    name, setting, unit, vartype, context, source, boot_val, reset_val, *rest = row
+    min_val, max_val, enumvals, sourcefile, sourceline, pending_restart = rest
+    return Guc(
+        name=name,
+        setting=setting or "",  # NULL for some texts of extensions
+        unit=unit,
+        vartype=vartype,
+        context=context,
+        source=source,
+        boot_val=boot_val,
+        reset_val=reset_val,
+        min_val=min_val,
+        max_val=max_val,
+        enumvals=tuple(enumvals or ()),
+        sourcefile=sourcefile,
+        sourceline=sourceline,
+        pending_restart=pending_restart,
+    )
 
 
 def normalise(value: str, unit: str | None, *, name: str = "value") -> Decimal:

@@ -26,7 +26,7 @@ class Cpu:
     l2_bytes: Fact[int]
     l3_bytes: Fact[int]
     has_pmu: Fact[bool]
-    virtualisation: Fact[str]  # "none", "kvm", "wsl", "container:docker", "container:docker on kvm", …
+    virtualisation: Fact[str]  # of the postmaster when known: "none", "kvm", "container:docker on kvm", …
     clocksource: Fact[str]
     governor: Fact[str] = _NOT_INSPECTED  # frequency scaling policy
     mitigations: Fact[dict[str, str]] = _NOT_INSPECTED  # vulnerability → the kernel's answer
@@ -41,6 +41,7 @@ class Memory:
     page_bytes: Fact[int]
     huge_pages: Fact[dict[int, HugePagePool]]  # key: page size in bytes
     transparent_huge_pages: Fact[str]  # the bracketed choice: always, madvise, never
+    huge_page_bytes: Fact[int] = _NOT_INSPECTED  # the default size, which PostgreSQL takes unless told
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Limits:
     cpu_count: Fact[float]  # min(cpuset, quota/period, online CPUs)
     cpuset: Fact[tuple[int, ...]]
     pids_max: Fact[int]
-    hugetlb_bytes: Fact[int]  # on pages of the default size; the host's memory when no ancestor limits
+    hugetlb_bytes: Fact[dict[int, int]]  # by page size; the host's memory when no ancestor limits
     shm_bytes: Fact[int]  # size of /dev/shm
     rlimits: Fact[dict[str, str]]  # soft limits by the kernel's names, of the postmaster when known
     seccomp: Fact[str] = _NOT_INSPECTED  # "disabled", "strict", "filter"

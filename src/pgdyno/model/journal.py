@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgdyno.model.plan import Change
+from pgdyno.model.plan import Change, Finding
 from pgdyno.model.ports import Found
 
 
@@ -107,7 +107,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ApplyResult:
-    """What apply did, or with ``is_dry_run`` would do. ``apply_id`` is None when nothing was to do."""
+    """What apply did, or with ``is_dry_run`` would do. ``apply_id`` is None when nothing was to do.
+
+    ``revert_command`` is what a user types to undo it; ``findings`` are the plan's, about the server.
+    """
 
     apply_id: str | None
     target: str
@@ -116,6 +119,8 @@ class ApplyResult:
     restarts: int
     is_dry_run: bool = False
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    revert_command: str = "pgdyno revert"
 
 
 @dataclass(frozen=True)
@@ -129,8 +134,19 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class OtherJournal:
+    """A journal of another user on this host. ``open_receipts`` None means that it may not be read."""
+
+    directory: str
+    open_receipts: int | None
+
+
+@dataclass(frozen=True)
 class RevertResult:
-    """What revert did. ``pending_restart`` are keys whose former value waits for a restart."""
+    """What revert did. ``pending_restart`` are keys whose former value waits for a restart.
+
+    ``other_journals`` are looked for if nothing was to revert: the changes may be in one of them.
+    """
 
     target: str
     outcomes: tuple[Outcome, ...]
@@ -141,19 +157,13 @@ class RevertResult:
     restarts: int = 0
     is_dry_run: bool = False
     notes: tuple[str, ...] = ()
+    other_journals: tuple[OtherJournal, ...] = ()
+    revert_command: str = "pgdyno revert"
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing is changed any more of what was to be reverted. If not, the exit code is 3."""
         return not (self.drifted or self.pending_restart or self.damage)
-
-
-@dataclass(frozen=True)
-class OtherJournal:
-    """A journal of another user on this host. ``open_receipts`` None means that it may not be read."""
-
-    directory: str
-    open_receipts: int | None
 
 
 @dataclass(frozen=True)
@@ -185,4 +195,3 @@ class StatusReport:
     entries: tuple[StatusEntry, ...]
     damage: tuple[str, ...] = ()
     other_journals: tuple[OtherJournal, ...] = ()
-    notes: tuple[str, ...] = ()

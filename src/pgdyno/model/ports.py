@@ -63,18 +63,6 @@ class Restarter(Protocol):
         ...
 
 
-class Clock(Protocol):
-    """Time, injected so that schedules can be tested without waiting."""
-
-    def monotonic_s(self) -> float:
-        """Seconds since some fixed point."""
-        ...
-
-    def sleep(self, duration_s: float) -> None:
-        """Wait."""
-        ...
-
-
 class Progress(Protocol):
     """Says where we are and how long it will take; on stderr, or nowhere."""
 

@@ -13,6 +13,17 @@ _NOT_CONFIGURED = frozenset({"default", "override", "client", "session", "intera
 server itself, or chosen by this very connection."""
 
 
+STANDBY_FIRST_SETTINGS = (
+    "max_connections",
+    "max_worker_processes",
+    "max_wal_senders",
+    "max_prepared_transactions",
+    "max_locks_per_transaction",
+)
+"""A standby refuses to start, or stops replaying, with less than its primary: raised on standbys first, and
+lowered on the primary first (manual, "Hot Standby", "Administrator's Overview")."""
+
+
 @dataclass(frozen=True)
 class SettingOverride:
     """A per-role or per-database setting (``pg_db_role_setting``)."""
@@ -21,6 +32,7 @@ class SettingOverride:
     database: str | None
     name: str
     value: str
+    connection_limit: int | None = None  # the role's or the database's, the smaller one; None: no limit
 
 
 @dataclass(frozen=True)

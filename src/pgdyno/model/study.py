@@ -43,15 +43,21 @@ def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> 
     combinations = itertools.product(
         *([(name, value) for value in values] for name, values in factors.items())
     )
-    fixed = dict(base.settings) if base else {}
+    fixed = base.settings if base else {}
     return tuple(
         Variant(
             "-".join(f"{name}.{value}" for name, value in pairs),
-            fixed | dict(pairs),
+            _without(fixed, dict(pairs)) | dict(pairs),
             base.server if base else None,
         )
         for pairs in combinations
     )
+
+
+def _without(settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that ``others`` do not set, however their names are written."""
+    replaced = {name.lower() for name in others}
+    return {name: value for name, value in settings.items() if name not in replaced}
 
 
 def unique_names(variants: Sequence[Variant]) -> tuple[Variant, ...]:

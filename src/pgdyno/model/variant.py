@@ -6,34 +6,34 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.errors import VariantError
 
 _NAME = re.compile(r"^[A-Za-z0-9_.+-]+$")
 _SETTING = re.compile(r"^[A-Za-z_][A-Za-z0-9_.]*$")
 
-DURABILITY_SETTINGS: dict[str, str] = {
-    "fsync": "on",
-    "full_page_writes": "on",
-    "synchronous_commit": "on",
-    "zero_damaged_pages": "off",
-    "autovacuum": "on",
-    "ignore_checksum_failure": "off",
-    "ignore_system_indexes": "off",
-}
-"""Settings of the durability lock and the only values that are safe everywhere.
-
-``wal_level`` and data checksums belong to the lock too, but have more than one safe value:
-see ``levers/durability.py``. ``synchronous_commit`` may be stricter (``remote_apply``).
-"""
-
 
 @dataclass(frozen=True)
 class Variant:
-    """One arm of an experiment. ``server`` None means the experiment's own server."""
+    """One arm of an experiment. ``server`` None means the experiment's own server.
+
+    Names of settings are in lower case, however they were written: the server does not tell ``FSYNC`` from
+    ``fsync``, so that nothing here may either.
+    """
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
     server: str | None = None
+
+    def __post_init__(self) -> None:
+        """Fold the names of settings. Raises: VariantError if two of them are the same setting."""
+        folded = {name.lower(): value for name, value in self.settings.items()}
+        if len(folded) < len(self.settings):
+            raise VariantError(
+                f'variant "{self.name}" sets a setting twice',
+                detail=f"upper and lower case are the same: {', '.join(self.settings)}",
+            )
+        object.__setattr__(self, "settings", folded)  # the way of a frozen dataclass
 
     @property
     def is_durable(self) -> bool:
@@ -43,11 +43,7 @@ class Variant:
     @property
     def unsafe_settings(self) -> tuple[str, ...]:
         """The settings that make this variant not durable."""
-        return tuple(
-            f"{name}={self.settings[name]}"
-            for name, safe in DURABILITY_SETTINGS.items()
-            if name in self.settings and not _is_safe(name, self.settings[name], safe)
-        )
+        return unsafe_settings(self.settings)
 
     def __str__(self) -> str:
         """Return the variant in its own grammar."""
@@ -61,14 +57,6 @@ def _quoted(value: str) -> str:
     if value and not any(character in value for character in ",'"):
         return value
     return "'" + value.replace("'", "''") + "'"
-
-
-def _is_safe(name: str, value: str, safe: str) -> bool:
-    text = value.strip().lower()
-    if name == "synchronous_commit":
-        return text in ("on", "true", "yes", "1", "remote_apply")
-    aliases = {"on": ("on", "true", "yes", "1"), "off": ("off", "false", "no", "0")}
-    return text in aliases[safe]
 
 
 def parse_variant(text: str) -> Variant:
@@ -90,9 +78,9 @@ def parse_variant(text: str) -> Variant:
         key = key.strip()
         if not equals or not _SETTING.match(key):
             raise VariantError(f'variant "{text}": "{part}" is not setting=value', hint=_GRAMMAR)
-        if key in settings:
+        if key.lower() in settings:
             raise VariantError(f'variant "{text}" sets "{key}" twice')
-        settings[key] = _unquoted(value.strip())
+        settings[key.lower()] = _unquoted(value.strip())
     return Variant(name=name, settings=settings, server=server or None)
 
 

@@ -161,6 +161,12 @@ def _pools(pools: Mapping[int, HugePagePool]) -> str:
     return "; ".join(shown) or "none"
 
 
+def _sizes(limits: Mapping[int, int]) -> str:
+    """Print what is allowed on pages of each size."""
+    shown = (f"{size_text(limit)} on pages of {size_text(size)}" for size, limit in limits.items())
+    return "; ".join(shown) or "none"
+
+
 def _mitigations(answers: Mapping[str, str]) -> str:
     """Print what costs time or is open; of the rest only the number."""
     affected = {name: answer for name, answer in answers.items() if answer != "Not affected"}
@@ -184,6 +190,7 @@ _READABLE: dict[str, Callable[[Any], str]] = {
     "isa_features": _features,
     "cpuset": _cpus,
     "huge_pages": _pools,
+    "hugetlb_bytes": _sizes,
     "mitigations": _mitigations,
     "rlimits": _rlimits,
 }

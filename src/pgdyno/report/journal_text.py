@@ -14,12 +14,15 @@ from pgdyno.model.journal import (
     StatusEntry,
     StatusReport,
 )
+from pgdyno.model.plan import Finding
 
 _UNSET = "not set"
+_RESTART = " --allow-restart --restart-command '…'"
 
 
 def apply_text(result: ApplyResult) -> str:
     """Return what apply did, or with a dry run, would do."""
+    found = _findings(result.findings)
     if result.is_dry_run:
         lines = [*_statements(result.statements, result.target, result.restarts)]
     elif not result.outcomes:
@@ -30,15 +33,16 @@ def apply_text(result: ApplyResult) -> str:
         lines += _table(
             [(one.key, _arrow(one.before, one.wanted), _effective(one)) for one in result.outcomes]
         )
-        lines += ["", "undo: pgdyno revert"]
-    return _text([*lines, *_notes(result.notes)])
+        restart = _RESTART if result.restarts else ""
+        lines += ["", f"undo: {result.revert_command}{restart}"]
+    return _text([*found, *lines, *_notes(result.notes)])
 
 
 def revert_text(result: RevertResult) -> str:
     """Return what revert did, or with a dry run, would do."""
     lines: list[str] = []
     if not result.outcomes:
-        lines = [f"Nothing to revert on {result.target}."]
+        lines = [f"Nothing to revert on {result.target}.", *map(_other, result.other_journals)]
     elif result.is_dry_run:
         lines = [*_statements(result.statements, result.target, result.restarts)]
     else:
@@ -46,10 +50,10 @@ def revert_text(result: RevertResult) -> str:
         restarted = ", after a restart" if result.restarts else ""
         lines = [f"{_count(len(done), 'change')} undone on {result.target}{restarted}", ""]
         lines += _table([(one.key, _arrow(one.wanted, one.effective), "") for one in done])
-    lines += [line for drift in result.drifted for line in _drift(drift)]
+    lines += [line for drift in result.drifted for line in _drift(drift, result.revert_command)]
     if result.pending_restart:
         lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]
-        lines += ["    the files are restored; pgdyno revert --allow-restart brings them into force"]
+        lines += [f"    the files are restored; {result.revert_command}{_RESTART} brings them into force"]
     return _text([*lines, *_damage(result.damage), *_notes(result.notes)])
 
 
@@ -62,7 +66,7 @@ def status_text(report: StatusReport) -> str:
         lines = ["Nothing is applied.", ""]
     lines.append(f"journal: {report.journal}")
     lines += [_other(journal) for journal in report.other_journals]
-    return _text([*lines, *_damage(report.damage), *_notes(report.notes)])
+    return _text([*lines, *_damage(report.damage)])
 
 
 def _statements(statements: Sequence[str], target: str, restarts: int) -> Iterator[str]:
@@ -87,11 +91,19 @@ def _apply(entries: Sequence[StatusEntry]) -> Iterator[str]:
     yield from (f"    changed since: {entry.key}: {entry.drift}" for entry in entries if entry.drift)
 
 
-def _drift(drift: Drift) -> Iterator[str]:
+def _findings(findings: Iterable[Finding]) -> list[str]:
+    lines = []
+    for finding in findings:
+        lines += [f"{finding.severity.upper()}: {finding.message}", f"    hint: {finding.hint}"]
+    return [*lines, ""] if lines else []
+
+
+def _drift(drift: Drift, revert_command: str) -> Iterator[str]:
     now = "somebody took it out" if drift.now is None else f"somebody set it to {drift.now}"
     yield ""
     yield f"Left alone: {drift.key}: {now} after it was changed to {drift.wanted}"
-    yield "    pgdyno revert --drifted=overwrite restores what was found before, --drifted=keep leaves it so"
+    yield f"    {revert_command} --drifted=overwrite restores what was found before,"
+    yield "    --drifted=keep leaves it so"
 
 
 def _other(journal: OtherJournal) -> str:

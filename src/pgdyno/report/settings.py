@@ -57,7 +57,7 @@ def unsafe_variants(experiment: Experiment) -> tuple[Variant, ...]:
             variant.name,
             {
                 **variant.settings,
-                **{s.name: s.effective for s in experiment.settings if s.variant == variant.name},
+                **{s.name.lower(): s.effective for s in experiment.settings if s.variant == variant.name},
             },
         )
         for variant in experiment.variants

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn
 
 from pgdyno.model.server import Postmaster
 from pgdyno.server.connection_errors import bad_connection_string, connection_failed, connection_lost
@@ -23,18 +24,24 @@ CONNECT_TIMEOUT_S = 5  # per address; a local server answers in milliseconds. li
 STATEMENT_TIMEOUT_S = (
     10  # our catalog queries take milliseconds; counting the files of a huge cluster may not
 )
+_PORT = 5432  # what libpq takes an empty one in a list for
+_NO_MODE = "pgdyno-does-not-connect"
 _PASSWORDS = frozenset({"password", "sslpassword"})
-_LIMITS = b"SET statement_timeout = '%ds'; SET lock_timeout = '%ds'" % (
+# The search path comes first: a database or role may bring one with operators that somebody has planted.
+_LIMITS = b"SET search_path = ''; SET statement_timeout = '%ds'; SET lock_timeout = '%ds'" % (
     STATEMENT_TIMEOUT_S,
     STATEMENT_TIMEOUT_S,
 )
 _READ_ONLY = b"; SET default_transaction_read_only = on"
-_NO_LIMITS = b"RESET statement_timeout; RESET lock_timeout; RESET default_transaction_read_only"
+_NO_LIMITS = (
+    b"RESET search_path; RESET statement_timeout; RESET lock_timeout; RESET default_transaction_read_only"
+)
 
 
 def connect(dsn: str | None = None, *, is_read_only: bool = True) -> Connection:
     """Connect in autocommit mode, with time limits for connecting and for every statement.
 
+    The search path is empty, so that names and operators without a schema are PostgreSQL's own.
     ``dsn`` None means libpq's defaults. ``is_read_only`` lets the server refuse to write to a database
     (ALTER SYSTEM is not such a write, by PostgreSQL's own rule).
     Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection.
@@ -73,7 +80,8 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str) -> str:
 def without_session_limits(connection: Connection, *, is_read_only: bool = True) -> Iterator[None]:
     """Put this session's settings back to what the server gives any session, for as long as the block lasts.
 
-    ``pg_settings`` shows a session's own values: what ``connect`` sets would hide what is configured.
+    ``pg_settings`` shows a session's own values: what ``connect`` sets would hide what is configured. The
+    search path is the server's as well, so that operators in the block need a schema.
     """
     _run(connection, _NO_LIMITS)
     try:
@@ -87,6 +95,32 @@ def describe(connection: Connection) -> str:
     """Name the server, database and role of a connection for people; without a password."""
     info = connection.info
     return f"host={info.host} port={info.port} dbname={info.dbname} user={info.user}"
+
+
+def addresses(dsn: str | None) -> tuple[str, ...]:
+    """Return where libpq would look for a server, each written as ``host=… port=…``, without looking.
+
+    None are known if the string names a service that is not defined.
+    Raises: UsageError if the string cannot be parsed.
+    """
+    parameters = {**_parse(dsn), "sslmode": _NO_MODE}
+    # Service files and environment are resolved before this mode ends it, long before any network.
+    resolved = PGconn.connect_start(make_conninfo("", **parameters).encode())
+    if _NO_MODE.encode() not in resolved.error_message:
+        return ()
+    given = {one.keyword: (one.val or b"").decode() for one in resolved.info}
+    hosts = (given[b"host"] or given[b"hostaddr"] or resolved.host.decode()).split(",")
+    ports = given[b"port"].split(",")
+    each = ports * len(hosts) if len(ports) == 1 else ports
+    return tuple(f"host={host} port={port or _PORT}" for host, port in zip(hosts, each, strict=True))
+
+
+def without_password(dsn: str) -> str:
+    """Return a connection string as far as it may be shown and typed again.
+
+    Raises: UsageError if the string cannot be parsed.
+    """
+    return make_conninfo("", **{key: value for key, value in _parse(dsn).items() if key not in _PASSWORDS})
 
 
 def has_password(dsn: str) -> bool:

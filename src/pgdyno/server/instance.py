@@ -47,6 +47,16 @@ class Instance:
         return self.data_directory.with_name(self.data_directory.name + ".log")
 
     @property
+    def host(self) -> str:
+        """Where it listens: the directory of its socket."""
+        return str(self.socket_directory)
+
+    @property
+    def user(self) -> str:
+        """The role that pgdyno connects as."""
+        return SUPERUSER
+
+    @property
     def dsn(self) -> str:
         """A connection string for the superuser of this instance."""
         return f"host={self.socket_directory} port={self.port} user={SUPERUSER} dbname=postgres"
@@ -144,9 +154,12 @@ def initialise(
 ) -> None:
     """Create a data directory whose superuser is ``SUPERUSER``.
 
-    Local connections are trusted: the socket lives in a directory that only the server's user may enter.
+    The directory is made here, so that its parent need not be writable for the account. Local connections
+    are trusted: the socket lives in a directory that only the server's user may enter.
     Raises: ServerStartError with initdb's own words.
     """
+    data_directory.mkdir(mode=0o700, exist_ok=True)
+    account.own(data_directory)
     argv = [
         installation.program("initdb"),
         f"--pgdata={data_directory}",

@@ -1,7 +1,8 @@
 """Keep secrets out of what pgdyno shows, stores and exports. Pure.
 
 Settings do carry secrets: ``primary_conninfo`` a password, ``archive_command`` a cloud key, a custom
-setting such as ``app.jwt_secret`` whatever its owner put there.
+setting whatever its owner put there. A setting with a dot in its name is its owner's invention, unless a
+module of PostgreSQL itself defines it, so that its value is shown only if it cannot be a secret.
 """
 
 from __future__ import annotations
@@ -10,18 +11,59 @@ import re
 
 REDACTED = "********"
 
-_SECRET_NAMES = re.compile(r"password|passphrase|secret|token|salt|_command$|(^|[._])key$", re.IGNORECASE)
-_NOT_SECRET_NAMES = frozenset({"password_encryption"})
+_TELLING_WORDS = (
+    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|api_?key|access_?key|bearer"
+    r"|auth(?:orization)?(?![a-z])"
+)
+_SECRET_NAMES = re.compile(rf"{_TELLING_WORDS}|salt|(?:^|[._])pin$|(?:^|[._])key$|_command$", re.IGNORECASE)
+_NOT_SECRET_NAMES = frozenset({"oauth_validator_libraries", "password_encryption", "session_authorization"})
 _NOT_SECRET_VALUES = frozenset({"", "on", "off", "true", "false", "(disabled)"})
-_PASSWORD_PAIR = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE)
+_NOT_SECRET_AMOUNT = re.compile(r"-?\d{1,9}(\.\d{1,9})?\s?[A-Za-z]{0,3}")  # a number, with a unit or without
+
+_MODULES = re.compile(
+    r"(auth_delay|auto_explain|basic_archive|isn|passwordcheck|pg_prewarm|pg_stat_statements"
+    r"|pg_trgm|pgcrypto|plperl|plpgsql|pltcl|pltclu|plpython3|postgres_fdw|sepgsql)\."
+)
+"""Prefixes of what comes with PostgreSQL (contrib/ and src/pl/), none of whose settings is a secret."""
+
+_QUOTED_OR_NOT = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s&]+)"
+_SECRET_PAIR = re.compile(
+    rf"(?<![\w.-])(?P<name>[\w.-]*(?:{_TELLING_WORDS})[\w.-]*)(?P<equals>[\"']?\s*[=:]\s*)"
+    rf"(?:(?:bearer|basic)\s+)?{_QUOTED_OR_NOT}",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"\b(bearer\s+)[^\s'\"]+", re.IGNORECASE)
 _PASSWORD_IN_URI = re.compile(r"(\w://[^:/@\s]*:)[^\s]*@")
 
 
 def redacted(name: str, value: str) -> str:
-    """Return a setting's value with every secret in it replaced; names decide where contents cannot."""
-    if value.lower() in _NOT_SECRET_VALUES or name in _NOT_SECRET_NAMES:
+    """Return a setting's value with every secret in it replaced; names decide where contents cannot.
+
+    Without a name, ``value`` is any text.
+    """
+    if value.lower() in _NOT_SECRET_VALUES or name.lower() in _NOT_SECRET_NAMES:
         return value
+    if "." in name and is_postgresqls(name):
+        return _without_pairs(value)
     if _SECRET_NAMES.search(name):
         return REDACTED
-    without_pairs = _PASSWORD_PAIR.sub(rf"\1{REDACTED}", value)
-    return _PASSWORD_IN_URI.sub(rf"\1{REDACTED}@", without_pairs)
+    if not is_postgresqls(name) and not _NOT_SECRET_AMOUNT.fullmatch(value):
+        return REDACTED
+    return _without_pairs(value)
+
+
+def is_postgresqls(name: str) -> bool:
+    """Whether a setting's name is PostgreSQL's own, and not one that somebody else has made up."""
+    return "." not in name or _MODULES.match(name.lower()) is not None
+
+
+def _without_pairs(text: str) -> str:
+    """Return a text without the values of what looks like ``password=…`` and without passwords in URIs."""
+    without_uris = _PASSWORD_IN_URI.sub(rf"\1{REDACTED}@", text)
+    return _BEARER.sub(rf"\1{REDACTED}", _SECRET_PAIR.sub(_pair, without_uris))
+
+
+def _pair(match: re.Match[str]) -> str:
+    if match["name"].lower() in _NOT_SECRET_NAMES:
+        return match[0]
+    return f"{match['name']}{match['equals']}{REDACTED}"

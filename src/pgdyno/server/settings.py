@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import LiteralString
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import Guc
+from pgdyno.model.guc import SETTINGS_QUERY, Guc, guc_of
 from pgdyno.model.server import SettingOverride
 from pgdyno.server.connection import Connection, without_session_limits
 from pgdyno.server.query import Row, ask_rows
 from pgdyno.server.redaction import redacted
 
-_SETTINGS: LiteralString = """
-    SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,
-           enumvals, sourcefile, sourceline, pending_restart
-      FROM pg_catalog.pg_settings"""
 _OVERRIDES: LiteralString = """
-    SELECT r.rolname, d.datname, c.setting
+    SELECT r.rolname, d.datname, c.setting,
+           LEAST(CASE WHEN r.rolconnlimit >= 0 AND NOT r.rolsuper THEN r.rolconnlimit END,
+                 CASE WHEN d.datconnlimit >= 0 THEN d.datconnlimit END)
       FROM pg_catalog.pg_db_role_setting s
       LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole
       LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase
@@ -31,10 +30,10 @@ def read_settings(connection: Connection) -> dict[str, Guc]:
     Raises: ServerError if the server does not show its settings.
     """
     with without_session_limits(connection):
-        rows = ask_rows(connection, _SETTINGS, "pg_settings")
+        rows = ask_rows(connection, SETTINGS_QUERY, "pg_settings")
     if isinstance(rows.value, Unknown):
         raise ServerError("the server does not show its settings", detail=rows.value.reason)
-    return {guc.name: guc for guc in map(_guc, rows.value)}
+    return {guc.name: _without_secrets(guc) for guc in map(guc_of, rows.value)}
 
 
 def read_overrides(connection: Connection) -> Fact[tuple[SettingOverride, ...]]:
@@ -45,32 +44,18 @@ def read_overrides(connection: Connection) -> Fact[tuple[SettingOverride, ...]]:
     return Fact(tuple(_override(row) for row in rows.value), rows.source)
 
 
-def _guc(row: Row) -> Guc:
-    name, setting, unit, vartype, context, source, boot_val, reset_val, *rest = row
-    min_val, max_val, enumvals, sourcefile, sourceline, pending_restart = rest
-    return Guc(
-        name=name,
-        setting=_shown(name, vartype, setting) or "",
-        unit=unit,
-        vartype=vartype,
-        context=context,
-        source=source,
-        boot_val=_shown(name, vartype, boot_val),
-        reset_val=_shown(name, vartype, reset_val),
-        min_val=min_val,
-        max_val=max_val,
-        enumvals=tuple(enumvals or ()),
-        sourcefile=sourcefile,
-        sourceline=sourceline,
-        pending_restart=pending_restart,
+def _without_secrets(guc: Guc) -> Guc:
+    if guc.vartype != "string":
+        return guc
+    return replace(
+        guc,
+        setting=redacted(guc.name, guc.setting),
+        boot_val=None if guc.boot_val is None else redacted(guc.name, guc.boot_val),
+        reset_val=None if guc.reset_val is None else redacted(guc.name, guc.reset_val),
     )
 
 
-def _shown(name: str, vartype: str, value: str | None) -> str | None:
-    return redacted(name, value) if value is not None and vartype == "string" else value
-
-
 def _override(row: Row) -> SettingOverride:
-    role, database, text = row
+    role, database, text, connection_limit = row
     name, _, value = text.partition("=")
-    return SettingOverride(role=role, database=database, name=name, value=redacted(name, value))
+    return SettingOverride(role, database, name, redacted(name, value), connection_limit)

@@ -2,6 +2,10 @@
 
 As root this is ``/var/lib/pgdyno``, which an unprivileged server can traverse; else the XDG state
 directory. Permissions of directories that pgdyno did not create are never changed.
+
+Root never opens a file by name in a directory that the servers' user may write to: that user could have put
+a link there. So scratch directories belong to the caller, and only what servers write themselves (data
+directories, sockets, transaction logs) belongs to their account.
 """
 
 from __future__ import annotations
@@ -20,6 +24,9 @@ from pgdyno.model.errors import LockHeldError, StorageError
 from pgdyno.server.account import Account
 
 _IN_USE = "in-use.lock"
+_TRAVERSABLE = 0o711  # the servers' account reaches what it knows the name of, and lists nothing
+_SOCKET = "/.s.PGSQL.65535.lock"
+_SOCKET_PATH_BYTES = 107  # sun_path in unix(7), without its final zero byte
 
 
 @dataclass(frozen=True)
@@ -35,15 +42,17 @@ class Workspace:
 
     def datasets(self) -> Path:
         """Return the place of loaded data directories, by key; never started, only copied."""
-        return self._directory("datasets", mode=0o700)
+        return self._directory("datasets", mode=_TRAVERSABLE)
 
     def transactions(self) -> Path:
         """Return the place of generators' logs until their round has been read."""
-        return self._directory("transactions", mode=0o700)
+        path = self._directory("transactions", mode=0o700)
+        self.account.own(path)
+        return path
 
     def experiments(self) -> Path:
         """Return the place of the store and the raw series of experiments."""
-        return self._directory("experiments", mode=0o700, is_ours=True)
+        return self._directory("experiments", mode=0o700)
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
@@ -63,15 +72,15 @@ class Workspace:
             lock.truncate(0)
             lock.write(f"{os.getpid()}\n")
             lock.flush()
-            for directory in self._directory("scratch", mode=0o700).iterdir():
+            for directory in self._directory("scratch", mode=_TRAVERSABLE).iterdir():
                 _remove_if_abandoned(directory)
             yield
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Provide a directory for scratch data directories and logs, removed at the end."""
-        path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=0o700)))
-        self.account.own(path)
+        path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=_TRAVERSABLE)))
+        path.chmod(_TRAVERSABLE)
         with (path / _IN_USE).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
@@ -80,9 +89,10 @@ class Workspace:
                 shutil.rmtree(path)
 
     @contextmanager
-    def sockets(self) -> Iterator[Path]:
-        """Provide a 0700 directory for sockets with a path short enough for the kernel (107 bytes)."""
-        path = Path(tempfile.mkdtemp(prefix="pgdyno-"))
+    def sockets(self, scratch: Path) -> Iterator[Path]:
+        """Provide a 0700 directory for sockets: in ``scratch``, or where the kernel takes its path."""
+        parent = scratch if len(f"{scratch}/sockets-12345678{_SOCKET}") <= _SOCKET_PATH_BYTES else None
+        path = Path(tempfile.mkdtemp(prefix="sockets-" if parent else "pgdyno-", dir=parent))
         self.account.own(path)
         try:
             yield path
@@ -100,13 +110,11 @@ class Workspace:
                 hint="choose a smaller --scale, or set PGDYNO_HOME to a directory on a larger disk",
             )
 
-    def _directory(self, name: str, *, mode: int, is_ours: bool = False) -> Path:
+    def _directory(self, name: str, *, mode: int) -> Path:
         self.root.mkdir(parents=True, exist_ok=True)
         path = self.root / name
         if not path.is_dir():
             path.mkdir(mode=mode)
-            if not is_ours:
-                self.account.own(path)
         return path
 
 

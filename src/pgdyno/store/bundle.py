@@ -56,11 +56,6 @@ class Verification:
     experiment: Experiment | None
     problems: tuple[str, ...]
 
-    @property
-    def is_intact(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
 
 def pack_bundle(name: str, files: Mapping[str, bytes]) -> bytes:
     """Return the zip file of a bundle; ``name`` is the directory that it unpacks into."""

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pgdyno.model.errors import ExperimentFileError
 from pgdyno.model.experiment import Design
 from pgdyno.model.study import Study, cross
 from pgdyno.model.variant import Variant
+
+V = TypeVar("V")
+
+
+def _named_once(settings: dict[str, V]) -> dict[str, V]:
+    """Refuse one setting in two spellings: the server does not tell ``FSYNC`` from ``fsync``."""
+    folded = [name.lower() for name in settings]
+    repeated = sorted({name for name in folded if folded.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{', '.join(repeated)} is set twice")
+    return settings
 
 
 class _Strict(BaseModel):
@@ -22,7 +33,7 @@ class VariantTable(_Strict):
     """``[variants.NAME]``: settings as PostgreSQL writes them, always as text."""
 
     server: str | None = None
-    settings: dict[str, str] = Field(default_factory=dict)
+    settings: Annotated[dict[str, str], AfterValidator(_named_once)] = Field(default_factory=dict)
 
 
 class DesignTable(_Strict):
@@ -43,7 +54,7 @@ class ExperimentFile(_Strict):
     question: str
     workloads: Annotated[list[str], Field(min_length=1)]
     variants: dict[str, VariantTable] = Field(default_factory=dict)
-    factors: dict[str, list[str]] = Field(default_factory=dict)
+    factors: Annotated[dict[str, list[str]], AfterValidator(_named_once)] = Field(default_factory=dict)
     design: DesignTable = Field(default_factory=DesignTable)
 
 

@@ -12,7 +12,7 @@ from tests.golden.synthetic import experiment
 from tests.unit.app.test_redaction_of_experiments import PRIVATE, SECRETS, planted
 
 from pgdyno.app.bundle import export_bundle, verify_bundle
-from pgdyno.app.redaction import portable
+from pgdyno.app.portable import portable
 from pgdyno.app.report import file_name, write_report
 from pgdyno.model.experiment import Slice
 

@@ -17,6 +17,7 @@ from pgdyno import formats
 from pgdyno.formats import conf, sql
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures
+from pgdyno.model.errors import SettingError
 from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk
 
 FORMATS = formats.load()
@@ -86,6 +87,20 @@ def test_sql_quotes_a_name_that_needs_it() -> None:
     assert """ALTER SYSTEM SET "My"."odd""name" = '1';""" in text
 
 
+def test_sql_gives_the_elements_of_a_list_one_by_one() -> None:
+    text = sql.render(
+        one_line_plan("shared_preload_libraries", 'pg_stat_statements, "my-lib"'), server_of(18)
+    )
+    assert "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements', 'my-lib';" in text
+    plain = sql.render(one_line_plan("log_destination", "stderr, jsonlog"), server_of(18))
+    assert "ALTER SYSTEM SET log_destination = 'stderr, jsonlog';" in plain
+
+
+def test_sql_refuses_what_alter_system_cannot_store() -> None:
+    with pytest.raises(SettingError, match='cannot set "shared_preload_libraries" to an empty list'):
+        sql.render(one_line_plan("shared_preload_libraries", ""), server_of(18))
+
+
 def test_changes_of_other_layers_are_not_in_a_postgresql_file() -> None:
     plan = one_line_plan("vm.nr_hugepages", "100")
     other = dataclasses.replace(plan.lines[0].change, kind="sysctl")
@@ -149,6 +164,17 @@ def test_psql_runs_the_script_and_the_server_holds_what_was_planned(scratch_pg18
     assert {name: gucs[name].check(value) for name, value, _ in rows} == expected(plan)
     auto_conf = Path(scratch_pg18.data_directory / "postgresql.auto.conf").read_text(encoding="utf-8")
     assert "shared_buffers = '6GB'" in auto_conf
+
+
+@pytest.mark.server
+def test_the_server_reads_a_list_from_the_script_as_it_was_meant(scratch_pg18: RealServer) -> None:
+    script = scratch_pg18.directory / "plan.sql"
+    plan = one_line_plan("search_path", '"Odd, name", public')
+    script.write_text(sql.render(plan, server_of(18)), encoding="utf-8")
+    where = ("-h", str(scratch_pg18.socket_directory), "-p", str(scratch_pg18.port), "-U", "postgres")
+    scratch_pg18.run("psql", *where, "-v", "ON_ERROR_STOP=1", "-f", str(script), "postgres")
+    [(value,)] = scratch_pg18.execute("SELECT setting FROM pg_file_settings WHERE name = 'search_path'")
+    assert value == '"Odd, name", public'
 
 
 @pytest.mark.server

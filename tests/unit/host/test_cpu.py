@@ -81,7 +81,7 @@ def test_cpus_that_are_offline_are_not_in_stat() -> None:
 
 def test_a_host_that_shows_nothing_has_unknown_cpus(tmp_path: Path) -> None:
     assert online_cpus(Tree(tmp_path)) == Fact(NO_SUCH_FILE, "/sys/devices/system/cpu/online")
-    cpu = inspect_cpu(Tree(tmp_path))
+    cpu = inspect_cpu(Tree(tmp_path), "self")
     assert (cpu.core_count.value, cpu.l3_bytes.value) == (NO_SUCH_FILE, NO_SUCH_FILE)
 
 
@@ -92,7 +92,7 @@ def test_offline_siblings_do_not_make_a_core_of_their_own(tmp_path: Path) -> Non
         (cpus / f"cpu{number}/topology").mkdir(parents=True)
         (cpus / f"cpu{number}/topology/core_cpus_list").write_text(siblings, encoding="utf-8")
     (cpus / "online").write_text("0-2\n", encoding="utf-8")
-    cpu = inspect_cpu(Tree(tmp_path))
+    cpu = inspect_cpu(Tree(tmp_path), "self")
     assert (cpu.logical_count.value, cpu.core_count.value) == (3, 2)
     assert cpu.is_smt_active.value is True
 

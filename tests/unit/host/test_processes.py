@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.host.processes import Process, descendants, innermost_pid, parse_stat, server_pids
+from pgdyno.host.processes import Process, innermost_pid, parse_stat
 from pgdyno.model.facts import Unknown
 
 STAT = (
@@ -35,30 +33,6 @@ def test_no_text_makes_the_parser_fail(text: str) -> None:
 def test_what_is_no_status_line_is_unknown() -> None:
     assert parse_stat("12 (x) S 1") == Unknown("not a process status")
     assert parse_stat("12 x S 1") == Unknown("no name in parentheses")
-
-
-def tree_of(pairs: list[tuple[int, int]]) -> tuple[Process, ...]:
-    return tuple(Process(pid, parent, "postgres", 0) for pid, parent in pairs)
-
-
-def test_descendants_are_children_and_theirs_but_not_the_ancestor_or_others() -> None:
-    processes = tree_of([(1, 0), (10, 1), (12, 10), (11, 10), (13, 12), (20, 1), (21, 20)])
-    assert descendants(10, processes) == (11, 12, 13)
-    assert descendants(99, processes) == ()
-
-
-def test_processes_that_are_each_others_parents_do_not_hang_the_search() -> None:
-    # Numbers are reused while /proc is read.
-    assert descendants(10, tree_of([(10, 11), (11, 10)])) == (11,)
-
-
-def test_a_servers_processes_are_found_in_proc(tmp_path: Path) -> None:
-    for pid, parent in ((10, 1), (11, 10), (12, 10), (30, 1)):
-        (tmp_path / f"proc/{pid}").mkdir(parents=True)
-        text = STAT.replace("5215 (", f"{pid} (").replace("S 1946", f"S {parent}")
-        (tmp_path / f"proc/{pid}/stat").write_text(text, encoding="utf-8")
-    (tmp_path / "proc/13").mkdir()  # ended between listing and reading
-    assert server_pids(tmp_path, 10) == (11, 12)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.host.machines import FixtureTree
 
 from pgdyno.host.cpu import first_processor
 from pgdyno.host.tree import Tree
@@ -21,7 +22,9 @@ OVERLAY = "690 510 0:45 / / rw - overlay overlay rw\n"
 DISK = "27 1 254:0 / / rw - ext4 /dev/vda rw\n"
 
 
-def inspect(root: Path, files: dict[str, str], namespace: str | None = HOST_PIDS) -> Fact[str]:
+def inspect(
+    root: Path, files: dict[str, str], namespace: str | None = HOST_PIDS, process: str = "self"
+) -> Fact[str]:
     for path, text in files.items():
         file = root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +33,7 @@ def inspect(root: Path, files: dict[str, str], namespace: str | None = HOST_PIDS
         (root / "proc/self/ns").mkdir(parents=True)
         (root / "proc/self/ns/pid").symlink_to(namespace)
     tree = Tree(root)
-    return inspect_virtualisation(tree, tree.read("/proc/cpuinfo", first_processor))
+    return inspect_virtualisation(tree, tree.read("/proc/cpuinfo", first_processor), process)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +142,49 @@ def test_a_wsl_distribution_is_no_container_for_its_pid_namespace(tmp_path: Path
     files = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2"}
     assert inspect(tmp_path, files, OWN_PIDS).value == "wsl"
     assert inspect(tmp_path, {"/.dockerenv": ""}, None).value == "container:docker on wsl"
+
+
+NESTED = {"/proc/7/status": "NSpid:\t7\t1\n"}  # a container's first process, seen from the host
+BESIDE = {"/proc/7/status": "NSpid:\t7\n"}  # in the PID namespace that we are in
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"/proc/7/cgroup": "0::/system.slice/docker-5d0f.scope"}, "container:docker"),
+        ({"/proc/7/mountinfo": OVERLAY + HOSTS.format("/docker/containers/1/hosts")}, "container:docker"),
+        ({"/proc/7/root/run/.containerenv": ""}, "container:podman"),
+        ({}, "container:unknown"),
+    ],
+)
+def test_a_server_in_a_container_is_told_from_outside(
+    tmp_path: Path, files: dict[str, str], expected: str
+) -> None:
+    assert inspect(tmp_path, METAL | NESTED | files, HOST_PIDS, "7").value == expected
+
+
+def test_a_server_beside_us_on_the_host_is_in_no_container(tmp_path: Path) -> None:
+    files = METAL | BESIDE | {"/proc/7/cgroup": "0::/system.slice/postgresql.service", "/.dockerenv": ""}
+    assert inspect(tmp_path, files, HOST_PIDS, "7").value == "none"
+
+
+def test_a_server_that_shares_the_hosts_pids_is_told_by_its_own_root(tmp_path: Path) -> None:
+    files = METAL | BESIDE | {"/proc/self/mountinfo": DISK, "/proc/7/cgroup": "0::/docker/5d0f"}
+    assert inspect(tmp_path / "hidden", files, HOST_PIDS, "7").value == "container:docker"
+    overlay = files | {"/proc/7/mountinfo": OVERLAY}
+    assert inspect(tmp_path / "overlay", overlay, HOST_PIDS, "7").value == "container:docker"
+    disk = files | {"/proc/7/mountinfo": DISK}
+    assert inspect(tmp_path / "disk", disk, HOST_PIDS, "7").value == "none"
+
+
+def test_a_server_in_our_own_container_is_in_it(tmp_path: Path) -> None:
+    files = METAL | BESIDE | {"/proc/7/cgroup": "0::/"}
+    assert inspect(tmp_path, files, OWN_PIDS, "7").value == "container:unknown"
+
+
+def test_a_container_root_that_may_not_be_entered_is_no_marker(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    inspect(root, METAL | BESIDE, HOST_PIDS, "7")
+    tree = FixtureTree(root, ("/proc/7/root/*", "/proc/7/mountinfo"))
+    found = inspect_virtualisation(tree, tree.read("/proc/cpuinfo", first_processor), "7")
+    assert found.value == "none"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 from pathlib import Path
 
 import pytest
+from tests.fix_disk import small_disk
 from tests.unit.journal.receipts import receipt
 
-from pgdyno.journal.log import FILE, Journal, open_journal, read_journal
+from pgdyno.journal.log import FILE, open_journal, read_journal
 from pgdyno.model.errors import LockHeldError, StorageError
 from pgdyno.model.journal import Receipt, ReceiptState
 
@@ -135,15 +137,58 @@ def test_every_line_is_json_and_only_ever_appended(tmp_path: Path) -> None:
     assert all(json.loads(line)["entry"]["format"] == 1 for line in after.splitlines())
 
 
-def test_a_full_disk_is_an_error_before_anything_is_changed(tmp_path: Path) -> None:
-    file = os.open("/dev/full", os.O_WRONLY)
-    try:
-        with pytest.raises(StorageError) as caught:
-            Journal(tmp_path, file).add(receipt())
-    finally:
-        os.close(file)
-    assert caught.value.message == f"could not write the journal in {tmp_path}"
+@pytest.mark.root
+def test_a_disk_that_fills_up_is_an_error_and_the_journal_goes_on_when_there_is_room_again() -> None:
+    with small_disk() as disk:
+        directory = disk.directory / "journal"
+        with open_journal(directory) as journal:
+            journal.add(receipt(number=1))
+            disk.fill()
+            before = (directory / FILE).read_bytes()
+            for _ in range(2):
+                with pytest.raises(StorageError) as caught:
+                    journal.add(receipt("jit", "x" * 5000, number=2))
+                assert (directory / FILE).read_bytes() == before
+            disk.empty()
+            journal.add(receipt("jit", "off", number=3))
+        contents = read_journal(directory)
+        assert caught.value.message == f"could not write the journal in {directory}"
+        assert caught.value.detail == "No space left on device"
+        assert caught.value.hint is not None
+        assert caught.value.hint.startswith("without a receipt nothing is changed: make room")
+        assert (contents.damage, [one.id[-2:] for one in contents.receipts]) == ((), ["01", "03"])
+
+
+@pytest.mark.root
+def test_on_a_full_disk_no_journal_is_opened() -> None:
+    with small_disk() as disk:
+        disk.fill()
+        with pytest.raises(StorageError) as caught, open_journal(disk.directory / "journal"):
+            pytest.fail("it was opened")
     assert caught.value.detail == "No space left on device"
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_half_a_line_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    write = os.write
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt(number=1))
+        before = (tmp_path / FILE).read_bytes()
+
+        def half(file: int, content: bytes) -> int:
+            write(file, content[: len(content) // 2])
+            raise failure
+
+        with monkeypatch.context() as broken:
+            broken.setattr("pgdyno.journal.log.os.write", half)
+            with pytest.raises((StorageError, KeyboardInterrupt)):
+                journal.add(receipt("jit", "off", number=2))
+        assert (tmp_path / FILE).read_bytes() == before
+        journal.add(receipt("jit", "off", number=3))
+    assert read_journal(tmp_path).damage == ()
+    assert len(read_journal(tmp_path).receipts) == 2
 
 
 def test_a_journal_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:

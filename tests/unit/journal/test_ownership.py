@@ -44,8 +44,9 @@ def test_a_server_that_forbids_alter_system_is_left_alone() -> None:
     known["allow_alter_system"] = Guc(
         "allow_alter_system", "off", None, "bool", "sighup", "configuration file", "on", "off"
     )
-    with pytest.raises(OwnershipError, match="this server's owner does not allow ALTER SYSTEM"):
+    with pytest.raises(OwnershipError, match="this server's owner does not allow ALTER SYSTEM") as caught:
         check_settings(known, {"work_mem": "2"})
+    assert caught.value.hint == "hand pgdyno advise --format conf to whoever manages the configuration"
 
 
 def test_all_unacceptable_values_are_named_at_once() -> None:

@@ -53,3 +53,18 @@ def test_a_journal_that_is_closed_to_us_may_hold_changes(tmp_path: Path) -> None
 
 def test_the_systems_journal_is_looked_at_first() -> None:
     assert candidate_directories()[0] == Path("/var/lib/pgdyno/journal")
+
+
+def test_this_users_journals_are_looked_at_wherever_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert candidate_directories()[1:3] == (tmp_path / "home/journal", tmp_path / "state/pgdyno/journal")
+
+
+def test_without_an_environment_this_users_journal_is_in_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGDYNO_HOME", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert candidate_directories()[1] == Path("/home/ann/.local/state/pgdyno/journal")

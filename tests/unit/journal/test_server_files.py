@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.journal.receipts import TARGET
 
 from pgdyno.journal.server_files import ServerFiles
+from pgdyno.journal.target import this_machine
 from pgdyno.model.errors import DataDirectoryError, StorageError
 
 AUTO_CONF = "postgresql.auto.conf"
@@ -27,7 +30,7 @@ def test_the_new_file_has_the_owner_and_mode_of_the_old_one(tmp_path: Path) -> N
     if os.geteuid() == 0:
         os.chown(tmp_path / AUTO_CONF, 4711, 4712)
     before = (tmp_path / AUTO_CONF).stat()
-    directory.write_auto_conf(b"new\n")
+    assert directory.replace_auto_conf(b"new\n", expected=b"old\n")
     after = (tmp_path / AUTO_CONF).stat()
     assert directory.read_auto_conf() == b"new\n"
     assert stat.S_IMODE(after.st_mode) == 0o640
@@ -38,7 +41,7 @@ def test_the_new_file_has_the_owner_and_mode_of_the_old_one(tmp_path: Path) -> N
 def test_what_a_killed_pgdyno_left_beside_it_is_replaced(tmp_path: Path) -> None:
     directory = files(tmp_path)
     (tmp_path / "postgresql.auto.conf.pgdyno").write_bytes(b"half a fi")
-    directory.write_auto_conf(b"new\n")
+    assert directory.replace_auto_conf(b"new\n", expected=b"old\n")
     assert [path.name for path in tmp_path.iterdir()] == [AUTO_CONF]
 
 
@@ -54,20 +57,50 @@ def test_a_file_that_cannot_be_replaced_is_still_the_old_one(tmp_path: Path) -> 
     directory = files(tmp_path)
     (tmp_path / "postgresql.auto.conf.pgdyno").mkdir()
     with pytest.raises(StorageError, match="could not write"):
-        directory.write_auto_conf(b"new\n")
+        directory.replace_auto_conf(b"new\n", expected=b"old\n")
     assert directory.read_auto_conf() == b"old\n"
+
+
+def test_a_file_that_somebody_has_written_meanwhile_is_theirs(tmp_path: Path) -> None:
+    directory = files(tmp_path, b"theirs\n")
+    assert directory.replace_auto_conf(b"new\n", expected=b"old\n") is False
+    assert directory.read_auto_conf() == b"theirs\n"
+    assert [path.name for path in tmp_path.iterdir()] == [AUTO_CONF]
 
 
 def test_no_file_reads_as_an_empty_one(tmp_path: Path) -> None:
     assert ServerFiles(tmp_path).read_auto_conf() == b""
 
 
+def cluster(path: Path) -> ServerFiles:
+    """A data directory as far as its control file goes."""
+    (path / "global").mkdir(parents=True)
+    (path / "global/pg_control").write_bytes(int(TARGET.identity).to_bytes(8, sys.byteorder) + bytes(8184))
+    return ServerFiles(path)
+
+
 def test_the_system_identifier_is_in_the_control_file(tmp_path: Path) -> None:
-    (tmp_path / "global").mkdir()
-    identifier = 7710499856251902124
-    (tmp_path / "global/pg_control").write_bytes(identifier.to_bytes(8, sys.byteorder) + bytes(8184))
-    assert ServerFiles(tmp_path).system_identifier() == "7710499856251902124"
-    assert ServerFiles(tmp_path).target().identity == "7710499856251902124"
+    assert cluster(tmp_path).system_identifier() == "7710499856251902124"
+
+
+def test_files_are_of_the_server_that_named_them(tmp_path: Path) -> None:
+    directory = cluster(tmp_path / "data")
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    here = replace(TARGET, machine=this_machine())
+    assert directory.is_of(replace(here, data_directory=str(tmp_path / "data")))
+    assert directory.is_of(replace(here, data_directory=str(tmp_path / "link")))
+    assert directory.is_of(replace(here, data_directory=str(tmp_path / "as a container names it")))
+    assert directory.is_of(replace(here, data_directory=None, machine=None))
+
+
+def test_files_of_a_standby_are_not_those_of_its_primary(tmp_path: Path) -> None:
+    """Both have one system identifier."""
+    standby, primary = cluster(tmp_path / "standby"), cluster(tmp_path / "primary")
+    here = replace(TARGET, machine=this_machine())
+    assert not standby.is_of(replace(here, data_directory=str(primary.path)))
+    assert not standby.is_of(replace(here, data_directory=str(standby.path), machine="another"))
+    assert not standby.is_of(replace(here, data_directory=str(standby.path), identity="1"))
+    assert not ServerFiles(tmp_path).is_of(here)
 
 
 def test_without_a_control_file_it_is_no_data_directory(tmp_path: Path) -> None:

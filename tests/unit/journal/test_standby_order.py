@@ -38,6 +38,9 @@ def test_a_primary_with_standbys_is_not_raised_first(name: str) -> None:
     assert caught.value.message == f"{name} must be raised on the standbys first"
     assert caught.value.detail is not None
     assert caught.value.detail.startswith("standbys: replica1; ")
+    assert caught.value.hint == (
+        "raise them on every standby and restart it, then come back and say --standbys-done"
+    )
     check_standby_order(server(ONE), {name: "101"}, is_order_kept=True)
 
 
@@ -46,6 +49,9 @@ def test_a_standby_is_not_lowered_first(name: str) -> None:
     with pytest.raises(RefusedError) as caught:
         check_standby_order(server(NONE, is_in_recovery=True), {name: "99"})
     assert caught.value.message == f"{name} must be lowered on the primary first"
+    assert caught.value.hint == (
+        "lower them on the primary and restart it, then come back and say --standbys-done"
+    )
     check_standby_order(server(NONE, is_in_recovery=True), {name: "99"}, is_order_kept=True)
 
 

@@ -56,6 +56,11 @@ def with_capability(server: Server, name: str, value: tuple[str, ...]) -> Server
     return dataclasses.replace(server, settings=settings)
 
 
+def io_uring_server() -> Server:
+    """Return a server with much data whose build lists io_uring."""
+    return with_capability(server_of(18, data_bytes=100 * GB), "io_method", ("sync", "worker", "io_uring"))
+
+
 class TestSharedBuffers:
     def test_small_data_still_gets_a_quarter(self) -> None:
         line = lines("shared_buffers", context(server_of(18)))["shared_buffers"]
@@ -290,11 +295,9 @@ class TestReadingAndWriting:
         assert "fit into shared_buffers" in skipped("io_method", context(fits))
 
     def test_io_uring_is_not_proposed_where_it_might_keep_the_server_down(self) -> None:
-        server = with_capability(
-            server_of(18, data_bytes=100 * GB), "io_method", ("sync", "worker", "io_uring")
-        )
+        server = io_uring_server()
         container = host_of(virtualisation="container:docker")
-        assert "containers often forbid io_uring" in skipped("io_method", context(server, container))
+        assert "may run in a container" in skipped("io_method", context(server, container))
         host = host_of()
         forbidden = dataclasses.replace(host.kernel, sysctls={"kernel.io_uring_disabled": Fact("2", "/proc")})
         silent = dataclasses.replace(host.kernel, sysctls={})
@@ -303,6 +306,42 @@ class TestReadingAndWriting:
             assert "kernel.io_uring_disabled is not known to be 0" in skipped("io_method", ctx)
         elsewhere = dataclasses.replace(server, is_colocated=Fact(value=False, source="/proc"))
         assert "not known" in skipped("io_method", context(elsewhere))
+
+    @pytest.mark.parametrize(
+        ("seccomp", "mode"),
+        [
+            (Fact("filter", "/proc/7/status"), "filter"),
+            (Fact("strict", "/proc/7/status"), "strict"),
+            (unknown("no permission", "/proc/7/status"), "not known"),
+        ],
+    )
+    def test_io_uring_is_not_proposed_under_a_seccomp_filter(self, seccomp: Fact[str], mode: str) -> None:
+        host = host_of()
+        limits = dataclasses.replace(host.limits, seccomp=seccomp)
+        ctx = context(io_uring_server(), dataclasses.replace(host, limits=limits))
+        assert skipped("io_method", ctx) == (
+            f"left at worker: seccomp of the server's process is {mode}, and a filter may forbid io_uring"
+        )
+
+    # 18's defaults: 100 connections, 8 workers, 10 WAL senders, 16 autovacuum slots and 64 others are 198.
+    @pytest.mark.parametrize(("limit", "fits"), [("395", False), ("396", True), ("unlimited", True)])
+    def test_io_uring_needs_a_file_for_every_process(self, limit: str, *, fits: bool) -> None:
+        host = host_of()
+        rlimits = Fact({"Max open files": limit}, "/proc/7/limits")
+        here = dataclasses.replace(host, limits=dataclasses.replace(host.limits, rlimits=rlimits))
+        ctx = context(io_uring_server(), here)
+        if fits:
+            assert values("io_method", ctx) == {"io_method": "io_uring"}
+        else:
+            assert skipped("io_method", ctx) == (
+                "left at worker: the server may open 395 files, and 198 would be taken by io_uring"
+            )
+
+    def test_io_uring_is_not_proposed_where_the_limit_on_files_is_hidden(self) -> None:
+        host = host_of()
+        limits = dataclasses.replace(host.limits, rlimits=unknown("no permission", "/proc/7/limits"))
+        ctx = context(io_uring_server(), dataclasses.replace(host, limits=limits))
+        assert "how many files the server may open is not known" in skipped("io_method", ctx)
 
     def test_io_workers_follow_the_cpus_only_with_workers(self) -> None:
         large = host_of(memory_bytes=256 * GB, cpus=64)
@@ -329,6 +368,16 @@ class TestReadingAndWriting:
     def test_autovacuum_that_is_not_throttled_is_left_alone(self) -> None:
         server = server_of(18, data_bytes=900 * GB, changes={"autovacuum_vacuum_cost_delay": "0"})
         assert skipped("autovacuum_cost_limit", context(server)) == "autovacuum is not throttled"
+
+    def test_a_limit_of_zero_is_that_of_vacuum(self) -> None:
+        server = server_of(18, data_bytes=200 * GB, changes={"autovacuum_vacuum_cost_limit": "0"})
+        assert values("autovacuum_cost_limit", context(server)) == {"autovacuum_vacuum_cost_limit": "500"}
+
+    def test_dirty_pages_that_cost_nothing_are_no_division_by_zero(self) -> None:
+        server = server_of(18, data_bytes=900 * GB, changes={"vacuum_cost_page_dirty": "0"})
+        assert skipped("autovacuum_cost_limit", context(server)) == (
+            "a page that vacuum dirties costs nothing (vacuum_cost_page_dirty)"
+        )
 
     def test_rotating_storage_is_not_given_to_autovacuum(self) -> None:
         server = server_of(18, data_bytes=900 * GB)

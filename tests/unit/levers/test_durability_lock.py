@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fix_settings import MAJORS, server_of, settings_of
+from tests.fix_settings import MAJORS, server_of, set_by, settings_of
 
 from pgdyno.levers.durability import LOCKED_SETTINGS, check_durability, durability_findings
 from pgdyno.model.errors import DurabilityError
@@ -43,6 +43,11 @@ def test_a_setting_that_could_lose_data_is_refused_by_name(name: str, value: str
         f"{name}={value} could lose committed data\nDETAIL:  durability is never traded for speed\n{HINT}"
     )
     assert caught.value.exit_code == 4
+
+
+def test_upper_case_is_no_way_around_the_lock() -> None:
+    with pytest.raises(DurabilityError, match=r"^fsync=off, wal_level=minimal could lose"):
+        check_durability({"FSYNC": "off", "Wal_Level": "minimal"}, server_of(18))
 
 
 def test_all_of_them_are_named_at_once() -> None:
@@ -97,6 +102,11 @@ def test_commit_that_waits_for_this_server_only_is_a_warning() -> None:
         "synchronous_commit is local: committed transactions survive a crash of this server, "
         "but may be missing on a standby"
     )
+
+
+def test_a_wal_level_or_missing_checksums_when_found_are_their_owners_choice() -> None:
+    gucs = set_by(settings_of(18), {"wal_level": "minimal", "data_checksums": "off"})
+    assert durability_findings(server_of(18, settings=gucs)) == []
 
 
 @pytest.mark.parametrize("major", MAJORS)

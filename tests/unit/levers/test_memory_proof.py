@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.fix_servers import RealServer
 from tests.fix_settings import GB, MB, host_of, server_of
@@ -10,9 +12,10 @@ from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
 from pgdyno.levers.resources import Figures, Resources, resources_of
 from pgdyno.model.errors import MemoryProofError
+from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import HugePagePool
 from pgdyno.model.plan import MemoryProof
-from pgdyno.model.server import Server
+from pgdyno.model.server import Server, SettingOverride
 
 
 def resources(server: Server, memory_bytes: int = 24 * GB, huge_pages: int = 0) -> Resources:
@@ -79,6 +82,99 @@ def test_autovacuum_has_its_own_memory_where_it_was_given_some() -> None:
     found = sizes(proof_of(server_of(18), planned))
     assert found["building an index"] == 2 * GB
     assert found["autovacuum workers"] == 3 * 128 * MB
+
+
+def with_overrides(server: Server, *overrides: SettingOverride) -> Server:
+    return replace(server, overrides=Fact(overrides, "pg_db_role_setting"))
+
+
+def test_what_a_role_sets_for_itself_counts_for_every_connection() -> None:
+    server = with_overrides(server_of(18), SettingOverride("app", None, "work_mem", "2GB"))
+    proof = proof_of(server, {})
+    found = sizes(proof)
+    assert found['work_mem of role "app"'] == 100 * 3 * 2 * GB
+    assert found['parallel workers of role "app"'] == 8 * (6 * MB + 6 * GB)
+    assert "connections' work_mem" not in found
+    assert proof.share > 1
+    formulas = {item.name: item.formula for item in proof.items}
+    assert formulas['work_mem of role "app"'] == "100 × 2GB × (1 for a sort + 2 for a hash table)"
+
+
+def test_a_connection_limit_bounds_the_sessions_of_a_role_or_database() -> None:
+    server = with_overrides(
+        server_of(18),
+        SettingOverride("etl", None, "work_mem", "64MB", connection_limit=3),
+        SettingOverride(None, "reports", "hash_mem_multiplier", "4", connection_limit=2),
+        SettingOverride(None, "reports", "work_mem", "2MB", connection_limit=2),
+    )
+    # 3 + 2 sessions with 64 MB × (1 + 4), each with 2 workers of 8 at most; 95 sessions as before.
+    found = sizes(proof_of(server, {}))
+    both = 'role "etl", database "reports"'
+    assert found[f"work_mem of {both}"] == 5 * 64 * 5 * MB
+    assert found["connections' work_mem"] == 95 * 12 * MB
+    assert found[f"parallel workers of {both}"] == 8 * (6 + 64 * 5) * MB
+    assert found["connections"] == 600 * MB
+
+
+def test_a_smaller_value_of_a_role_changes_nothing() -> None:
+    server = with_overrides(server_of(18), SettingOverride("app", None, "work_mem", "1MB"))
+    assert sizes(proof_of(server, {})) == sizes(proof_of(server_of(18), {}))
+    larger = with_overrides(server_of(18), SettingOverride("app", None, "work_mem", "8MB"))
+    planned = {"work_mem": "16MB"}
+    assert sizes(proof_of(larger, planned)) == sizes(proof_of(server_of(18), planned))
+
+
+def test_maintenance_and_workers_of_a_database_count_too() -> None:
+    server = with_overrides(
+        server_of(18),
+        SettingOverride(None, "dwh", "maintenance_work_mem", "1GB"),
+        SettingOverride(None, "dwh", "max_parallel_workers", "64"),
+    )
+    found = sizes(proof_of(server, {"max_worker_processes": "16"}))
+    assert found["building an index"] == GB
+    assert found["autovacuum workers"] == 3 * GB  # they work inside the database
+    assert found["parallel workers"] == 16 * 18 * MB
+    own = sizes(proof_of(server, {"autovacuum_work_mem": "64MB"}))
+    assert own["autovacuum workers"] == 3 * 64 * MB
+
+
+def test_hidden_overrides_are_said_to_be_missing_from_the_sum() -> None:
+    server = replace(server_of(18), overrides=unknown("permission denied", "pg_db_role_setting"))
+    formulas = {item.name: item.formula for item in proof_of(server, {}).items}
+    assert formulas["connections' work_mem"].endswith(
+        "; what roles and databases set for themselves is not known"
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "hint"),
+    [
+        (
+            SettingOverride("app", None, "work_mem", "2GB"),
+            (
+                'work_mem = 2GB of role "app" is too much for so many sessions: lower it, or bound its '
+                'sessions: ALTER ROLE "app" CONNECTION LIMIT …'
+            ),
+        ),
+        (
+            SettingOverride(None, "dwh", "work_mem", "2GB"),
+            (
+                'work_mem = 2GB of database "dwh" is too much for so many sessions: lower it, or bound its '
+                'sessions: ALTER DATABASE "dwh" CONNECTION LIMIT …'
+            ),
+        ),
+        (
+            SettingOverride(None, None, "hash_mem_multiplier", "900"),
+            "hash_mem_multiplier = 900 of all roles is too much for so many sessions: lower it",
+        ),
+    ],
+)
+def test_an_override_that_is_too_much_is_named_in_the_hint(override: SettingOverride, hint: str) -> None:
+    server = with_overrides(server_of(18), SettingOverride("small", None, "work_mem", "5MB"), override)
+    proof = proof_of(server, {})
+    with pytest.raises(MemoryProofError) as caught:
+        check_memory_proof(proof, EffectiveSettings(server), resources(server))
+    assert caught.value.hint == hint
 
 
 def test_without_a_known_limit_there_is_no_proof() -> None:

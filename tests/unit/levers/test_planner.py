@@ -35,11 +35,11 @@ from pgdyno.levers._contract import (
     propose,
     verify_settings,
 )
-from pgdyno.levers.durability import LOCKED_SETTINGS
+from pgdyno.levers.durability import check_found
 from pgdyno.levers.memory_proof import PLANNED_BELOW
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures, StorageKind
-from pgdyno.model.errors import MemoryProofError, SettingError
+from pgdyno.model.errors import DurabilityError, MemoryProofError, SettingError
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.plan import REFUSED_ABOVE, Effect, Finding, Layer, Plan, Risk
 from pgdyno.model.server import SettingOverride, Standby
@@ -206,15 +206,25 @@ def test_the_catalogue_is_read_only() -> None:
         levers.load()["new"] = fake("new", "jit", "off")  # type: ignore[index]
 
 
-def test_an_unsafe_server_is_reported_and_never_improved_on() -> None:
-    plan = make_plan(host_of(), server_of(18, changes={"fsync": "off", "full_page_writes": "off"}))
+def test_an_unsafe_server_is_reported_loudly_and_never_improved_on() -> None:
+    unsafe = server_of(18, changes={"fsync": "off", "full_page_writes": "off"})
+    plan = make_plan(host_of(), unsafe)
     assert [finding.severity for finding in plan.findings] == ["danger", "danger"]
-    assert not set(plan.settings) & LOCKED_SETTINGS
+    assert [finding.message for finding in plan.findings] == [
+        "fsync is off: a crash of the machine can destroy the whole cluster",
+        "full_page_writes is off: a crash during a write can leave torn pages that recovery cannot repair",
+    ]
+    assert plan.findings[0].hint == (
+        "pgdyno does not touch it; unless this is meant: ALTER SYSTEM SET fsync = on"
+    )
+    assert plan.lines == make_plan(host_of(), server_of(18)).lines  # neither repaired nor made use of
+    with pytest.raises(DurabilityError, match="the server at db1 may lose data as it is set up now"):
+        check_found(unsafe, "db1")
 
 
 def test_settings_of_roles_and_databases_that_mask_the_plan_are_findings() -> None:
     overrides = (
-        SettingOverride("app", None, "work_mem", "1GB"),
+        SettingOverride("app", None, "work_mem", "8MB"),
         SettingOverride(None, "sales", "random_page_cost", "3"),
         SettingOverride("app", "sales", "jit", "on"),
         SettingOverride("app", "sales", "work_mem", "2MB"),
@@ -223,7 +233,7 @@ def test_settings_of_roles_and_databases_that_mask_the_plan_are_findings() -> No
     server = dataclasses.replace(server_of(18), overrides=Fact(overrides, "pg_db_role_setting"))
     found = findings(make_plan(host_of(), server), "masks")
     assert [finding.message for finding in found] == [
-        'work_mem = 1GB is set for role "app" and masks the planned 24MB there',
+        'work_mem = 8MB is set for role "app" and masks the planned 24MB there',
         'random_page_cost = 3 is set for database "sales" and masks the planned 1.1 there',
         'work_mem = 2MB is set for role "app" in database "sales" and masks the planned 24MB there',
         "work_mem = 3MB is set for all roles and masks the planned 24MB there",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from tests.fix_settings import GB, MB, host_of, reference_figures, server_of, set_by, settings_of
+from tests.unit.host.machines import load
 
 from pgdyno.levers.resources import Figures, HugePages, StorageKind, proven_host, resources_of
 from pgdyno.model.errors import UsageError
@@ -18,8 +20,8 @@ def reason(fact: Fact[int] | Fact[float] | Fact[StorageKind]) -> str:
     return fact.value.reason
 
 
-def with_limits(host: Host, **limits: Fact[int]) -> Host:
-    return dataclasses.replace(host, limits=dataclasses.replace(host.limits, **limits))  # type: ignore[arg-type]
+def with_limits(host: Host, **limits: Fact[Any]) -> Host:
+    return dataclasses.replace(host, limits=dataclasses.replace(host.limits, **limits))
 
 
 def test_a_proven_hosts_figures_are_used_with_their_sources() -> None:
@@ -81,8 +83,14 @@ def test_an_unreadable_limit_is_unknown_although_the_machines_memory_is_known() 
     assert reason(resources_of(host, server_of(18), Figures()).memory_bytes) == "no permission"
 
 
-def test_a_virtual_disk_that_says_rotational_proves_nothing() -> None:
-    host = host_of(device="vda", is_rotational=True, virtualisation="kvm")
+def test_a_container_on_a_real_machine_has_that_machines_disks() -> None:
+    host = host_of(is_rotational=True, virtualisation="container:docker")
+    assert resources_of(host, server_of(18), Figures()).storage.value is StorageKind.HDD
+
+
+@pytest.mark.parametrize("virtualisation", ["kvm", "container:docker on kvm"])
+def test_a_virtual_disk_that_says_rotational_proves_nothing(virtualisation: str) -> None:
+    host = host_of(device="vda", is_rotational=True, virtualisation=virtualisation)
     assert reason(resources_of(host, server_of(18), Figures()).storage) == (
         "vda reports itself as rotational, as virtual disks do whatever lies below; state it with --storage"
     )
@@ -169,12 +177,41 @@ def test_a_restarted_server_gets_back_the_huge_pages_it_holds() -> None:
 
 def test_a_cgroups_limit_on_huge_pages_counts() -> None:
     host = host_of(huge_pages={2 * MB: HugePagePool(total=100, free=100, reserved=0, surplus=0)})
-    host = with_limits(host, hugetlb_bytes=Fact(20 * MB, "hugetlb.2MB.max"))
-    assert resources_of(host, server_of(18), Figures()).huge_pages.value == HugePages(2 * MB, 10)
+    limits: Fact[dict[int, int]] = Fact({2 * MB: 20 * MB, GB: 24 * GB}, "hugetlb.2MB.max")
+    found = resources_of(with_limits(host, hugetlb_bytes=limits), server_of(18), Figures())
+    assert found.huge_pages.value == HugePages(2 * MB, 10)
 
 
-def test_the_page_size_asked_for_decides_which_pool_counts() -> None:
+def test_the_page_size_asked_for_decides_which_pool_and_which_limit_count() -> None:
     gucs = set_by(settings_of(18), {"huge_page_size": "1GB"})
     host = host_of(huge_pages={GB: HugePagePool(total=8, free=8, reserved=0, surplus=0)})
-    found = resources_of(host, server_of(18, settings=gucs), Figures())
-    assert found.huge_pages.value == HugePages(GB, 8)
+    limits: Fact[dict[int, int]] = Fact({2 * MB: 0, GB: 6 * GB}, "hugetlb.1GB.max")
+    found = resources_of(with_limits(host, hugetlb_bytes=limits), server_of(18, settings=gucs), Figures())
+    assert found.huge_pages.value == HugePages(GB, 6)
+
+
+def test_unless_asked_for_another_size_the_kernels_default_counts() -> None:
+    # Linux with 64 kB pages: pools of 2 MB, 512 MB and 16 GB, and 512 MB is the default.
+    host = load("arm-neoverse-64k-pages").inspect()
+    assert resources_of(host, server_of(18), Figures()).huge_pages.value == HugePages(512 * MB, 8)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [("32MB", "this kernel has no pool of 32MB pages"), ("0", "the default size of huge pages is not known")],
+)
+def test_a_pool_that_is_not_there_or_not_known_is_unknown(wanted: str, why: str) -> None:
+    host = host_of()
+    memory = dataclasses.replace(host.memory, huge_page_bytes=unknown("no Hugepagesize", "/proc/meminfo"))
+    gucs = set_by(settings_of(18), {"huge_page_size": wanted})
+    found = resources_of(
+        dataclasses.replace(host, memory=memory), server_of(18, settings=gucs), Figures()
+    ).huge_pages
+    assert isinstance(found.value, Unknown)
+    assert found.value.reason == why
+
+
+def test_an_unreadable_limit_on_huge_pages_is_unknown() -> None:
+    host = with_limits(host_of(), hugetlb_bytes=unknown("permission denied", "/sys/fs/cgroup/db"))
+    found = resources_of(host, server_of(18), Figures()).huge_pages
+    assert found.value == Unknown("permission denied")

@@ -20,6 +20,11 @@ def test_factors_are_crossed_and_the_first_values_are_the_baseline() -> None:
     assert variants[0].name == "shared_buffers.128MB-jit.on"
 
 
+def test_a_factor_replaces_the_bases_value_however_its_name_is_written() -> None:
+    variants = cross({"Work_Mem": ["8MB"]}, Variant("default", {"work_mem": "4MB", "jit": "off"}))
+    assert [dict(v.settings) for v in variants] == [{"jit": "off", "work_mem": "8MB"}]
+
+
 def test_a_factor_without_values_is_refused() -> None:
     with pytest.raises(UsageError, match='factor "jit" has no values'):
         cross({"jit": []})

@@ -20,6 +20,7 @@ from pgdyno.model.variant import Variant, parse_variant
         ("a:search_path='x,y',jit=off", Variant("a", {"search_path": "x,y", "jit": "off"})),
         ("a:application_name='it''s'", Variant("a", {"application_name": "it's"})),
         ("a:pg_stat_statements.max=100", Variant("a", {"pg_stat_statements.max": "100"})),
+        ("a:DateStyle=ISO", Variant("a", {"datestyle": "ISO"})),
     ],
 )
 def test_variants_are_parsed(text: str, variant: Variant) -> None:
@@ -34,6 +35,7 @@ def test_variants_are_parsed(text: str, variant: Variant) -> None:
         ("x:", 'variant "x:" ends after ":"'),
         ("x:jit", 'variant "x:jit": "jit" is not setting=value'),
         ("x:jit=on,jit=off", 'variant "x:jit=on,jit=off" sets "jit" twice'),
+        ("x:jit=on,JIT=off", 'variant "x:jit=on,JIT=off" sets "JIT" twice'),
         ("x:a='b", "unterminated quote"),
         ("a b", 'variant "a b" has no valid name'),
     ],
@@ -65,12 +67,34 @@ def test_what_is_printed_parses_back(settings: dict[str, str]) -> None:
         "synchronous_commit=local",
         "synchronous_commit=remote_write",
         "autovacuum=no",
+        "wal_level=minimal",
+        "track_counts=off",
+        "data_sync_retry=on",
+        "ignore_invalid_pages=on",
     ],
 )
 def test_settings_that_may_lose_data_make_a_variant_not_durable(setting: str) -> None:
     assert parse_variant(f"x:{setting}").unsafe_settings == (setting,)
 
 
-@pytest.mark.parametrize("setting", ["fsync=on", "synchronous_commit=remote_apply", "shared_buffers=1GB"])
+@pytest.mark.parametrize("setting", ["FSYNC=off", "fSync=0", "Synchronous_Commit=OFF", "AutoVacuum=off"])
+def test_upper_case_is_no_way_around_the_mark(setting: str) -> None:
+    # guc_name_compare in src/backend/utils/misc/guc.c folds ASCII letters.
+    name, _, value = setting.partition("=")
+    assert parse_variant(f"x:{setting}").unsafe_settings == (f"{name.lower()}={value}",)
+    assert not Variant("x", {name: value}).is_durable
+
+
+def test_one_setting_in_two_spellings_is_refused() -> None:
+    with pytest.raises(VariantError) as caught:
+        Variant("x", {"fsync": "on", "FSYNC": "off"})
+    assert str(caught.value) == (
+        'variant "x" sets a setting twice\nDETAIL:  upper and lower case are the same: fsync, FSYNC'
+    )
+
+
+@pytest.mark.parametrize(
+    "setting", ["fsync=on", "synchronous_commit=remote_apply", "wal_level=logical", "shared_buffers=1GB"]
+)
 def test_other_settings_leave_it_durable(setting: str) -> None:
     assert parse_variant(f"x:{setting}").is_durable

@@ -12,6 +12,7 @@ from pgdyno.model.journal import (
     StatusEntry,
     StatusReport,
 )
+from pgdyno.model.plan import Finding
 from pgdyno.report.journal_text import apply_text, revert_text, status_text
 
 BUFFERS = Outcome("shared_buffers", "shared_buffers", "128MB", None, "6GB", "6GB", ReceiptState.VERIFIED)
@@ -22,6 +23,7 @@ def test_apply_shows_before_and_after_and_what_the_server_chose() -> None:
     result = ApplyResult(
         "20261121T052400Z-1a2b3c", "host=/run port=5432", (BUFFERS, WAL),
         statements=(), restarts=1, notes=("the server's files are out of reach",),
+        revert_command="pgdyno revert --dsn service=production",
     )  # fmt: skip
     assert apply_text(result) == (
         "2 changes in force on host=/run port=5432, after a restart\n"
@@ -29,7 +31,7 @@ def test_apply_shows_before_and_after_and_what_the_server_chose() -> None:
         "    shared_buffers  128MB → 6GB\n"
         "    wal_buffers     4MB → -1     in force: 16MB\n"
         "\n"
-        "undo: pgdyno revert\n"
+        "undo: pgdyno revert --dsn service=production --allow-restart --restart-command '…'\n"
         "note: the server's files are out of reach\n"
     )
 
@@ -42,6 +44,29 @@ def test_a_dry_run_shows_statements_and_restarts() -> None:
         "Would run 1 statement on host=/run port=5432; takes no restart\n"
         "\n"
         "    ALTER SYSTEM SET jit = 'off';\n"
+    )
+
+
+def test_apply_shows_what_was_found_about_the_server_first() -> None:
+    found = Finding(
+        "warning", "work_mem = 1GB is set for role app", "remove it with ALTER ROLE app RESET work_mem"
+    )
+    result = ApplyResult(None, "host=/run", (), (), restarts=0, findings=(found,))
+    assert apply_text(result) == (
+        "WARNING: work_mem = 1GB is set for role app\n"
+        "    hint: remove it with ALTER ROLE app RESET work_mem\n"
+        "\n"
+        "Nothing to change.\n"
+    )
+
+
+def test_nothing_to_revert_may_be_in_another_journal() -> None:
+    result = RevertResult(
+        "host=/run", (), (), other_journals=(OtherJournal("/var/lib/pgdyno/journal", None),)
+    )
+    assert revert_text(result) == (
+        "Nothing to revert on host=/run.\n"
+        "another journal: /var/lib/pgdyno/journal (it may hold changes; it is closed to this user)\n"
     )
 
 
@@ -61,13 +86,16 @@ def test_revert_shows_what_is_back_what_was_left_alone_and_what_waits() -> None:
         "    jit  off → on\n"
         "\n"
         "Left alone: work_mem: somebody set it to 5MB after it was changed to 8MB\n"
-        "    pgdyno revert --drifted=overwrite restores what was found before, --drifted=keep leaves it so\n"
+        "    pgdyno revert --drifted=overwrite restores what was found before,\n"
+        "    --drifted=keep leaves it so\n"
         "\n"
         "Left alone: fillfactor: somebody took it out after it was changed to 9\n"
-        "    pgdyno revert --drifted=overwrite restores what was found before, --drifted=keep leaves it so\n"
+        "    pgdyno revert --drifted=overwrite restores what was found before,\n"
+        "    --drifted=keep leaves it so\n"
         "\n"
         "Waiting for a restart: shared_buffers\n"
-        "    the files are restored; pgdyno revert --allow-restart brings them into force\n"
+        "    the files are restored; "
+        "pgdyno revert --allow-restart --restart-command '…' brings them into force\n"
     )
 
 

@@ -49,7 +49,7 @@ def repacked(path: Path, changes: Mapping[str, bytes | None], top: str = "pgdyno
 
 def test_intact_bundle_has_no_problems_and_gives_the_experiment(bundle: Path) -> None:
     found = check_bundle(bundle)
-    assert found.is_intact
+    assert found.problems == ()
     assert found.experiment == experiment()
     assert [file.name for file in found.files] == [
         *("README.txt", "experiment.json", "report.html", "SHA256SUMS")

@@ -61,6 +61,28 @@ def test_variants_and_factors_exclude_each_other(tmp_path: Path) -> None:
         read_experiment_file(write(tmp_path, GOOD + '[factors]\njit = ["on", "off"]\n'))
 
 
+def test_names_of_settings_are_folded_so_that_nothing_passes_unmarked(tmp_path: Path) -> None:
+    text = GOOD.replace('shared_buffers = "1GB"', 'FSYNC = "off"')
+    study = read_experiment_file(write(tmp_path, text))
+    assert study.variants[1].unsafe_settings == ("fsync=off",)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (GOOD.replace('shared_buffers = "1GB"', 'JIT = "on", jit = "off"'), "variants.big.settings"),
+        (
+            GOOD.partition("[variants.default]")[0] + '[factors]\nJIT = ["on"]\njit = ["off"]\n',
+            "factors",
+        ),
+    ],
+)
+def test_one_setting_in_two_spellings_is_a_mistake(tmp_path: Path, text: str, place: str) -> None:
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, text))
+    assert (caught.value.detail or "").startswith(f'"{place}": value error, jit is set twice')
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ExperimentFileError, match=r'could not read ".*none\.toml"'):
         read_experiment_file(tmp_path / "none.toml")

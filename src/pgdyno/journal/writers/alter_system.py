@@ -2,11 +2,12 @@
 
 What is found is what ``postgresql.auto.conf`` says, not what is in force: a setting that is not in that
 file is restored by taking it out again, whatever other files say. Where the file itself is reachable and
-nobody else has written into it, restoring ends with its former bytes.
+nobody else has written into it, an undo ends with its former bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pgdyno.journal.auto_conf import Entry, names_in_order, parse, says_the_same, values
@@ -58,10 +59,27 @@ class AlterSystemWriter:
         run(self._connection, set_statement(key, value))
 
     def restore(self, key: str, found: Found) -> None:
-        """Put the key's entry back, and the file's former bytes once all entries are as they were."""
+        """Put the key's entry back. What ALTER SYSTEM does to the file's form is left to ``restore_file``."""
         if not equal_values(key, self.read(key).value, found.value):
             run(self._connection, restore_statement(key, found.value))
-        self._restore_file(former_content(found.state))
+
+    def restore_file(self, found: Iterable[Found]) -> bool:
+        """Give the file the first of the found contents that changes no setting, or at least its order.
+
+        Done once, when all entries are back: ALTER SYSTEM of others can come between reading the file and
+        replacing it, see ``ServerFiles.replace_auto_conf``.
+        Returns: whether the file was written, so that lines have other numbers after the next reload.
+        """
+        current = self._content()
+        formers = [former for one in found if (former := former_content(one.state)) is not None]
+        if current is None:
+            return False
+        former = next((one for one in formers if says_the_same(current, one)), current)
+        if former == current:
+            return False
+        if self.files is None:
+            return self._restore_order(parse(current), parse(former))
+        return self._replace(self.files, current, former)
 
     def verify(self, key: str) -> str | None:
         """Return what ``pg_settings`` shows to a new session; None if that waits for a restart."""
@@ -99,17 +117,22 @@ class AlterSystemWriter:
         )
         return None if isinstance(rows.value, Unknown) else bytes(rows.value[0][0])
 
-    def _restore_file(self, former: bytes | None) -> None:
-        """Give the file its former bytes, or at least its former order, if that changes no setting."""
-        current = self._content()
-        if former is None or current is None or current == former or not says_the_same(current, former):
-            return
-        if self.files is not None:
-            self.files.write_auto_conf(former)
-        else:
-            self._restore_order(parse(current), parse(former))
+    def _replace(self, files: ServerFiles, current: bytes, former: bytes) -> bool:
+        """Replace the file, unless somebody writes it meanwhile; look at it through the server afterwards."""
+        before = self._entries_in_file()
+        if not files.replace_auto_conf(former, expected=current):
+            return False
+        if self._entries_in_file() != before:
+            # The server reads it differently than we do. If it is still ours, it goes.
+            files.replace_auto_conf(current, expected=former)
+        return True
 
-    def _restore_order(self, current: tuple[Entry, ...], former: tuple[Entry, ...]) -> None:
+    def _entries_in_file(self) -> dict[str, str | None]:
+        """Return what counts in postgresql.auto.conf as the server reads it; nothing if the role may not."""
+        entries = read_file_entries(self._connection).or_else(())
+        return {entry.name.lower(): entry.value for entry in entries if entry.is_in_auto_conf}
+
+    def _restore_order(self, current: tuple[Entry, ...], former: tuple[Entry, ...]) -> bool:
         """Set entries anew, to the values that they have, until they stand in their former order.
 
         ALTER SYSTEM moves what it sets to the end. pg_file_settings and pg_settings show line numbers.
@@ -119,13 +142,14 @@ class AlterSystemWriter:
             (i for i, pair in enumerate(zip(present, wanted, strict=True)) if pair[0] != pair[1]), None
         )
         if same is None:
-            return
+            return False
         by_name = values(former)
         for name in wanted[same:]:
             try:
                 run(self._connection, set_statement(name, by_name[name.lower()]))
             except SettingError:
-                return  # the server would not take this entry today; the order is no reason to lose it
+                break  # the server would not take this entry today; the order is no reason to lose it
+        return True
 
 
 def _last_value(key: str, entries: tuple[FileEntry, ...]) -> str | None:

@@ -11,6 +11,7 @@ from pgdyno.journal.auto_conf import parse, render, says_the_same, values, with_
 from pgdyno.journal.former_file import former_content, kept
 from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.statements import equal_values
+from pgdyno.model.errors import StorageError
 from pgdyno.model.ports import Found
 
 
@@ -47,12 +48,14 @@ class AutoConfFileWriter:
         return equal_values(key, wanted, effective)
 
     def _put(self, key: str, value: str | None, former: bytes | None) -> None:
-        content = self.files.read_auto_conf()
-        entries = parse(content)
+        current = content = self.files.read_auto_conf()
+        entries = parse(current)
         if values(entries).get(key.lower()) != value:
-            entries = with_value(entries, key, value)
-            content = render(entries)
+            content = render(with_value(entries, key, value))
         if former is not None and says_the_same(content, former):
             content = former
-        if content != self.files.read_auto_conf():
-            self.files.write_auto_conf(content)
+        if content != current and not self.files.replace_auto_conf(content, expected=current):
+            raise StorageError(
+                f"somebody else wrote {self.files.path}/postgresql.auto.conf at the same moment",
+                hint="try again",
+            )

@@ -48,7 +48,6 @@ from pgdyno.levers._contract import (
 PASS_S = 30 * 60
 STEP, CAP = 100, 2000  # the cap lets 400 MB/s be dirtied, more than most volumes sustain
 PAGE_BYTES = 8 * KB
-INHERITED = -1
 
 LEVER = Lever(
     name="autovacuum_cost_limit",
@@ -68,11 +67,15 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Raise the limit as far as a whole pass in half an hour needs."""
     if ctx.storage.is_rotational:
         return Skipped(LEVER.name, "storage rotates, and vacuum would take it from the queries")
-    delay_s = _inherited(ctx, "cost_delay") / 1000
+    own_delay_ms = ctx.settings.number("autovacuum_vacuum_cost_delay")
+    delay_s = (own_delay_ms if own_delay_ms >= 0 else ctx.settings.number("vacuum_cost_delay")) / 1000
     if delay_s <= 0:
         return Skipped(LEVER.name, "autovacuum is not throttled")
-    limit = _inherited(ctx, "cost_limit")
-    bytes_per_s = limit / ctx.settings.number("vacuum_cost_page_dirty") * PAGE_BYTES / delay_s
+    page_cost = ctx.settings.number("vacuum_cost_page_dirty")
+    if page_cost <= 0:
+        return Skipped(LEVER.name, "a page that vacuum dirties costs nothing (vacuum_cost_page_dirty)")
+    limit = _limit(ctx)
+    bytes_per_s = limit / page_cost * PAGE_BYTES / delay_s
     pass_s = ctx.data_bytes / bytes_per_s
     rate, data = readable(int(bytes_per_s)), readable(ctx.data_bytes)
     facts = f"at {rate}/s a pass over {data} takes {pass_s / 60:.1f} min"
@@ -90,7 +93,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     return lines_or_skipped(LEVER, [line], facts)
 
 
-def _inherited(ctx: PlanContext, name: str) -> float:
-    """Return autovacuum's own value, or the one for VACUUM that -1 stands for."""
-    own = ctx.settings.number(f"autovacuum_vacuum_{name}")
-    return ctx.settings.number(f"vacuum_{name}") if own == INHERITED else own
+def _limit(ctx: PlanContext) -> float:
+    """Return autovacuum's own limit, or VACUUM's, for which both -1 and 0 stand (autovacuum.c)."""
+    own = ctx.settings.number("autovacuum_vacuum_cost_limit")
+    return own if own > 0 else ctx.settings.number("vacuum_cost_limit")

@@ -1,16 +1,17 @@
 """io_method: reads through io_uring where the build, the kernel and the data make it pay.
 
 What it does:
-    Sets io_method to io_uring (18 and later) if the build lists it, the kernel is known to allow it to this
-    server, and the data is larger than shared_buffers. Otherwise the default, worker, stays.
+    Sets io_method to io_uring (18 and later) if the build lists it, the kernel is known to allow it to the
+    server's own process, and the data is larger than shared_buffers. Otherwise the default, worker, stays.
 
 Why it helps:
     With worker a read travels to another process and back, which costs context switches; with io_uring the
     session hands it to the kernel itself.
 
 When it hurts:
-    Sandboxes forbid the system calls or the locked memory, and then the server does not start: it is not
-    proposed in containers, and tried on a scratch directory before it is applied.
+    Sandboxes forbid the system calls, and then the server does not start: it is not proposed where the
+    server runs in a container or under a seccomp filter, nor where its limit on open files is low, since
+    every process takes a file. A start on a scratch directory cannot find this out: it is not in the sandbox.
     Checksums are then verified by the session alone rather than by several workers. While the data fits
     into shared_buffers there is next to nothing to read, so nothing is changed.
 
@@ -49,9 +50,18 @@ from pgdyno.levers._contract import (
     readable,
     verify_settings,
 )
+from pgdyno.model.host import Host
 
 CHOICE = "io_uring"
 KERNEL_SWITCH = "kernel.io_uring_disabled"  # 0 = everybody may, since Linux 6.6
+SERVER_PROCESSES = (
+    "max_connections",
+    "max_worker_processes",
+    "max_wal_senders",
+    "autovacuum_worker_slots",
+)
+AUXILIARY_PROCESSES = 64  # checkpointer, writers, I/O workers …: 38 in 18, src/include/storage/proc.h
+OPEN_FILES, UNLIMITED = "Max open files", "unlimited"
 
 LEVER = Lever(
     name="io_method",
@@ -99,9 +109,30 @@ def _obstacle(ctx: PlanContext) -> str | None:
         )
     if ctx.host is None:
         return "whether the server's kernel allows io_uring is not known"
-    if ctx.host.cpu.virtualisation.or_else("container").startswith("container"):
-        return "containers often forbid io_uring, and then the server does not start"
-    switch = ctx.host.kernel.sysctls.get(KERNEL_SWITCH)
+    return _forbidden(ctx.host) or _too_few_files(ctx, ctx.host)
+
+
+def _forbidden(host: Host) -> str | None:
+    """Return what keeps the server's process from using io_uring."""
+    if host.cpu.virtualisation.or_else("container").startswith("container"):
+        return "the server may run in a container, which often forbids io_uring: then it does not start"
+    seccomp = host.limits.seccomp
+    if seccomp.or_none() != "disabled":
+        mode = seccomp.or_else("not known")
+        return f"seccomp of the server's process is {mode}, and a filter may forbid io_uring"
+    switch = host.kernel.sysctls.get(KERNEL_SWITCH)
     if switch is None or switch.or_none() != "0":
         return f"{KERNEL_SWITCH} is not known to be 0"
+    return None
+
+
+def _too_few_files(ctx: PlanContext, host: Host) -> str | None:
+    """Every process of the server gets a file for its queue, and inherits those of all others."""
+    limit = host.limits.rlimits.or_else({}).get(OPEN_FILES)
+    known = filter(ctx.settings.has, SERVER_PROCESSES)
+    queues = int(sum(map(ctx.settings.number, known))) + AUXILIARY_PROCESSES
+    if limit is None:
+        return "how many files the server may open is not known"
+    if limit != UNLIMITED and int(limit) < 2 * queues:  # the other half is for tables
+        return f"the server may open {limit} files, and {queues} would be taken by io_uring"
     return None

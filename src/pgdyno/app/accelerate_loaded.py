@@ -1,0 +1,75 @@
+"""``accelerate --allow-load``: the plan is measured on the running server itself, not beside it.
+
+The server's configuration as found and the plan take turns, whole trials in random order; every switch is
+an apply or a revert with its receipts, and a restart where a setting takes one. There is one candidate, so
+nothing is chosen by these figures, and they are not measured afresh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.app.accelerate import AccelerateRequest, Acceleration
+from pgdyno.app.attached import Attached
+from pgdyno.app.evidence import document_of
+from pgdyno.app.experiment import Context
+from pgdyno.app.measure import alternating, measure_attached
+from pgdyno.app.planning import PLAN, plan_for
+from pgdyno.app.switch import Switch
+from pgdyno.experiments.acceptance import accept
+from pgdyno.journal.access import ServerAccess
+from pgdyno.model.errors import PermissionNotGivenError
+from pgdyno.model.experiment import Design
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
+
+_SWITCH_S = 10.0  # a guess at a restart with its checkpoint, and at copying the data set; only budgets use it
+
+
+def restarts_at_most(request: AccelerateRequest) -> int:
+    """Return a bound on restarts: into the plan and out of it in every round, and into it at the end."""
+    return 2 * _design(request).rounds + 1
+
+
+def _design(request: AccelerateRequest) -> Design:
+    """Return the design; its rounds are fixed beforehand, because each may restart the server."""
+    design = replace(alternating(request.conditions.design), is_isolated=False)
+    trial_s = len(request.conditions.workloads) * (design.block_s + design.warmup_s) + _SWITCH_S
+    rounds = max(MINIMUM_ROUNDS_FOR_VERDICT, int(request.budget_s / (2 * trial_s)))
+    return replace(design, rounds=rounds)
+
+
+def accelerate_loaded(
+    attached: Attached,
+    request: AccelerateRequest,
+    access: ServerAccess,
+    progress: Progress,
+    *,
+    allow_restart: bool,
+) -> Acceleration:
+    """Measure on the running server whether its plan pays. It is left with the configuration as found.
+
+    Raises: PermissionNotGivenError if the plan needs a restart that was not allowed; what measuring,
+    apply and revert raise.
+    """
+    planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
+    if planned.plan.needs_restart and not allow_restart:
+        raise PermissionNotGivenError(
+            "measuring this plan on the server itself takes restarts, which were not allowed",
+            hint="add --allow-restart and --restart-command, or leave out --allow-load to measure beside it",
+        )
+    study = Study(
+        "accelerate-loaded",
+        f"Is the server at {attached.target} faster with pgdyno's plan than as found?",
+        (request.base, Variant(PLAN, {**request.base.settings, **planned.plan.settings})),
+        tuple(request.conditions.workloads),
+        _design(request),
+        notes=("measured on the running server itself; its CPU time includes whatever else it did",),
+    )
+    context = Context(document_of(attached.subject.host), document_of(attached.subject.server), planned.plan)
+    switch = Switch(access, request.base, planned.plan, allow_restart)
+    experiment = measure_attached(study, attached, switch, request.conditions, progress, context)
+    acceptance = accept(experiment.verdicts, PLAN, max_loss=request.max_loss)
+    return Acceleration(planned.plan, acceptance, experiment, ())

@@ -1,0 +1,94 @@
+"""A server that takes no connections: which open receipts are about it, and where its files are.
+
+It is recognised by the address that it was reached at when it was changed, or by its files. Receipts of
+other servers are never touched for it, nor shown as its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.by_hand import still_changed
+from pgdyno.journal.log import Contents
+from pgdyno.journal.server_files import ServerFiles
+from pgdyno.journal.target import is_on_this_machine
+from pgdyno.model.errors import ConnectionFailedError, UsageError
+from pgdyno.model.journal import Receipt, Target
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A server that is down: its open receipts, newest first, and its files."""
+
+    receipts: tuple[Receipt, ...]
+    files: ServerFiles
+
+    @property
+    def target(self) -> Target:
+        """The server as it was when it was changed last."""
+        return self.receipts[0].target
+
+
+def find_stopped(access: ServerAccess, contents: Contents, failure: ConnectionFailedError) -> Stopped:
+    """Return the server that takes no connections because of ``failure``.
+
+    Raises: the failure if nothing of this server is to revert; UsageError if it could be one of several;
+    StillChangedError if its files are out of reach or its postmaster runs.
+    """
+    receipts = receipts_of_named(access, contents)[::-1]
+    if not receipts:
+        raise _nothing_of_this_server(contents, failure)
+    targets = list(dict.fromkeys(receipt.target for receipt in receipts))
+    if not all(targets[0].is_same_as(target) for target in targets):
+        raise UsageError(
+            "changes of several servers are open, and it is not certain which of them is meant",
+            detail="; ".join(f"{one.address}, data directory {one.data_directory}" for one in targets),
+            hint="name one by an address of its own, or the files of one that is down with --pgdata DIR",
+        )
+    files = files_of_named(access, receipts)
+    has_postmaster = files is not None and files.has_postmaster()
+    if files is None or has_postmaster:
+        raise still_changed(
+            failure, receipts, is_server_up=has_postmaster, revert_command=access.revert_command
+        ) from failure
+    return Stopped(receipts, files)
+
+
+def receipts_of_named(access: ServerAccess, contents: Contents) -> tuple[Receipt, ...]:
+    """Return the open receipts of the server that the user named, oldest first, without asking it."""
+    files = None if access.data_directory is None else ServerFiles(access.data_directory)
+    return tuple(
+        receipt
+        for receipt in contents.open
+        if receipt.target.address in access.addresses or (files is not None and files.is_of(receipt.target))
+    )
+
+
+def files_of_named(access: ServerAccess, receipts: tuple[Receipt, ...]) -> ServerFiles | None:
+    """Return the files of the server that these receipts are about; None if they are not within reach.
+
+    Where the user did not name them they are where the server said, if that server ran on this machine: a
+    primary elsewhere has the system identifier, and often the path, of its standby here.
+    """
+    places = {receipt.target.data_directory for receipt in receipts}
+    if access.data_directory is not None:
+        files = ServerFiles(access.data_directory)
+    elif len(places) == 1 and None not in places and all(is_on_this_machine(one.target) for one in receipts):
+        files = ServerFiles(Path(str(places.pop())))
+    else:
+        return None
+    return files if all(files.is_of(receipt.target) for receipt in receipts) else None
+
+
+def _nothing_of_this_server(contents: Contents, failure: ConnectionFailedError) -> ConnectionFailedError:
+    places = list(dict.fromkeys(receipt.target.address for receipt in contents.open))
+    if not places:
+        return failure
+    return ConnectionFailedError(
+        failure.message,
+        detail=failure.detail,
+        hint=f"the journal has changes of the server at {', and at '.join(places)}: name it just so in "
+        "--dsn, or its files with --pgdata DIR if it is down",
+    )

@@ -1,0 +1,64 @@
+"""The durability lock's one list: which settings could lose committed data, and which values cannot.
+
+``levers/durability.py`` refuses whatever else is planned; ``Variant`` marks whatever else is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_SPELLINGS = {"on": ("on", "true", "yes", "1"), "off": ("off", "false", "no", "0")}
+
+WAL_LEVELS = ("minimal", "replica", "logical")
+"""What ``wal_level`` can be, each with everything of the one before it."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The values of one setting that are safe everywhere, the usual one first, and what all others risk."""
+
+    safe: tuple[str, ...]
+    risk: str
+
+    def allows(self, value: str) -> bool:
+        """Whether a value is safe. A spelling that is not known counts as unsafe."""
+        spellings = {spelling for one in self.safe for spelling in _SPELLINGS.get(one, (one,))}
+        return value.strip().lower() in spellings
+
+
+DURABILITY_LOCK: Mapping[str, Lock] = MappingProxyType(
+    {
+        "fsync": Lock(("on",), "a crash of the machine can destroy the whole cluster"),
+        "full_page_writes": Lock(
+            ("on",), "a crash during a write can leave torn pages that recovery cannot repair"
+        ),
+        "synchronous_commit": Lock(
+            ("on", "remote_apply"), "a crash can lose transactions that were reported as committed"
+        ),
+        "wal_level": Lock(
+            WAL_LEVELS[1:], "no backup can be taken while it runs, and neither archive nor standby follows it"
+        ),
+        "data_checksums": Lock(("on",), "damaged pages stay unnoticed"),
+        "zero_damaged_pages": Lock(("off",), "damaged pages are silently replaced by empty ones"),
+        "autovacuum": Lock(("on",), "dead rows pile up, and transaction ids can run out"),
+        "track_counts": Lock(("on",), "autovacuum has no statistics to act on and does not run"),
+        "ignore_checksum_failure": Lock(("off",), "damaged pages are read as if they were whole"),
+        "ignore_system_indexes": Lock(
+            ("off",), "damaged system indexes stay unnoticed, and lookups are slow"
+        ),
+        "ignore_invalid_pages": Lock(("off",), "recovery continues although it found damaged pages"),
+        "data_sync_retry": Lock(("off",), "pages lost in a failed sync can be reported as written"),
+    }
+)
+"""``synchronous_standby_names`` belongs to the lock too, but what is safe depends on the server found."""
+
+
+def unsafe_settings(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return every ``name=value`` that could lose committed data; names are in lower case."""
+    return tuple(
+        f"{name}={settings[name]}"
+        for name, lock in DURABILITY_LOCK.items()
+        if name in settings and not lock.allows(settings[name])
+    )

@@ -1,0 +1,128 @@
+"""``accelerate --dsn --allow-load``: a running server itself is measured, and left as it was found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_debian import VERSION, DebianCluster
+from tests.fix_home import pgdyno
+
+from pgdyno.app import wiring
+from pgdyno.app.accelerate import AccelerateRequest
+from pgdyno.app.accelerate_loaded import accelerate_loaded, restarts_at_most
+from pgdyno.app.attached import attach
+from pgdyno.app.measure import Conditions, find_workloads
+from pgdyno.cli.output import Lines
+from pgdyno.levers.resources import Figures
+from pgdyno.model.errors import PermissionNotGivenError, RefusedError
+from pgdyno.model.experiment import Design, DesignKind
+from pgdyno.server.workload_databases import WorkloadDatabases
+
+pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
+
+SMALL = replace(Design(), warmup_s=0.2)
+
+
+def restart_command(cluster: DebianCluster) -> str:
+    return f"pg_ctlcluster {VERSION} {cluster.name} restart"
+
+
+def state(cluster: DebianCluster) -> tuple[object, ...]:
+    """Return everything that must be the same afterwards: settings, files, databases."""
+    return (
+        cluster.execute("SELECT name, setting FROM pg_settings WHERE context <> 'internal' ORDER BY 1"),
+        cluster.execute("SELECT sourcefile, name, setting, applied FROM pg_file_settings ORDER BY 1, 2"),
+        cluster.execute("SELECT datname FROM pg_database ORDER BY 1"),
+    )
+
+
+def request_for(cluster: DebianCluster) -> AccelerateRequest:
+    attached = attach(cluster.dsn, Figures())
+    workloads = find_workloads(("pgbench-tpcb", "pgbench-select"), (), 1)
+    conditions = Conditions(attached.installation, workloads, SMALL)
+    return AccelerateRequest(conditions, attached.base, budget_s=1.0, subject=attached.subject)
+
+
+@pytest.fixture
+def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdyno.app.measure._ALTERNATING_TRIAL_S", 0.5)
+
+
+@pytest.mark.usefixtures("short_trials")
+def test_the_server_itself_is_measured_under_both_configurations_and_left_as_found(
+    debian15: DebianCluster,
+) -> None:
+    before = state(debian15)
+    request = request_for(debian15)
+    access = wiring.server_access(debian15.dsn, restart_command(debian15))
+    done = accelerate_loaded(attach(debian15.dsn, Figures()), request, access, Lines(), allow_restart=True)
+    assert state(debian15) == before
+    assert restarts_at_most(request) == 11  # five rounds, into the plan and out of it, and into it for good
+    experiment = done.experiment
+    assert experiment.design.kind is DesignKind.ALTERNATING
+    assert {arm.variant for block in experiment.blocks for arm in block.arms} == {"as-found", "plan"}
+    assert {block.workload for block in experiment.blocks} == {"pgbench-tpcb", "pgbench-select"}
+    ran = {(s.variant, s.name): s.effective for s in experiment.settings}
+    assert ran["as-found", "shared_buffers"] == "64MB"  # as the cluster's own file says
+    assert ran["plan", "shared_buffers"] != "64MB"
+    metrics = {name for block in experiment.blocks for arm in block.arms for name in arm.values}
+    assert {"throughput_tps", "server_cpu_us_per_transaction", "latency_ms_p99"} <= metrics
+
+
+def test_a_plan_with_a_restart_is_not_measured_on_a_server_that_must_not_be_restarted(
+    debian15: DebianCluster,
+) -> None:
+    access = wiring.server_access(debian15.dsn)
+    with pytest.raises(PermissionNotGivenError) as caught:
+        accelerate_loaded(
+            attach(debian15.dsn, Figures()), request_for(debian15), access, Lines(), allow_restart=False
+        )
+    assert caught.value.hint is not None
+    assert "--allow-restart" in caught.value.hint
+
+
+def test_a_database_of_somebody_elses_is_never_taken_for_ours(debian15: DebianCluster) -> None:
+    debian15.execute("CREATE DATABASE pgdyno_template_0")
+    databases = WorkloadDatabases(debian15.dsn)
+    with pytest.raises(RefusedError, match='has a database "pgdyno_template_0" that pgdyno has not made'):
+        databases.create("pgdyno_template_0")
+    databases.drop_all()
+    assert ("pgdyno_template_0",) in debian15.execute("SELECT datname FROM pg_database")
+
+
+def test_killed_while_measuring_it_is_reverted_and_its_databases_go_with_the_next_run(
+    debian15: DebianCluster, home: Path
+) -> None:
+    before = state(debian15)
+    restart = ("--allow-restart", "--restart-command", restart_command(debian15))
+    command = ("accelerate", "--dsn", debian15.dsn, "--allow-load", *restart)
+    with subprocess.Popen(
+        [sys.executable, "-m", "pgdyno", *command, "--workload", "pgbench-select", "--scale", "1"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PGDYNO_HOME": str(home)},
+    ) as process:
+        deadline = time.monotonic() + 120
+        while not json.loads(pgdyno("status", "--json").stdout)["status"]["entries"]:
+            assert process.poll() is None, "it ended before anything was changed"
+            assert time.monotonic() < deadline, "nothing was changed within two minutes"
+            time.sleep(0.2)
+        process.kill()
+    done = pgdyno("revert", "--dsn", debian15.dsn, "--all", *restart)
+    assert done.returncode == 0, done.stderr
+    assert state(debian15)[:2] == before[:2]
+    WorkloadDatabases(debian15.dsn).drop_all()
+    assert state(debian15) == before
+
+
+def test_permissions_without_a_server_are_refused() -> None:
+    done = pgdyno("accelerate", "--embedded", "--allow-load")
+    assert done.returncode == 2
+    assert "--allow-load concerns a running server, and none was named" in done.stderr

@@ -1,0 +1,18 @@
+"""``pgdyno advise`` on a real server: what does not fit is refused, with the sum and a way out."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fix_home import pgdyno
+
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
+
+
+def test_a_plan_that_does_not_fit_memory_is_refused_as_unsafe() -> None:
+    refused = pgdyno("advise", "--embedded", "--ram", "200MB")
+    assert refused.returncode == 4
+    assert refused.stdout == ""
+    assert "of the 200 MB this server may use; above 85% is refused" in refused.stderr
+    assert "1200 MB  connections' work_mem: 100 × 4MB × (1 for a sort + 2 for a hash table)" in refused.stderr
+    assert "the limit was read from --ram" in refused.stderr
+    assert "HINT:" in refused.stderr
