@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from pgdyno.meters import MeterModule, load
@@ -29,6 +31,9 @@ class Answering:
 
     def read_process(self, pid: int, name: str) -> str | None:
         return PROCESS[name]
+
+    def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
+        return sum(by_pid.values())
 
     def query(self, sql: str) -> tuple[float | None, ...]:
         return (3.0, 1.0) if sql.count("sum(") == 2 else (3.0,)

@@ -17,7 +17,12 @@ OF_OTHERS = re.compile(r"\b(?:psql|pg_config|pip install) --[a-z-]+")
 
 
 def test_every_option_in_a_hint_exists_in_some_command() -> None:
-    known = {option for command in commands(cli) for parameter in command.params for option in parameter.opts}
+    known = {
+        option
+        for command in commands(cli)
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     wrong = [
         f"{place}: no command has the option {option}"
         for place, hint in hints()

@@ -25,6 +25,10 @@ from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
 
+_NOTE = (
+    "measured on the running server itself: its CPU time includes whatever else it did, and it is restarted "
+    "between trials only where a setting takes that"
+)
 _SWITCH_S = 10.0  # a guess at a restart with its checkpoint, and at copying the data set; only budgets use it
 
 
@@ -66,7 +70,7 @@ def accelerate_loaded(
         (request.base, Variant(PLAN, {**request.base.settings, **planned.plan.settings})),
         tuple(request.conditions.workloads),
         _design(request),
-        notes=("measured on the running server itself; its CPU time includes whatever else it did",),
+        notes=(_NOTE,),
     )
     context = Context(document_of(attached.subject.host), document_of(attached.subject.server), planned.plan)
     switch = Switch(access, request.base, planned.plan, allow_restart)

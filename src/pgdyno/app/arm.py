@@ -83,6 +83,7 @@ class Arm:
     )  # for generators: a password, if there is one
     load: LoadProcess | None = None
     _connection: psycopg.Connection | None = field(default=None, init=False)
+    _last_read: dict[str, dict[int, float]] = field(default_factory=dict, init=False)
 
     def prewarm(self) -> None:
         """Read the data set into shared buffers, as far as they reach, and into the page cache."""
@@ -135,6 +136,12 @@ class Arm:
     def read_process(self, pid: int, name: str) -> str | None:
         """Return ``/proc/PID/NAME`` or None."""
         return read_process(pid, name)
+
+    def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
+        """Return the sum over all processes seen so far; those that have ended count as last read."""
+        known = self._last_read.setdefault(counter, {})
+        known.update(by_pid)
+        return sum(known.values())
 
     def query(self, sql: str) -> tuple[float | None, ...]:
         """Return the one row of a query as floats."""

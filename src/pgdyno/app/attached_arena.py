@@ -117,6 +117,7 @@ class AttachedArena:
         arm = Arm(variant, server, self._database(seat, data_set), environment)
         try:
             arm.prewarm()
+            arm.checkpoint()  # what copying the data set has dirtied is not this trial's
             yield [arm]
         finally:
             arm.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,14 @@ from pgdyno.app.evidence import Evidence, Facts
 from pgdyno.app.recovery import recover
 from pgdyno.app.rounds import Running, run_round
 from pgdyno.experiments.analysis import analyse
-from pgdyno.experiments.stopping import is_finished, is_too_noisy, lost_rounds, rounds_within, void_share
+from pgdyno.experiments.stopping import (
+    is_finished,
+    is_too_noisy,
+    minimum_rounds,
+    rounds_to_repeat,
+    rounds_within,
+    void_share,
+)
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import InterruptedByUserError, UsageError
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor, Stopping
@@ -28,6 +36,7 @@ from pgdyno.model.verdict import Verdict
 from pgdyno.model.workload import Workload
 from pgdyno.store.experiments import ExperimentStore
 
+_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _CHECKPOINT_NOTE = (
     "write workloads: every round starts right after a checkpoint; the CPU time and the bytes of the "
     "checkpoint at its end are charged to the arm that dirtied the pages. A full checkpoint cycle is not "
@@ -91,7 +100,7 @@ class ExperimentRun:
         now = datetime.now(UTC)
         workloads = [self.workloads[name] for name in study.workloads]
         return Experiment(
-            id=f"{now:%Y%m%d-%H%M%S}-{study.name}",
+            id=f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', study.name)}",
             name=study.name,
             question=study.question,
             created=now.isoformat(timespec="seconds"),
@@ -126,12 +135,25 @@ class ExperimentRun:
         Raises: UsageError if it is another experiment than the one asked for now.
         """
         stored = self.store.load(experiment_id)
-        if stored.variants != study.variants or stored.workloads != study.workloads:
+        asked = self._new(study, Context())
+        if stored.variants != asked.variants or stored.workloads != asked.workloads:
             was = " ".join(str(variant) for variant in stored.variants)
             raise UsageError(
                 f"experiment {experiment_id} compared other variants or workloads",
                 detail=f"it compared {was} on {', '.join(stored.workloads)}",
                 hint="repeat its command line and add --resume",
+            )
+        if (stored.scales, stored.installation) != (asked.scales, asked.installation):
+            raise UsageError(
+                f"experiment {experiment_id} used other data or another PostgreSQL",
+                detail=f"it ran {stored.installation} at scale {_listed(stored.scales)}, not "
+                f"{asked.installation} at scale {_listed(asked.scales)}",
+                hint="repeat its command line and add --resume",
+            )
+        if stored.design.is_isolated != study.design.is_isolated:
+            raise UsageError(
+                f"experiment {experiment_id} pinned client and server in another way",
+                hint="repeat its command line, --isolate or --no-isolate included, and add --resume",
             )
         recovered = recover(stored, self.store, self.arena, self.workloads)
         self.store.add_blocks(experiment_id, recovered)
@@ -174,11 +196,13 @@ class ExperimentRun:
                 host=evidence.host,
                 server=evidence.server,
             )
+            self.store.save(experiment)
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
             if budget_s is not None and done == first + 1:
-                planned = first + rounds_within(budget_s - elapsed_s, round_s)
-            if budget_s is None:
-                repeats = lost_rounds(experiment.blocks)
+                planned = first + rounds_within(budget_s - elapsed_s, round_s, minimum_rounds(study.design))
+            wanted = planned if budget_s is None else minimum_rounds(study.design)
+            lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
+            repeats = max(0, lost - (planned - wanted))
             self.progress.advance(elapsed_s, elapsed_s + (planned + repeats - done) * round_s)
             if is_too_noisy(experiment.blocks, study.design) or self._is_finished(study, experiment):
                 break
@@ -228,6 +252,10 @@ def _marks(study: Study) -> tuple[str, ...]:
 
 def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
     return () if all(workload.is_read_only for workload in workloads) else (_CHECKPOINT_NOTE,)
+
+
+def _listed(scales: Mapping[str, int]) -> str:
+    return ", ".join(sorted({str(scale) for scale in scales.values()}))
 
 
 def _by_data_set(workloads: Sequence[Workload]) -> list[list[Workload]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,7 +58,7 @@ class Loads:
 
     def forget(self, label: str) -> None:
         """Remove the logs of all labels that begin like this."""
-        for old in self.workspace.transactions().glob(f"{label}.*"):
+        for old in self.workspace.transactions().glob(f"{glob.escape(label)}.*"):
             old.unlink()
 
     def _with_readable_scripts(self, workload: Workload) -> Workload:

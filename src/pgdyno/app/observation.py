@@ -19,6 +19,7 @@ from pgdyno.experiments.blocks import (
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.experiments.transactions import Transactions
 from pgdyno.meters import MeterModule
+from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, Slice
 from pgdyno.model.variant import Variant
 from pgdyno.server.processes import HostCpu
@@ -100,9 +101,15 @@ def _observe(
     meters: Sequence[MeterModule],
 ) -> ArmObservation:
     completed = count_arm(block.slices, position, arm.transactions, 0).transactions
+    if completed == 0:
+        raise MeasurementError(
+            f"{arm.variant.name} completed no transaction in a block",
+            detail="leaving the block out would leave out the worst that this variant does",
+            hint="choose longer blocks with --block, or look in the server's log for what it waited for",
+        )
     deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
     values = {
-        meter.METER.metric: meter.value(deltas[meter.METER.metric], max(1, completed))
+        meter.METER.metric: meter.value(deltas[meter.METER.metric], completed)
         for meter in meters
         if meter.METER.metric in deltas
     }
@@ -126,9 +133,9 @@ def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tu
 
 
 def _debt_shares(blocks: Sequence[ObservedBlock], position: int, arm: ObservedArm) -> list[float]:
-    """Split a round's debt over its blocks in proportion to the transactions completed."""
+    """Split a round's debt in proportion to the transactions completed; the warm-up's part is nobody's."""
     counts = [count_arm(block.slices, position, arm.transactions, 0).transactions for block in blocks]
-    return [count / max(1, sum(counts)) for count in counts]
+    return [count / max(1, arm.transactions.count) for count in counts]
 
 
 def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, float]:

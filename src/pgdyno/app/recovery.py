@@ -48,8 +48,8 @@ def _recover_run(
         return []
     workload, round_index = places[0].workload, places[0].round
     arms = [
-        ObservedArm(variant, parse(_log(arena, experiment.id, workload, round_index, variant.name)), {})
-        for variant in experiment.variants
+        ObservedArm(variant, parse(_log(arena, experiment.id, workload, round_index, arm)), {})
+        for arm, variant in enumerate(experiment.variants)
     ]
     blocks = [
         ObservedBlock(s[0].start_ns, (s[-1].end_ns - s[0].start_ns) / 1e9, tuple(s), (), None, 0.0)
@@ -59,6 +59,6 @@ def _recover_run(
     return build_blocks(run, experiment.design, arena.loads.split, ())
 
 
-def _log(arena: Arena, experiment_id: str, workload: str, round_index: int, variant: str) -> bytes:
-    label = log_label(experiment_id, workload, round_index, variant)
+def _log(arena: Arena, experiment_id: str, workload: str, round_index: int, arm: int) -> bytes:
+    label = log_label(experiment_id, workload, round_index, arm)
     return TransactionLog(arena.loads.log_prefix(label)).read_new()

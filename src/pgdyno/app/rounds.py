@@ -21,7 +21,7 @@ from numpy.random import Generator as Random
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, difference, read_meters
 from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
-from pgdyno.experiments.schedule import seats, slice_order, trial_order
+from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.duet import run_slices
 from pgdyno.generators.process import LoadProcess
@@ -52,9 +52,9 @@ class Running:
     look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
 
 
-def log_label(experiment_id: str, workload: str, round_index: int, variant: str) -> str:
+def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
     """Return the name under which an arm's transactions are logged; it begins with the experiment's id."""
-    return f"{experiment_id}.{workload}.{round_index}.{variant}"
+    return f"{experiment_id}.{workload}.{round_index}.{arm}"
 
 
 def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
@@ -64,12 +64,12 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     """
     data_set = workloads[0].data_set
     arena, count, is_duet = running.arena, len(running.variants), running.design.kind is DesignKind.DUET
-    places = seats(count, round_index) if is_duet else list(range(count))
+    places = seats(count, round_index)
     needs_restore = any(w.reset is ResetPolicy.RESTORE for w in workloads)
     if needs_restore or not arena.has_seats(running.variants, places, data_set):
         arena.restore(running.variants, places, data_set)
     if not is_duet:
-        return _alternating_round(running, round_index, workloads)
+        return _alternating_round(running, round_index, workloads, places)
     blocks: list[Block] = []
     with arena.arms(running.variants, places, data_set) as arms:
         running.look_at(arms)
@@ -79,12 +79,14 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     return blocks
 
 
-def _alternating_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
+def _alternating_round(
+    running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
+) -> list[Block]:
     """Run whole trials one after another, each on its own freshly started server, in random order."""
     trials: dict[str, dict[int, list[Block]]] = {workload.name: {} for workload in workloads}
     for arm in trial_order(len(running.variants), running.random):
         alone = replace(running, variants=[running.variants[arm]])
-        with running.arena.arms(alone.variants, [arm], workloads[0].data_set) as arms:
+        with running.arena.arms(alone.variants, [places[arm]], workloads[0].data_set) as arms:
             running.look_at(arms)
             for workload in workloads:
                 trials[workload.name][arm] = _measure(alone, round_index, workload, arms, [0])
@@ -130,11 +132,12 @@ def _measure(
     warmed up last, right before the first block, is not always the same.
     """
     design = running.design
-    duration_s = len(arms) * design.warmup_s + design.blocks_per_round * (2 * design.block_s + _BOOKKEEPING_S)
+    block_s = 2 * turns_of(len(arms), design) * design.slice_s + _BOOKKEEPING_S
+    duration_s = len(arms) * design.warmup_s + design.blocks_per_round * block_s
     with ExitStack() as stack:
         started: dict[int, LoadProcess] = {}
         for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
-            label = log_label(running.experiment_id, workload.name, round_index, arms[index].variant.name)
+            label = log_label(running.experiment_id, workload.name, round_index, index)
             load = running.arena.loads.start(
                 arms[index], workload, design, duration_s=duration_s, label=label
             )
@@ -149,6 +152,8 @@ def _measure(
             )
             for index in range(design.blocks_per_round)
         ]
+    for load in loads:
+        load.require_clean_end()
     observed = [
         ObservedArm(
             arm.variant, parse(load.transactions.read_new()), _checkpoint_debt(running, workload, arm)
@@ -164,12 +169,13 @@ def _observe_block(
 ) -> ObservedBlock:
     """Give the arms their turns for one block, between two readings of all meters."""
     design = running.design
-    turns = max(len(arms), round(design.block_s / design.slice_s))
-    order = slice_order(len(arms), turns, running.random)
+    order = slice_order(len(arms), turns_of(len(arms), design), running.random)
     clocks = [arm.cpu_clock() for arm in arms]
     own_cpu_s = time.process_time()
     before = [read_meters(running.meters, arm) for arm in arms]
-    host, started_ns = read_host_cpu(), time.time_ns()
+    split = running.arena.loads.split
+    cpus = {*split.server, *split.client}
+    host, started_ns = read_host_cpu(cpus), time.time_ns()
     slices = []
     try:
         for done in run_slices(
@@ -184,7 +190,7 @@ def _observe_block(
     finally:
         for clock in clocks:
             clock.close()
-    wall_s, host_after = (time.time_ns() - started_ns) / 1e9, read_host_cpu()
+    wall_s, host_after = (time.time_ns() - started_ns) / 1e9, read_host_cpu(cpus)
     after = [read_meters(running.meters, arm) for arm in arms]
     own_cpu_s = time.process_time() - own_cpu_s
     deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.app.measure import Conditions, find_workloads, measure
+from pgdyno.app.measure import Conditions, find_workloads, measure, require_durable
 from pgdyno.app.planning import inspect_scratch, plan_for
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import cross
+from pgdyno.model.study import cross, unique_names
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.studies import load as bundled_studies
@@ -54,5 +54,6 @@ def run_bundled(
         context = StudyContext(baseline, tuple(conditions.workloads), conditions.design)
     study = module.study(context)
     if factors:
-        study = replace(study, variants=cross(factors, baseline))
+        study = replace(study, variants=unique_names(cross(factors, baseline)))
+        require_durable(study.variants)
     return measure(study, conditions, progress)

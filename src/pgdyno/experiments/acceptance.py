@@ -33,7 +33,7 @@ def accept(verdicts: Sequence[Verdict], variant: str, *, max_loss: float) -> Acc
     It is accepted if throughput is better on at least one workload and, on every workload, a loss beyond
     ``max_loss`` (0.05 = 5 %) is excluded for throughput and for the 99th percentile of latency. That is a
     question with one side, so the bound is the one-sided one: the end of the interval that TOST uses (90 %
-    for a level of 95 %). An interval that could not be computed excludes nothing.
+    for a level of 95 %). A verdict that is withheld, or has no interval, excludes nothing.
     Source: non-inferiority, Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15.
     """
     own = [verdict for verdict in verdicts if verdict.variant == variant]
@@ -57,8 +57,8 @@ def _possible_loss(verdict: Verdict, max_loss: float) -> str | None:
     """Return which loss beyond the limit the interval leaves possible, or None."""
     if verdict.metric not in (THROUGHPUT, TAIL):
         return None
-    if verdict.equivalence is None:
-        return f"{verdict.workload}: no interval for {verdict.metric} ({verdict.reason})"
+    if verdict.equivalence is None or verdict.is_withheld:
+        return f"{verdict.workload}: nothing is known about {verdict.metric} ({verdict.reason})"
     bounds = verdict.equivalence.interval
     if verdict.metric == THROUGHPUT:
         loss, what = 1 - bounds.low, "throughput may have fallen"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
@@ -70,11 +69,11 @@ def build_block(
 def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[str, float]:
     """Return what the void rules look at. None of it depends on a measured result."""
     capacity_s = use.wall_s * use.cpus
-    overshoot = [(s.end_ns - s.start_ns) / 1e9 / slice_s - 1 for s in slices]
+    lasted_s = sum(s.end_ns - s.start_ns for s in slices) / 1e9
     audit = {
         "steal_share": use.steal_s / capacity_s,
         "foreign_cpu_share": max(0.0, use.busy_s - use.ours_s) / capacity_s,
-        "schedule_lag_share": median(overshoot),
+        "schedule_lag_share": lasted_s / (len(slices) * slice_s) - 1,
     }
     if use.client_cpus is not None:
         audit["client_saturation_share"] = use.client_s / (use.wall_s * use.client_cpus)
@@ -86,7 +85,7 @@ def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str |
     rules = {
         "steal_share": "of the CPU time was stolen by the hypervisor",
         "foreign_cpu_share": "of the CPU time went to processes that are not ours",
-        "schedule_lag_share": "median overshoot of the slices",
+        "schedule_lag_share": "longer than planned were the slices in all",
         "client_saturation_share": "of the client's CPUs were busy: the client limited the result",
     }
     for name, words in rules.items():

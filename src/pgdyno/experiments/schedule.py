@@ -10,12 +10,19 @@ the estimation of residual effects of treatments"); the arms' labels are drawn a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.random import Generator
 
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiment import Design, Slice
+
+
+def turns_of(arms: int, design: Design) -> int:
+    """Return how many slices a block has: as many as fit its length, rounded up to whole balanced groups."""
+    group = _group(arms)
+    return math.ceil(max(arms, round(design.block_s / design.slice_s)) / group) * group
 
 
 def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
@@ -36,7 +43,7 @@ def balanced_slices(arms: int, slices: Sequence[Slice]) -> tuple[Slice, ...]:
 
     The last group is left out too: a generator that was killed had its latest log lines still in memory.
     """
-    group = 1 if arms == 1 else 4 if arms == 2 else arms * arms
+    group = _group(arms)
     return tuple(slices[: max(0, len(slices) // group - 1) * group])
 
 
@@ -48,6 +55,11 @@ def trial_order(arms: int, random: Generator) -> tuple[int, ...]:
 def seats(arms: int, round_index: int) -> tuple[int, ...]:
     """Return each arm's seat (data copy, start order) in a round; over k rounds every arm has every seat."""
     return tuple((arm + round_index) % arms for arm in range(arms))
+
+
+def _group(arms: int) -> int:
+    """Return the number of slices in a balanced group: one arm alone, ABBA, or a Latin square."""
+    return 1 if arms == 1 else 4 if arms == 2 else arms * arms
 
 
 def _abba(random: Generator) -> list[int]:

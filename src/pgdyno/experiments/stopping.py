@@ -6,24 +6,33 @@ from collections.abc import Sequence
 
 from pgdyno.model.experiment import Block, Design, Stopping
 from pgdyno.model.verdict import Decision, Verdict
-from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
 
 _JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
 
 
-def rounds_within(remaining_s: float, round_s: float) -> int:
+def minimum_rounds(design: Design) -> int:
+    """Return the fewest rounds that this design can give a verdict with."""
+    return MINIMUM_ROUNDS_FOR_VERDICT if design.stopping is Stopping.FIXED else MINIMUM_ROUNDS_FOR_LOOKING
+
+
+def rounds_within(remaining_s: float, round_s: float, minimum: int) -> int:
     """Return how many rounds to run in all: the first took ``round_s``, after it ``remaining_s`` are left.
 
     Never fewer than a verdict needs: a budget that is too small is exceeded rather than wasted.
     """
-    return max(MINIMUM_ROUNDS_FOR_VERDICT, 1 + int(remaining_s / round_s))
+    return max(minimum, 1 + int(remaining_s / round_s))
 
 
-def lost_rounds(blocks: Sequence[Block]) -> int:
-    """Count the rounds in which some workload has no block that counts: they are repeated."""
-    places = {(block.round, block.workload) for block in blocks}
+def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: int, wanted: int) -> int:
+    """Return how many more rounds the worst workload needs to have ``wanted`` that count.
+
+    A round counts for a workload if any of its blocks does. At most ``wanted`` rounds are repeated: a
+    workload that is always void would never end.
+    """
     counted = {(block.round, block.workload) for block in blocks if not block.void}
-    return len({round_index for round_index, _ in places - counted})
+    lost = [done - sum((round_, workload) in counted for round_ in range(done)) for workload in workloads]
+    return min(max(lost, default=0), wanted)
 
 
 def void_share(blocks: Sequence[Block]) -> float:

@@ -23,11 +23,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Command:
-    """A command line. ``stop_signal`` is what makes the program end cleanly, with its log complete."""
+    """A command line. ``stop_signal`` is what makes the program end cleanly, with its log complete.
+
+    It has ended cleanly if its status is one of ``clean_statuses``; −N means that signal N ended it.
+    """
 
     argv: tuple[str, ...]
     stop_signal: signal.Signals
     environment: Mapping[str, str] = field(default_factory=dict)
+    clean_statuses: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class LoadProcess:
     log_prefix: Path
     output_file: Path
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _status: int | None = field(default=None, init=False)  # once it has been stopped
 
     @property
     def transactions(self) -> TransactionLog:
@@ -74,7 +75,7 @@ class LoadProcess:
             raise failure(self.command, self.output_file.read_text(errors="replace"))
 
     def stop(self) -> None:
-        """End the run cleanly, so that the log is complete; kill it if it does not end."""
+        """End the run, so that the log is complete; kill it if it does not end."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -85,7 +86,21 @@ class LoadProcess:
             except subprocess.TimeoutExpired:
                 self._signal(signal.SIGKILL)
                 self._process.wait()
+        self._status = self._process.returncode
         self._process = None
+
+    def require_clean_end(self) -> None:
+        """Raise GeneratorFailedError if the stopped run had failed: clients aborted, or it had to be killed.
+
+        pgbench goes on when some of its clients abort, and says so only in its exit status.
+        """
+        if self._status not in self.command.clean_statuses:
+            name = Path(self.command.argv[0]).name
+            raise GeneratorFailedError(
+                f"{name} did not end cleanly: its status is {self._status}",
+                detail=self.output_file.read_text(errors="replace").strip()[-_OUTPUT_CHARACTERS:],
+                hint="clients may have stopped midway: what was counted is not the server's throughput",
+            )
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:

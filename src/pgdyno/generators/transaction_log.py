@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +16,7 @@ class TransactionLog:
 
     def read_new(self) -> bytes:
         """Return the complete lines written since the last call; a torn last line is left for the next."""
-        paths = sorted(self.prefix.parent.glob(f"{self.prefix.name}.*"))
+        paths = sorted(self.prefix.parent.glob(f"{glob.escape(self.prefix.name)}.*"))
         return b"".join(self._read_file(path) for path in paths)
 
     def _read_file(self, path: Path) -> bytes:

@@ -8,7 +8,7 @@ a meter is read at a block's beginning and end and the difference is its value. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,13 @@ class MeterContext(Protocol):
         """Return ``/proc/PID/NAME``; None if the process has ended or the file may not be read."""
         ...
 
+    def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
+        """Return the sum of a counter over all processes seen so far; ended ones count as last read.
+
+        Without their memory a sum over live processes would fall whenever one ends.
+        """
+        ...
+
     def query(self, sql: str) -> tuple[float | None, ...]:
         """Return the one row of a query, as floats."""
         ...
@@ -54,10 +61,10 @@ def per_transaction(delta: Counters, transactions: int) -> float:
 
 def sum_of_field(context: MeterContext, pids: Iterable[int], file: str, label: str) -> Counters | None:
     """Sum a ``label: number`` field of a /proc file over processes; None if no process shows it."""
-    total, is_seen = 0.0, False
+    by_pid: dict[int, float] = {}
     for pid in pids:
         for line in (context.read_process(pid, file) or "").splitlines():
             name, _, value = line.partition(":")
             if name == label:
-                total, is_seen = total + float(value.split()[0]), True
-    return (total,) if is_seen else None
+                by_pid[pid] = float(value.split()[0])
+    return (context.add_up(f"{file} {label}", by_pid),) if by_pid else None

@@ -47,7 +47,7 @@ class VoidThresholds:
     steal_share: float = 0.10  # of the CPUs used, stolen by the hypervisor
     foreign_cpu_share: float = 0.10  # of the CPUs used, taken by processes that are not ours
     client_saturation_share: float = 0.97  # client CPU time / running time × its CPUs, when pinned apart
-    schedule_lag_share: float = 0.20  # median overshoot of slices against their planned length
+    schedule_lag_share: float = 0.20  # overshoot of all slices together against their planned length
     void_block_share: float = 0.30  # above this the machine is too noisy and the experiment stops
 
 

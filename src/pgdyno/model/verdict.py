@@ -59,7 +59,8 @@ class Verdict:
 
     ``effect`` is the ratio variant/baseline. ``mde`` is the smallest relative change this experiment would
     have found with 80 % power. ``p_adjusted`` is Holm's over the experiment's workloads. ``checks`` holds
-    robustness checks (BCa bootstrap, signed rank) by name, in words. ``equivalence`` is None without an
+    robustness checks (BCa bootstrap, signed rank) by name, in words. ``is_withheld``: the data do not allow
+    a verdict (too few rounds, drift), whatever the interval says. ``equivalence`` is None without an
     interval.
     """
 
@@ -80,3 +81,4 @@ class Verdict:
     components: VarianceComponents | None = None
     equivalence: Equivalence | None = None
     checks: Mapping[str, str] = field(default_factory=dict)
+    is_withheld: bool = False

@@ -15,7 +15,7 @@ _VOID_RULES = {
     "steal_share": "CPU time stolen by the hypervisor",
     "foreign_cpu_share": "CPU time taken by other processes",
     "client_saturation_share": "load generator's CPUs busy, when pinned apart",
-    "schedule_lag_share": "median overshoot of the turns' length",
+    "schedule_lag_share": "how much longer than planned all turns were",
 }
 _RESETS = {
     ResetPolicy.KEEP: "never: the workload does not change its data",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +25,8 @@ class CpuClock:
         """Return a clock over ``pids``; processes that have ended already are left out."""
         files = {}
         for pid in pids:
-            path = Path(f"/proc/{pid}/schedstat")
-            if path.exists():
-                files[pid] = os.open(path, os.O_RDONLY)
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                files[pid] = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY)
         return cls(files, dict.fromkeys(files, 0))
 
     def read_ns(self) -> int:
@@ -72,18 +72,22 @@ def read_process(pid: int, name: str) -> str | None:
 
 @dataclass(frozen=True)
 class HostCpu:
-    """CPU time of the whole machine in seconds since boot, from /proc/stat."""
+    """CPU time of a set of CPUs in seconds since boot, from /proc/stat."""
 
     busy_s: float
     steal_s: float
 
 
-def read_host_cpu(text: str | None = None) -> HostCpu:
-    """Return the machine's CPU time; ``text`` replaces /proc/stat in tests.
+def read_host_cpu(cpus: Collection[int], text: str | None = None) -> HostCpu:
+    """Return the CPU time of ``cpus``; ``text`` replaces /proc/stat in tests.
 
     Busy is user, nice, system, irq and softirq; guest time is contained in user already.
     """
-    line = (text or Path("/proc/stat").read_text()).splitlines()[0]
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in line.split()[1:9])
+    names = {f"cpu{cpu}" for cpu in cpus}
+    lines = [line.split() for line in (text or Path("/proc/stat").read_text()).splitlines()]
+    counts = [[int(field) for field in line[1:9]] for line in lines if line and line[0] in names]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (
+        sum(each) for each in zip(*counts, strict=True)
+    )
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     return HostCpu((user + nice + system + irq + softirq) / ticks_per_s, steal / ticks_per_s)

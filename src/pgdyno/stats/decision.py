@@ -64,7 +64,7 @@ def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an ex
         void_blocks=void_blocks,
     )
     if reason := nested.missing(sample):
-        return replace(draft, reason=reason.reason)
+        return replace(draft, reason=reason.reason, is_withheld=True)
     question = _Question(metric, level, equivalence_margin, power, is_anytime=stopping is not Stopping.FIXED)
     return _answer(draft, sample, question)
 
@@ -105,7 +105,7 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
     critical = float(inference.critical)
     if not math.isfinite(critical):
         reason = f"{sample.rounds} rounds are too few for an interval that may be looked at after every round"
-        return replace(draft, reason=reason, components=components)
+        return replace(draft, reason=reason, components=components, is_withheld=True)
     verdict = replace(
         draft,
         interval=nested.ratio_interval(inference.estimate, critical, question.level),
@@ -116,7 +116,7 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
         checks=robustness_checks(sample, inference, question.level),
     )
     if inference.is_withheld:
-        return replace(verdict, reason=_why_withheld(sample, inference))
+        return replace(verdict, reason=_why_withheld(sample, inference), is_withheld=True)
     return _decided(verdict, question)
 
 

@@ -8,8 +8,8 @@ After ``kill -9`` everything up to the running slice is there. Commits are not f
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,8 +90,8 @@ class ExperimentStore:
     def add_blocks(self, experiment_id: str, blocks: Iterable[Block]) -> None:
         """Write the blocks of a round."""
         rows = [(experiment_id, b.workload, b.round, b.index, _BLOCK.dump_json(b).decode()) for b in blocks]
-        with self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?)", rows)
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?)", rows)
 
     def load(self, experiment_id: str) -> Experiment:
         """Return an experiment with all its blocks. Raises: StorageError if there is none of this id."""
@@ -132,8 +132,8 @@ class ExperimentStore:
 
     def forget_slices(self, experiment_id: str, places: Iterable[Place]) -> None:
         """Remove slices whose block will be measured again."""
-        with self._connection:
-            self._connection.executemany(
+        with self._transaction() as connection:
+            connection.executemany(
                 "DELETE FROM slice WHERE experiment = ? AND workload = ? AND round = ? AND block = ?",
                 [(experiment_id, p.workload, p.round, p.block) for p in places],
             )
@@ -142,6 +142,13 @@ class ExperimentStore:
         """Return all experiments, the newest first."""
         rows = self._connection.execute("SELECT id FROM experiment ORDER BY created DESC, rowid DESC")
         return [row[0] for row in rows]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Begin explicitly: without an isolation level, sqlite3 commits every statement on its own."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        with self._connection:  # commits, or rolls back on an exception
+            yield self._connection
 
     def _execute(self, sql: str, values: tuple[object, ...]) -> None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pgdyno.experiments.acceptance import accept, promises
 from pgdyno.model.verdict import Decision, Equivalence, Interval, Verdict
 
@@ -66,3 +68,9 @@ def test_a_trial_promises_something_whatever_its_tail_says() -> None:
     assert promises([FASTER, risky], "plan", max_loss=0.05)
     slower = verdict("write", "throughput_tps", Decision.WORSE, 0.80, 0.90)
     assert not promises([FASTER, slower], "plan", max_loss=0.05)
+
+
+def test_a_withheld_verdict_excludes_no_loss_however_narrow_its_interval() -> None:
+    drifted = replace(verdict("write", "throughput_tps", Decision.INCONCLUSIVE, 0.99, 1.01), is_withheld=True)
+    found = accept([FASTER, SAFE_TAIL, drifted], "plan", max_loss=0.05)
+    assert found.reasons == ("write: nothing is known about throughput_tps (why)",)

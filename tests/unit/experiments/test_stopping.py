@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pgdyno.experiments.stopping import is_finished, is_too_noisy, lost_rounds, rounds_within
+from pgdyno.experiments.stopping import (
+    is_finished,
+    is_too_noisy,
+    minimum_rounds,
+    rounds_to_repeat,
+    rounds_within,
+)
 from pgdyno.model.experiment import Block, Design, Stopping
 from pgdyno.model.verdict import Decision, Interval, Verdict
 
@@ -17,15 +23,28 @@ def verdict(decision: Decision, low: float, high: float) -> Verdict:
 
 
 def test_a_budget_is_filled_with_whole_rounds() -> None:
-    assert rounds_within(remaining_s=165.0, round_s=20.0) == 9
+    assert rounds_within(remaining_s=165.0, round_s=20.0, minimum=5) == 9
 
 
-def test_a_budget_that_is_too_small_still_gives_the_five_rounds_that_a_verdict_needs() -> None:
-    assert rounds_within(remaining_s=-5.0, round_s=20.0) == 5
+def test_a_budget_that_is_too_small_still_gives_the_rounds_that_a_verdict_needs() -> None:
+    assert rounds_within(remaining_s=-5.0, round_s=20.0, minimum=5) == 5
+    assert minimum_rounds(Design()) == 5
+    assert minimum_rounds(Design(stopping=Stopping.DECIDED)) == 6  # looking takes one more, see method.md
 
 
 def test_a_round_without_any_valid_block_is_lost_and_one_with_some_is_not() -> None:
-    assert lost_rounds([block(0, 0, "steal"), block(0, 1), block(1, 0, "steal"), block(1, 1, "steal")]) == 1
+    blocks = [block(0, 0, "steal"), block(0, 1), block(1, 0, "steal"), block(1, 1, "steal")]
+    assert rounds_to_repeat(blocks, ["w"], done=2, wanted=6) == 1
+
+
+def test_a_workload_whose_round_is_missing_altogether_has_lost_it() -> None:
+    # A resumed experiment may have recovered the read-only workload of a round and not the writing one.
+    assert rounds_to_repeat([block(0, 0), block(1, 0)], ["w", "writes"], done=2, wanted=6) == 2
+
+
+def test_a_workload_that_is_always_void_does_not_go_on_for_ever() -> None:
+    blocks = [block(i, 0, "saturated") for i in range(40)]
+    assert rounds_to_repeat(blocks, ["w"], done=40, wanted=6) == 6
 
 
 def test_a_machine_is_too_noisy_above_thirty_percent_void_blocks() -> None:

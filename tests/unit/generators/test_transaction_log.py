@@ -27,3 +27,9 @@ def test_the_files_of_all_threads_are_read_and_no_others(tmp_path: Path) -> None
 
 def test_a_generator_that_has_not_logged_yet_has_nothing(tmp_path: Path) -> None:
     assert TransactionLog(tmp_path / "log").read_new() == b""
+
+
+def test_a_prefix_that_begins_like_another_and_signs_of_patterns_are_taken_literally(tmp_path: Path) -> None:
+    (tmp_path / "a[1].0.1.77").write_bytes(b"1\n")
+    (tmp_path / "a[1].0.10.78").write_bytes(b"2\n")
+    assert TransactionLog(tmp_path / "a[1].0.1").read_new() == b"1\n"

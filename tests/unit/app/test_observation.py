@@ -1,0 +1,45 @@
+"""From raw observations to blocks: debts, and arms that did nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.transactions import Transactions
+from pgdyno.model.errors import MeasurementError
+from pgdyno.model.experiment import Design, Slice
+from pgdyno.model.variant import Variant
+
+S = 1_000_000_000
+SPLIT = CpuSplit((0,), (1,), is_isolated=True)
+DESIGN = replace(Design(), slice_s=1.0, head_s=0.0)
+
+
+def arm(name: str, at_s: list[float], debt_us: float = 0.0) -> ObservedArm:
+    completed = np.array([round(second * S) for second in at_s], dtype=np.int64)
+    done = Transactions(completed, np.full(len(at_s), 1000, dtype=np.int64))
+    return ObservedArm(Variant(name), done, {SERVER_CPU: (debt_us,)} if debt_us else {})
+
+
+def run_of(*arms: ObservedArm) -> ObservedRun:
+    """One block: a's slice lasts from 10 s to 11 s, b's from 11 s to 12 s."""
+    slices = (Slice(0, 10 * S, 11 * S, (0, 0)), Slice(1, 11 * S, 12 * S, (0, 0)))
+    return ObservedRun("w", 0, arms, [ObservedBlock(10 * S, 2.0, slices, (), None, 0.0)])
+
+
+def test_the_warm_ups_part_of_a_checkpoint_is_not_charged_to_the_blocks() -> None:
+    # Two of five transactions fell into the block: 2/5 of 1 s of checkpoint CPU lengthen its 1 s.
+    writer = arm("a", [8.0, 8.5, 9.0, 10.2, 10.4], debt_us=1_000_000)
+    (block,) = build_blocks(run_of(writer, arm("b", [11.5])), DESIGN, SPLIT, ())
+    assert block.arms[0].values["throughput_tps"] == pytest.approx(2 / 1.4)
+
+
+def test_an_arm_that_completed_nothing_ends_the_experiment_instead_of_vanishing_from_it() -> None:
+    with pytest.raises(MeasurementError) as caught:
+        build_blocks(run_of(arm("a", [10.5]), arm("b", [9.0])), DESIGN, SPLIT, ())
+    assert caught.value.message == "b completed no transaction in a block"
+    assert "--block" in (caught.value.hint or "")

@@ -1,0 +1,30 @@
+"""CPU time of CPUs and of processes, as the kernel writes it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pgdyno.server.processes import CpuClock, read_host_cpu
+
+STAT = """cpu  900 0 900 9000 0 0 0 90 0 0
+cpu0 100 10 20 500 5 1 2 3 0 0
+cpu1 200 0 40 500 5 0 0 0 0 0
+cpu10 700 0 0 0 0 0 0 70 0 0
+intr 1
+"""
+
+
+def test_only_the_cpus_in_use_are_counted() -> None:
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    found = read_host_cpu({0, 1}, STAT)
+    assert found.busy_s == pytest.approx((100 + 10 + 20 + 1 + 2 + 200 + 40) / ticks_per_s)
+    assert found.steal_s == pytest.approx(3 / ticks_per_s)
+
+
+def test_processes_that_have_ended_meanwhile_are_left_out() -> None:
+    nobody = 4_194_305  # above the largest process id that Linux gives
+    clock = CpuClock.of([os.getpid(), nobody])
+    assert clock.read_ns() > 0
+    clock.close()
