@@ -13,6 +13,7 @@ from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.guc import Guc
+from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
 
@@ -99,11 +100,19 @@ def attach(dsn: str, figures: Figures) -> Attached:
         )
     installation = wiring.installation_in(programs)
     kept = [guc for guc in found.server.non_default_settings if _shapes_performance(guc)]
-    base = Variant("as-found", {guc.name: guc.display() for guc in kept})
-    preloaded = found.server.settings["shared_preload_libraries"].setting
-    notes = (f"the scratch servers do not preload {preloaded}, as the server does",) if preloaded else ()
+    settings = {guc.name: guc.display() for guc in kept}
+    notes = _notes(found.server)
+    if settings.get("huge_pages") == "on":
+        settings["huge_pages"] = "try"  # the running server holds the pages: a second one would not start
+        notes = (*notes, "the scratch servers try to get huge pages, which the server itself holds")
+    base = Variant("as-found", settings)
     data_directory = found.server.data_directory.or_else("")  # known, or it were not proven to run here
     return Attached(dsn, found.target, data_directory, subject_of(inspection), installation, base, notes)
+
+
+def _notes(server: Server) -> tuple[str, ...]:
+    preloaded = server.settings["shared_preload_libraries"].setting
+    return (f"the scratch servers do not preload {preloaded}, as the server does",) if preloaded else ()
 
 
 def _shapes_performance(guc: Guc) -> bool:

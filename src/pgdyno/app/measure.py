@@ -13,7 +13,7 @@ from pgdyno.app import wiring
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.switch import Switch
-from pgdyno.model.errors import DurabilityError, UsageError
+from pgdyno.model.errors import DurabilityError, MemoryProofError, UsageError
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
@@ -129,12 +129,23 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
 
 
 def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:
-    if study.design.kind is DesignKind.ALTERNATING:
-        return study
+    """Return the study as it is, or alternating if its servers do not fit into memory all at once.
+
+    Raises: MemoryProofError if not even one of them does.
+    """
     data_set = workloads[study.workloads[0]].data_set
-    sizes = [arena.shared_memory_bytes(variant, data_set) for variant in study.variants]
-    needed, available = sum(sizes), wiring.available_memory_bytes()
-    if needed <= _MEMORY_SHARE * available:
+    sizes = {v.name: arena.shared_memory_bytes(v, data_set) for v in study.variants}
+    available = wiring.available_memory_bytes()
+    largest = max(sizes, key=sizes.__getitem__)
+    if sizes[largest] > _MEMORY_SHARE * available:
+        raise MemoryProofError(
+            f"a scratch server of {largest} does not fit into the memory that is free",
+            detail=f"its shared memory takes {sizes[largest] / 1e9:.1f} GB, and {_MEMORY_SHARE:.0%} of the "
+            f"{available / 1e9:.1f} GB that are available may be used",
+            hint="measure on a host with more free memory, or variants with smaller shared_buffers",
+        )
+    needed = sum(sizes.values())
+    if study.design.kind is DesignKind.ALTERNATING or needed <= _MEMORY_SHARE * available:
         return study
     note = (
         f"alternating trials instead of a duet: {needed / 1e9:.1f} GB of shared memory for all servers at "

@@ -18,7 +18,8 @@ from pgdyno.app.switch import Switch
 from pgdyno.experiments.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_generator
-from pgdyno.host.inspection import inspect_host
+from pgdyno.host.limits import available_memory
+from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter, command_restarter
@@ -45,9 +46,7 @@ def open_store() -> ExperimentStore:
 
 def available_memory_bytes() -> int:
     """Return the memory that new servers may use: what the host has left, within every cgroup limit."""
-    host = inspect_host()
-    available = host.memory.available_bytes.or_else(0)
-    return min(available, host.limits.memory_bytes.or_else(available))
+    return available_memory(Tree(Path("/")), "self").or_else(0)
 
 
 def server_access(

@@ -18,6 +18,11 @@ T = TypeVar("T")
 Parsers: TypeAlias = Mapping[str, Callable[[str], T | Unknown]]  # file name → parser
 
 NO_LIMIT = Unknown("no limit")
+_MEMORY_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
+"""By cgroup version: the limit, what is used, and the key in memory.stat of cache that is given up first."""
 
 
 def memory_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
@@ -29,6 +34,27 @@ def memory_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
 def memory_high_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
     """Return the limits in bytes above which processes are slowed down; only v2 has them."""
     return _limits(tree, membership, "memory", {1: {}, 2: {"memory.high": limit}})
+
+
+def memory_left(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
+    """Return how many bytes each group that is limited may still use; file cache it can give up counts."""
+    hierarchy = read_hierarchy(tree, membership, "memory")
+    if isinstance(hierarchy.value, Unknown):
+        return [Fact(hierarchy.value, hierarchy.source)]
+    maximum, current, cache = _MEMORY_FILES[hierarchy.value.version]
+    return [_left(tree, directory, maximum, current, cache) for directory in hierarchy.value.directories]
+
+
+def _left(tree: Tree, directory: str, maximum: str, current: str, cache: str) -> Fact[int]:
+    most = tree.read(f"{directory}/{maximum}", limit)
+    used = tree.read(f"{directory}/{current}", number)
+    if isinstance(most.value, Unknown) or isinstance(used.value, Unknown):
+        return most if isinstance(most.value, Unknown) else used
+    stat = tree.read(
+        f"{directory}/memory.stat", lambda text: dict(line.split() for line in text.splitlines())
+    )
+    given_up = int(stat.or_else({}).get(cache, "0"))
+    return Fact(max(0, most.value - used.value + given_up), f"{most.source}, {used.source}")
 
 
 def pids_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:

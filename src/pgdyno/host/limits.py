@@ -14,6 +14,7 @@ from typing import TypeVar
 from pgdyno.host import cgroup_limits as groups
 from pgdyno.host.cgroups import Membership, cgroup_version, read_membership
 from pgdyno.host.kernel_text import cpu_list, key_values, number, size_bytes
+from pgdyno.host.memory import meminfo
 from pgdyno.host.mounts import MountEntry, read_mountinfo
 from pgdyno.host.tree import EMPTY, NO_SUCH_FILE, Tree, parsed, together
 from pgdyno.model.facts import Fact, Unknown, unknown
@@ -55,6 +56,12 @@ def inspect_limits(tree: Tree, process: str, capacity: Capacity) -> Limits:
         rlimits=tree.read(f"/proc/{process}/limits", parse_rlimits),
         seccomp=parsed(status, parse_seccomp),
     )
+
+
+def available_memory(tree: Tree, process: str) -> Fact[int]:
+    """Return the bytes that new processes beside ``process`` may use, on the host and in every group."""
+    member = read_membership(tree, process)
+    return smallest(meminfo(tree, "MemAvailable"), groups.memory_left(tree, member))
 
 
 def smallest(host: Fact[N], limits: Iterable[Fact[N]]) -> Fact[N]:

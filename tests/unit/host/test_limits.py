@@ -16,10 +16,11 @@ from pgdyno.host.cgroup_limits import (
     hierarchical_limit,
     hugetlb_limits,
     limit,
+    memory_left,
     memory_limits,
 )
 from pgdyno.host.cgroups import read_membership
-from pgdyno.host.limits import narrowest, parse_rlimits, parse_seccomp, smallest
+from pgdyno.host.limits import available_memory, narrowest, parse_rlimits, parse_seccomp, smallest
 from pgdyno.host.tree import NO_SUCH_FILE
 from pgdyno.model.facts import Fact, Unknown, unknown
 
@@ -148,3 +149,21 @@ def test_seccomp_is_named() -> None:
     assert parse_seccomp({"Seccomp": "2"}) == "filter"
     assert parse_seccomp({"Seccomp": "7"}) == "7"
     assert parse_seccomp({}) == Unknown("no seccomp in this kernel")
+
+
+def test_what_is_left_counts_what_the_group_uses_already_but_not_cache_it_gives_up(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/meminfo").write_text("MemAvailable: 1000 kB\n", encoding="utf-8")
+    (tmp_path / "proc/self/cgroup").write_text("0::/db\n", encoding="utf-8")
+    mounts = tmp_path / "proc/self/mountinfo"
+    mounts.write_text("30 22 0:26 / /cg rw - cgroup2 cgroup2 rw\n", encoding="utf-8")
+    group = tmp_path / "cg/db"
+    group.mkdir(parents=True)
+    for name, text in {"max": "8000", "current": "7900", "stat": "anon 7000\ninactive_file 400"}.items():
+        (group / f"memory.{name}").write_text(text + "\n", encoding="utf-8")
+    tree = FixtureTree(tmp_path)
+    left = Fact(500, "/cg/db/memory.max, /cg/db/memory.current")
+    assert left in memory_left(tree, read_membership(tree, "self"))
+    assert available_memory(tree, "self") == left
+    (group / "memory.max").write_text("max\n", encoding="utf-8")
+    assert available_memory(tree, "self") == Fact(1000 * 1024, "/proc/meminfo")
