@@ -28,14 +28,17 @@ from pgdyno.store.experiments import ExperimentStore
 
 SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--block", "1s")
 
+PGDYNO = (sys.executable, "-m", "pgdyno")
+
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 
 @pytest.fixture
 def started(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A comparison that would take long, caught while its slices run."""
+    # A test run in the background may ignore SIGINT, and its children would inherit that.
     process = subprocess.Popen(
-        [sys.executable, "-m", "pgdyno", "compare", "a", "b", *SMALL, "--blocks", "40"],
+        ["env", "--default-signal=INT", *PGDYNO, "compare", "a", "b", *SMALL, "--blocks", "40"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -186,11 +189,15 @@ def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) ->
     assert "server_cpu_us_per_transaction" not in first["arms"][0]["values"], "meters were never read"
 
 
-def test_resuming_another_experiment_is_refused(home: Path) -> None:
-    newest = json.loads(pgdyno("report", "--list", "--json").stdout)["experiments"][0]["id"]
-    done = pgdyno("compare", "a", "other", *SMALL, "--resume", newest)
-    assert done.returncode == 2
-    assert f"experiment {newest} compared other variants or workloads" in done.stderr
+def test_resuming_another_experiment_is_refused() -> None:
+    stored = json.loads(pgdyno("compare", "a", "b", *SMALL, "--blocks", "1", "--json").stdout)["experiment"]
+    other = pgdyno("compare", "a", "other", *SMALL, "--resume", stored)
+    assert other.returncode == 2
+    assert f"experiment {stored} compared other variants or workloads" in other.stderr
+    larger = pgdyno("compare", "a", "b", *SMALL, "--scale", "2", "--resume", stored)
+    assert larger.returncode == 2
+    assert f"experiment {stored} used other data or another PostgreSQL" in larger.stderr
+    assert "it ran embedded at scale 1, not embedded at scale 2" in larger.stderr
 
 
 def test_a_second_measurement_on_the_same_host_is_refused(started: subprocess.Popen[str]) -> None:
@@ -255,6 +262,19 @@ def test_an_experiment_file_may_and_every_output_is_marked(home: Path) -> None:
     done = pgdyno("run", str(file), "--embedded", "--scale", "1", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["notes"][0] == "NOT DURABLE: fast: fsync=off"
+
+
+def test_options_that_an_experiment_file_decides_about_are_refused_instead_of_ignored(home: Path) -> None:
+    done = pgdyno("run", str(home / "any.toml"), "--embedded", "--seed", "3", "--no-isolate")
+    assert done.returncode == 2
+    assert "an experiment file decides itself about --isolate, --seed" in done.stderr
+    assert "[design]" in done.stderr
+
+
+def test_the_durability_lock_holds_for_factors_too() -> None:
+    done = pgdyno("run", "noise-floor", "--factor", "fsync=on,off", *SMALL)
+    assert done.returncode == 4
+    assert "is not durable: fsync=off" in done.stderr
 
 
 def test_a_generator_that_is_not_installed_names_its_package(home: Path) -> None:

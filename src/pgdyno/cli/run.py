@@ -6,10 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pgdyno.cli.measuring import Measuring, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
 from pgdyno.model.errors import UsageError
+
+_THE_FILES = {
+    "factors": "--factor",
+    "workloads": "--workload",
+    "scripts": "--script",
+    "clients": "--clients",
+    "blocks": "--blocks",
+    "until": "--until",
+    "block": "--block",
+    "slice_": "--slice",
+    "kind": "--design",
+    "isolate": "--isolate",
+    "seed": "--seed",
+}
+"""Options by parameter that an experiment file speaks about, or that its design has no place for yet."""
 
 
 @click.command(
@@ -42,6 +58,7 @@ def command(
     asked = Measuring(**options)
     path = Path(study)
     if path.suffix == ".toml" or path.is_file():
+        _refuse_what_the_file_decides()
         deliver(
             lambda progress: run_file(path, asked.file_conditions(), asked.scale, progress),
             is_json=is_json,
@@ -54,6 +71,22 @@ def command(
         is_json=is_json,
         is_gate=asked.gate,
     )
+
+
+def _refuse_what_the_file_decides() -> None:
+    """Raise UsageError for options that would otherwise be ignored: a file holds its own design."""
+    context = click.get_current_context()
+    given = [
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and name in _THE_FILES
+    ]
+    if given:
+        options = ", ".join(sorted(_THE_FILES[name] for name in given))
+        raise UsageError(
+            f"an experiment file decides itself about {options}",
+            hint="write it into the file: workloads = […], and under [design] blocks_per_round, slice_s, …",
+        )
 
 
 def _print_list(studies: list[tuple[str, str]], *, is_json: bool) -> None:
