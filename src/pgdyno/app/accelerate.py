@@ -18,7 +18,7 @@ from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import PLAN, Subject, inspect_scratch, plan_for
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
-from pgdyno.experiments.replication import blocks_per_round
+from pgdyno.experiments.replication import blocks_per_round, expectations
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor
 from pgdyno.model.plan import Plan
@@ -111,7 +111,8 @@ def _afresh(study: Study, trial: Experiment, left_s: float) -> Study:
 
     The time is spent on rounds and blocks as the trial's variance suggests.
     """
-    blocks = blocks_per_round(trial, PLAN, max(0.0, left_s))
+    left_s = max(0.0, left_s)
+    blocks = blocks_per_round(trial, PLAN, left_s)
     peers = tuple(
         f"in {trial.id}, {verdict.variant} on {verdict.workload}, throughput: {verdict.reason}"
         for verdict in trial.verdicts
@@ -126,6 +127,7 @@ def _afresh(study: Study, trial: Experiment, left_s: float) -> Study:
             *study.notes,
             f"measured afresh on new instances; the plan was chosen by {trial.id}",
             *peers,
+            *expectations(trial, PLAN, blocks, left_s),
         ),
     )
 

@@ -19,7 +19,7 @@ from pgdyno.journal.log import Contents, Journal, open_journal, read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
 from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
-from pgdyno.journal.standby_order import ORDERED_SETTINGS, check_standby_order
+from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.journal.target import bound_to
 from pgdyno.journal.undo import Undoing, Undone, find_drift, restore_all, undo
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
@@ -33,6 +33,7 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import OnDrift, Receipt, RevertResult, Target
+from pgdyno.model.server import STANDBY_FIRST_SETTINGS
 from pgdyno.server.inspection import inspect_server
 
 # For a server whose restart was asked for by a pgdyno that was killed meanwhile: while there is a postmaster
@@ -214,7 +215,7 @@ def _chosen(receipts: tuple[Receipt, ...], request: RevertRequest) -> tuple[Rece
 def _check_order(session: Session, receipts: tuple[Receipt, ...], request: RevertRequest) -> None:
     """Refuse to go back where a standby would stop: for it that is a change like any other."""
     former = {receipt.key: receipt.found.state["setting"] for receipt in receipts}
-    if not former.keys().isdisjoint(ORDERED_SETTINGS):
+    if not former.keys().isdisjoint(STANDBY_FIRST_SETTINGS):
         server = inspect_server(session.connection)
         check_standby_order(server, former, is_order_kept=request.is_standby_order_kept)
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pgdyno.model.experiment import Block, Design
 from pgdyno.model.metric import METRICS, Metric
 from pgdyno.model.verdict import Verdict
 from pgdyno.stats.decision import adjust, decide
-
-LogRatios = Mapping[int, list[float]]
-"""ln(variant / baseline) of the blocks that count, by round."""
 
 
 def verdict_metrics() -> tuple[Metric, ...]:
@@ -22,7 +19,7 @@ def verdict_metrics() -> tuple[Metric, ...]:
 def log_ratios(
     blocks: Sequence[Block], workload: str, metric: str, variant: str, baseline: str
 ) -> dict[int, list[float]]:
-    """Return a workload's log-ratios by round. Void blocks, and arms without the metric, do not appear."""
+    """Return ln(variant / baseline) by round, without void blocks and arms that lack the metric."""
     series: dict[int, list[float]] = {}
     for block in blocks:
         if block.workload != workload or block.void:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.experiment import Experiment
+from pgdyno.stats.power import minimum_detectable_effect
 from pgdyno.stats.replication import ReplicationCost, plan_replication
 
 _PRIMARY = "throughput_tps"
@@ -24,6 +25,18 @@ def blocks_per_round(earlier: Experiment, variant: str, budget_s: float) -> int:
         return earlier.design.blocks_per_round
     cost, share_s = replication_cost(earlier), budget_s / len(earlier.workloads)
     return max(plan_replication(each, cost, budget_s=share_s).blocks_per_round for each in components)
+
+
+def expectations(earlier: Experiment, variant: str, blocks: int, budget_s: float) -> tuple[str, ...]:
+    """Say which change of throughput an experiment of that length can be expected to find, per workload."""
+    cost = replication_cost(earlier)
+    rounds = max(2, int(budget_s / len(earlier.workloads) / cost.total_s(1, blocks)))
+    return tuple(
+        f"expected beforehand, from {earlier.id}: on {verdict.workload} a change of throughput of "
+        f"{minimum_detectable_effect(verdict.components, rounds, blocks):.1%} is found with 80 % power"
+        for verdict in earlier.verdicts
+        if verdict.metric == _PRIMARY and verdict.variant == variant and verdict.components is not None
+    )
 
 
 def replication_cost(earlier: Experiment) -> ReplicationCost:

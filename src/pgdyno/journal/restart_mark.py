@@ -15,9 +15,9 @@ from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
 from pgdyno.journal.session import Session
 from pgdyno.journal.settings import FileEntry, read_file_entries, read_gucs
-from pgdyno.journal.statements import QUOTED_LISTS
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
+from pgdyno.model.alter_system import QUOTED_LISTS
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Receipt
 

@@ -12,7 +12,7 @@ from typing import LiteralString
 from pgdyno.journal.query import Connection, ask, run
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import Guc
+from pgdyno.model.guc import SETTINGS_QUERY, Guc, guc_of
 
 AUTO_CONF = "postgresql.auto.conf"
 
@@ -21,10 +21,6 @@ _FILES: LiteralString = """
     SELECT sourcefile, sourceline, name, setting, applied, error
       FROM pg_catalog.pg_file_settings
      ORDER BY seqno"""
-_SETTINGS: LiteralString = """
-    SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,
-           enumvals, sourcefile, sourceline, pending_restart
-      FROM pg_catalog.pg_settings"""
 
 
 @dataclass(frozen=True)
@@ -60,24 +56,12 @@ def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
 
 def read_gucs(connection: Connection) -> dict[str, Guc]:
     """Return what this session sees in ``pg_settings``, by name."""
-    return {guc.name: guc for guc in map(_guc, run(connection, _SETTINGS))}
+    return {guc.name: guc for guc in map(guc_of, run(connection, SETTINGS_QUERY))}
 
 
 def read_guc(connection: Connection, name: str) -> Guc:
     """Return one setting. Raises: SettingError if the server does not know it."""
-    rows = run(connection, _SETTINGS + " WHERE pg_catalog.lower(name) = pg_catalog.lower(%s)", (name,))
+    rows = run(connection, SETTINGS_QUERY + " WHERE pg_catalog.lower(name) = pg_catalog.lower(%s)", (name,))
     if not rows:
         raise SettingError(f'unrecognized configuration parameter "{name}"')
-    return _guc(rows[0])
-
-
-def _guc(row: tuple[object, ...]) -> Guc:
-    fields = dict(zip(_FIELDS, row, strict=True))
-    fields["enumvals"] = tuple(fields["enumvals"] or ())  # type: ignore[arg-type]
-    return Guc(**fields)  # type: ignore[arg-type]
-
-
-_FIELDS = (
-    "name", "setting", "unit", "vartype", "context", "source", "boot_val", "reset_val", "min_val", "max_val",
-    "enumvals", "sourcefile", "sourceline", "pending_restart",
-)  # fmt: skip
+    return guc_of(rows[0])

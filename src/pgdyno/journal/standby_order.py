@@ -13,15 +13,7 @@ from dataclasses import dataclass
 from pgdyno.model.errors import RefusedError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc
-from pgdyno.model.server import Server
-
-ORDERED_SETTINGS = (
-    "max_connections",
-    "max_worker_processes",
-    "max_wal_senders",
-    "max_prepared_transactions",
-    "max_locks_per_transaction",
-)
+from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,7 @@ def check_standby_order(server: Server, wanted: Mapping[str, str], *, is_order_k
 
 def _moves(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> _Moves:
     moves = _Moves([], [])
-    for name in ORDERED_SETTINGS:
+    for name in STANDBY_FIRST_SETTINGS:
         if name in wanted and name in gucs:
             now, then = int(gucs[name].setting), int(gucs[name].check(wanted[name]))
             if then != now:

@@ -35,10 +35,6 @@ class Installation:
             raise ServerError(f'no program "{name}" in {self.bin_directory}')
         return str(path)
 
-    def has_program(self, name: str) -> bool:
-        """Whether this installation ships a program; server-only packages have no pgbench."""
-        return (self.bin_directory / name).is_file()
-
     def check_settings(self, account: Account, data_directory: Path, settings: Mapping[str, str]) -> None:
         """Let the server itself judge settings, without starting it.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.experiments.replication import blocks_per_round, replication_cost
+from pgdyno.experiments.replication import blocks_per_round, expectations, replication_cost
 from pgdyno.model.experiment import ArmBlock, Block, Experiment
 from pgdyno.model.verdict import VarianceComponents
 
@@ -55,3 +55,15 @@ def test_a_budget_too_small_for_five_such_rounds_gets_fewer_blocks() -> None:
 
 def test_one_block_per_round_cannot_tell_the_two_apart_and_is_kept() -> None:
     assert blocks_per_round(trial(0.01, 0.0, blocks=1), "plan", 600.0) == 1
+
+
+def test_what_can_be_found_is_said_beforehand() -> None:
+    # 3 rounds of 20 s in 60 s: s.e. = 0.01/sqrt(3) = 0.58 %, and t(2) is wide: far more than 2.8 s.e.
+    (sentence,) = expectations(trial(0.01, 0.0), "plan", 2, 60.0)
+    assert sentence.startswith("expected beforehand, from 2026-11-21-0930-duet-7f3a: on sysbench-read-only")
+    (longer,) = expectations(trial(0.01, 0.0), "plan", 2, 6000.0)
+    assert percent(longer) < percent(sentence) / 5
+
+
+def percent(sentence: str) -> float:
+    return float(sentence.split("throughput of ")[1].split("%", maxsplit=1)[0])

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from pgdyno.journal.standby_order import ORDERED_SETTINGS, check_standby_order
+from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.model.errors import RefusedError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.guc import Guc
-from pgdyno.model.server import Server, Standby
+from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server, Standby
 
 ONE: Fact[tuple[Standby, ...]] = Fact((Standby("replica1", "streaming", "async"),), "pg_stat_replication")
 NONE: Fact[tuple[Standby, ...]] = Fact((), "pg_stat_replication")
@@ -21,7 +21,7 @@ def server(standbys: Fact[tuple[Standby, ...]], *, is_in_recovery: bool = False)
     """A server that has 100 of everything."""
     gucs = {
         name: Guc(name, "100", None, "integer", "postmaster", "default", "100", "100", "0", "1000")
-        for name in ORDERED_SETTINGS
+        for name in STANDBY_FIRST_SETTINGS
     }
     unused = cast("Any", None)
     return Server(
@@ -31,7 +31,7 @@ def server(standbys: Fact[tuple[Standby, ...]], *, is_in_recovery: bool = False)
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ORDERED_SETTINGS)
+@pytest.mark.parametrize("name", STANDBY_FIRST_SETTINGS)
 def test_a_primary_with_standbys_is_not_raised_first(name: str) -> None:
     with pytest.raises(RefusedError) as caught:
         check_standby_order(server(ONE), {name: "101"})
@@ -44,7 +44,7 @@ def test_a_primary_with_standbys_is_not_raised_first(name: str) -> None:
     check_standby_order(server(ONE), {name: "101"}, is_order_kept=True)
 
 
-@pytest.mark.parametrize("name", ORDERED_SETTINGS)
+@pytest.mark.parametrize("name", STANDBY_FIRST_SETTINGS)
 def test_a_standby_is_not_lowered_first(name: str) -> None:
     with pytest.raises(RefusedError) as caught:
         check_standby_order(server(NONE, is_in_recovery=True), {name: "99"})
