@@ -35,5 +35,6 @@ bench: setup ## what this machine can tell apart, and whether a planted slowdown
 	@$(BIN)/python -m bench.precision --workload sysbench-read-only --budget 10m
 	@$(BIN)/python -m bench.precision --workload sysbench-read-write --budget 10m --goal 0.02 --design duet
 	@$(BIN)/python -m bench.planted --budget 5m
+	@$(BIN)/python -m bench.meters
 
 .PHONY: help setup accelerate test lint simulate bench
