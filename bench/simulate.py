@@ -177,7 +177,9 @@ def main(arguments: Sequence[str]) -> int:
     broken = _print_fixed(experiments, tolerance) + _print_peeking(experiments, tolerance)
     broken += _print_corrections(experiments, tolerance)
     _print_pretest(experiments)
-    print("\n".join(f"BROKEN: {line}" for line in broken) or "\nEvery promise is kept; where the method does not hold is listed above.")
+    print(
+        "\n".join(f"BROKEN: {line}" for line in broken) or "\nEvery promise is kept, within the limits above."
+    )
     return 1 if broken else 0
 
 
