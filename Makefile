@@ -10,8 +10,10 @@ help: ## list the chores
 
 setup: $(STAMP) ## create .venv with pgdyno, its extras and its development tools
 
-$(STAMP): pyproject.toml
-	@echo "setting up .venv (once; about a minute) …" >&2
+DRIVER := driver/Cargo.toml driver/Cargo.lock $(shell find driver/src -name '*.rs')
+
+$(STAMP): pyproject.toml hatch_build.py $(DRIVER)
+	@echo "setting up .venv (once; a few minutes, most of them for the driver) …" >&2
 	@$(PYTHON) -c 'import sys; sys.exit("pgdyno needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pg,dev]'
@@ -20,13 +22,17 @@ $(STAMP): pyproject.toml
 accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (about 8 minutes)
 	@$(BIN)/pgdyno accelerate --embedded --budget 8m
 
-test: setup ## run all tests
+test: setup test-driver ## run all tests
 	@$(BIN)/python -m pytest
+
+test-driver: ## run the tests of the driver alone
+	@cd driver && cargo test --quiet --locked
 
 lint: setup ## format check, ruff and mypy
 	@$(BIN)/ruff format --check --quiet src tests bench
 	@$(BIN)/ruff check --quiet src tests bench
 	@$(BIN)/mypy
+	@cd driver && cargo fmt --check && cargo clippy --quiet --locked --all-targets -- -D warnings
 
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
@@ -37,4 +43,4 @@ bench: setup ## what this machine can tell apart, and whether a planted slowdown
 	@$(BIN)/python -m bench.planted --budget 5m
 	@$(BIN)/python -m bench.meters
 
-.PHONY: help setup accelerate test lint simulate bench
+.PHONY: help setup accelerate test test-driver lint simulate bench

@@ -1,7 +1,7 @@
 """What measuring itself costs: pgdyno's own CPU time for meters and for the clocks read in every slice.
 
 Meters are read at a block's beginning and end, clocks twice per slice for every arm. Both are timed on a
-server under load with four connections, and related to a block of the default design with two arms.
+server that four connections have loaded, and related to a block of the default design with two arms.
 
     python -m bench.meters
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 from pgdyno.app import wiring
 from pgdyno.app.arm import Arm, read_meters
@@ -22,6 +23,7 @@ from pgdyno.model.variant import Variant
 ARMS = 2
 VARIANT = Variant("default")
 WORKLOAD = "pgbench-select"
+LABEL = "bench-meters"
 
 
 def cpu_s(action: Callable[[], object], times: int) -> float:
@@ -55,12 +57,10 @@ def main() -> None:
     with wiring.open_scratch_arena(wiring.embedded(), (VARIANT,), Lines(), is_isolated=True) as arena:
         arena.restore([VARIANT], [0], workload.data_set)
         with arena.arms([VARIANT], [0], workload.data_set) as (arm,):
-            load = arena.loads.start(arm, workload, design, duration_s=120.0, label="bench-meters")
-            try:
+            with closing(arena.loads.prepare([arm], [LABEL], workload, design, 120.0)) as turns:
+                turns.warm_up(0, design.warmup_s)
                 report(arm, design)
-            finally:
-                load.stop()
-                arena.loads.forget("bench-meters")
+            arena.loads.forget(LABEL)
 
 
 if __name__ == "__main__":

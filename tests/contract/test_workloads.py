@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sysconfig
+from pathlib import Path
+
 import pytest
 
 from pgdyno.model.experiment import ResetPolicy
@@ -18,14 +22,21 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return found
 
 
-def test_names_are_unique_and_begin_with_their_generator(workload: Workload) -> None:
+def test_names_are_unique_and_begin_with_where_they_come_from(workload: Workload) -> None:
     assert [w.name for w in WORKLOADS].count(workload.name) == 1
-    assert workload.name.startswith(f"{workload.generator}-")
+    assert workload.name.startswith(f"{workload.generators[-1]}-")
 
 
-def test_it_says_what_to_run(workload: Workload) -> None:
-    assert bool(workload.scripts) == (workload.generator == "pgbench")
-    assert bool(workload.lua_script) == (workload.generator == "sysbench")
+def test_our_driver_issues_it_and_the_program_that_it_comes_from_can(workload: Workload) -> None:
+    assert workload.generator == workload.generators[0] == "driver"
+    assert bool(workload.scripts) == ("pgbench" in workload.generators)
+    assert bool(workload.lua_script) == ("sysbench" in workload.generators)
+
+
+def test_the_driver_knows_it_by_the_same_name(workload: Workload) -> None:
+    program = Path(sysconfig.get_path("scripts")) / "pgdyno-driver"
+    known = subprocess.run([program, "workloads"], capture_output=True, text=True, check=True).stdout
+    assert workload.name in known.split()
 
 
 def test_its_data_is_several_times_the_default_shared_buffers(workload: Workload) -> None:
@@ -39,4 +50,4 @@ def test_only_reading_workloads_keep_their_data(workload: Workload) -> None:
 
 def test_workloads_of_a_generator_share_one_data_set() -> None:
     for generator in ("pgbench", "sysbench"):
-        assert len({w.data_set.key for w in WORKLOADS if w.generator == generator}) == 1
+        assert len({w.data_set.key for w in WORKLOADS if generator in w.generators}) == 1

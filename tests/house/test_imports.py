@@ -6,7 +6,7 @@ import sys
 
 from tests.house.source import modules
 
-ADAPTERS = {"host", "server", "generators", "journal", "store"}
+ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain"}
 CATALOGUES = {"levers", "workloads", "meters", "studies", "formats"}
 PURE = {"stats", "experiments", "search", "report"}
 

@@ -33,23 +33,35 @@ PGDYNO = (sys.executable, "-m", "pgdyno")
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 
-@pytest.fixture
-def started(home: Path) -> Iterator[subprocess.Popen[str]]:
+# By generator: its program, its processes for two arms, and when slices run, counted from when these are there.
+GENERATORS = {"driver": ("pgdyno-driver", 1, 7.0), "pgbench": ("pgbench", 2, 4.0)}
+
+
+@pytest.fixture(params=GENERATORS)
+def started(request: pytest.FixtureRequest, home: Path) -> Iterator[subprocess.Popen[str]]:
     """A comparison that would take long, caught while its slices run."""
+    program, count, warm_s = GENERATORS[request.param]
+    options = (*SMALL, "--generator", request.param, "--blocks", "40")
     # A test run in the background may ignore SIGINT, and its children would inherit that.
     process = subprocess.Popen(
-        ["env", "--default-signal=INT", *PGDYNO, "compare", "a", "b", *SMALL, "--blocks", "40"],
+        ["env", "--default-signal=INT", *PGDYNO, "compare", "a", "b", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PGDYNO_HOME": str(home)},
     )
-    wait_for(lambda: len(children_running("pgbench", home)) >= 2)
-    time.sleep(3.0)
+    wait_for(lambda: len(children_running(program, home)) >= count)
+    time.sleep(warm_s)
     yield process
     if process.poll() is None:
         process.kill()
     process.communicate()
+
+
+def any_running(home: Path) -> bool:
+    """Whether a server or a generator still works in this home."""
+    programs = ("postgres", "pgbench", "pgdyno-driver")
+    return any(children_running(program, home) for program in programs)
 
 
 def children_running(program: str, home: Path) -> list[int]:
@@ -153,25 +165,27 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(
     assert started.returncode == 130
     assert "interrupted; the" in errors
     assert "--resume" in errors
-    assert children_running("pgbench", home) == children_running("postgres", home) == []
+    assert not any_running(home)
 
 
 def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Popen[str], home: Path) -> None:
     started.kill()
     started.communicate()
-    wait_for(lambda: not children_running("pgbench", home) and not children_running("postgres", home))
+    wait_for(lambda: not any_running(home))
 
 
-def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) -> None:
-    command = ("compare", "a", "b", *SMALL[:-1], "4s", "--blocks", "4")
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path, generator: str) -> None:
+    program, count, warm_s = GENERATORS[generator]
+    command = ("compare", "a", "b", *SMALL[:-1], "4s", "--blocks", "4", "--generator", generator)
     with subprocess.Popen(
         [sys.executable, "-m", "pgdyno", *command],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PGDYNO_HOME": str(home)},
     ) as process:
-        wait_for(lambda: len(children_running("pgbench", home)) >= 2)
-        time.sleep(4.0)
+        wait_for(lambda: len(children_running(program, home)) >= count)
+        time.sleep(warm_s)
         process.kill()
     wait_for(lambda: not children_running("postgres", home))
     newest = json.loads(pgdyno("report", "--list", "--json").stdout)["experiments"][0]["id"]
@@ -187,6 +201,13 @@ def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) ->
     first = next(block for block in blocks if (block["round"], block["index"]) == (0, 0))
     assert "throughput_tps" in first["arms"][0]["values"]
     assert "server_cpu_us_per_transaction" not in first["arms"][0]["values"], "meters were never read"
+
+
+def test_a_generator_that_cannot_issue_a_workload_is_refused_with_those_that_can() -> None:
+    done = pgdyno("compare", "a", "b", *SMALL, "--generator", "sysbench")
+    assert done.returncode == 2
+    assert 'the generator "sysbench" cannot issue pgbench-select' in done.stderr
+    assert "choose --generator driver or pgbench" in done.stderr
 
 
 def test_resuming_another_experiment_is_refused() -> None:
@@ -292,6 +313,8 @@ def test_a_generator_that_is_not_installed_names_its_package(home: Path) -> None
         "b",
         "--workload",
         "sysbench-read-only",
+        "--generator",
+        "sysbench",
         "--embedded",
         "--blocks",
         "4",

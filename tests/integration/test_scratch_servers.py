@@ -7,14 +7,17 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
 
 from pgdyno.app.datasets import DataSets
+from pgdyno.app.load import Loads
 from pgdyno.cli.output import Lines
-from pgdyno.generators.discovery import find_generator
+from pgdyno.experiments.isolation import split_cpus
+from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import DataDirectoryError, ServerStartError, StorageError
 from pgdyno.server.account import current_account
 from pgdyno.server.installation import Installation, installation_at
@@ -179,8 +182,12 @@ def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_s
         data_sets = DataSets(
             workspace,
             scratch,
-            lambda name: find_generator(
-                name, bin_directory=installation.bin_directory, scratch_directory=scratch
+            Loads(
+                workspace,
+                partial(find_generator, bin_directory=installation.bin_directory, scratch_directory=scratch),
+                partial(find_driver, scratch),
+                scratch,
+                split_cpus((0,), is_wanted=False),
             ),
             Lines(),
         )

@@ -31,6 +31,7 @@ from pgdyno.studies import configurations, noise_floor
 _NOISE_ROUNDS, _NOISE_BLOCKS = 2, 2  # the fewest that give an interval; nothing is decided by it
 _TRIAL_SHARE = 0.4  # of the time that is left after the noise floor; the fresh measurement gets the rest
 _SHORT_BUDGET_S = 1200.0
+DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,6 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     fresh = run(_afresh(study, trial, deadline - time.monotonic()), 1.0, context)
     confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss)
     return Acceleration(planned.plan, confirmed, fresh, (noise, trial))
-
-
-def default_workloads(*, has_sysbench: bool) -> tuple[str, ...]:
-    """Return one read-only and one read-write workload: sysbench's when it is installed."""
-    if has_sysbench:
-        return ("sysbench-read-only", "sysbench-read-write")
-    return ("pgbench-select", "pgbench-tpcb")
 
 
 def design_for(budget_s: float) -> Design:

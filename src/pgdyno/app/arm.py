@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 import psycopg
 
-from pgdyno.app.datasets import DATABASE
 from pgdyno.generators._contract import Target
-from pgdyno.generators.process import LoadProcess
 from pgdyno.meters import MeterModule
 from pgdyno.meters._contract import Counters
 from pgdyno.model.errors import ServerCrashedError
 from pgdyno.model.variant import Variant
-from pgdyno.server.processes import CpuClock, children, read_process, threads
+from pgdyno.server.processes import CpuClock, children, read_process
+
+DATABASE = "bench"  # of scratch servers
 
 Rows = psycopg.Cursor[tuple[Any, ...]]
 
@@ -73,7 +73,7 @@ class RunningServer(Protocol):
 
 @dataclass
 class Arm:
-    """A running server of one variant, the database that is worked on, and the generator set on it."""
+    """A running server of one variant, the database that is worked on, and what its load costs."""
 
     variant: Variant
     server: RunningServer
@@ -81,7 +81,7 @@ class Arm:
     environment: Mapping[str, str] = field(
         default_factory=dict
     )  # for generators: a password, if there is one
-    load: LoadProcess | None = None
+    read_client_cpu_us: Callable[[], float | None] | None = None  # of the load, once there is one
     _connection: psycopg.Connection | None = field(default=None, init=False)
     _last_read: dict[str, dict[int, float]] = field(default_factory=dict, init=False)
 
@@ -115,9 +115,7 @@ class Arm:
         return CpuClock.of(self.server_pids())
 
     def close(self) -> None:
-        """Stop the load, close the connection and stop the server; its data is to be thrown away."""
-        if self.load is not None:
-            self.load.stop()
+        """Close the connection and stop the server; its data is to be thrown away."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -129,9 +127,9 @@ class Arm:
         """Return the postmaster and its children."""
         return (self.server.pid, *children(self.server.pid))
 
-    def client_pids(self) -> tuple[int, ...]:
-        """Return the generator's threads; none before it starts and after it ends."""
-        return threads(self.load.pid) if self.load is not None and self.load.is_running else ()
+    def client_cpu_us(self) -> float | None:
+        """Return the CPU time that the load has cost so far; None before it starts and after it ends."""
+        return None if self.read_client_cpu_us is None else self.read_client_cpu_us()
 
     def read_process(self, pid: int, name: str) -> str | None:
         """Return ``/proc/PID/NAME`` or None."""
@@ -175,6 +173,29 @@ class Arm:
                 f"the server of {self.variant.name} closed its connection",
                 detail=self.server.last_log_lines(),
             ) from error
+
+
+@dataclass(frozen=True)
+class ServerClocks:
+    """CPU clocks over the arms' server processes, as they are at one moment."""
+
+    pids: Sequence[tuple[int, ...]]
+    clocks: Sequence[CpuClock]
+
+    @classmethod
+    def of(cls, arms: Sequence[Arm]) -> ServerClocks:
+        """Return clocks over the processes that the arms' servers have now."""
+        pids = [arm.server_pids() for arm in arms]
+        return cls(pids, [CpuClock.of(of_arm) for of_arm in pids])
+
+    def read_cpu_ns(self) -> tuple[int, ...]:
+        """Return the CPU time that each arm's server has used so far."""
+        return tuple(clock.read_ns() for clock in self.clocks)
+
+    def close(self) -> None:
+        """Close the clocks' files."""
+        for clock in self.clocks:
+            clock.close()
 
 
 def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:

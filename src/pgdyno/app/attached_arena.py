@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -19,7 +19,6 @@ from pgdyno.app.arm import Arm
 from pgdyno.app.load import Loads
 from pgdyno.app.switch import Switch
 from pgdyno.generators._contract import Target
-from pgdyno.generators.process import run_to_end
 from pgdyno.host.colocation import find_postmaster
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Unknown
@@ -85,15 +84,8 @@ class AttachedArena:
         self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB")
         self.databases.create(template)
         server, environment = self._server()
-        command = self.loads.find_generator(data_set.generator).prepare(
-            Target(server.host, server.port, server.user, template), data_set
-        )
-        run_to_end(
-            replace(command, environment={**command.environment, **environment}),
-            self.loads.workspace.account.command,
-            self.loads.scratch / "load.log",
-            timeout_s=_LOAD_TIMEOUT_S,
-        )
+        target = Target(server.host, server.port, server.user, template)
+        self.loads.fill(target, data_set, self.loads.scratch / "load.log", environment)
         self.databases.finish_load(template)
         self._templates[data_set.key] = template
 

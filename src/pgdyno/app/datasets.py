@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.generators._contract import Command, Generator, Target
-from pgdyno.generators.process import run_to_end
+from pgdyno.app.arm import DATABASE
+from pgdyno.app.load import Loads
+from pgdyno.generators._contract import Target
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.ports import Progress
 from pgdyno.model.workload import DataSet
@@ -17,13 +18,9 @@ from pgdyno.server.installation import Installation
 from pgdyno.server.instance import SUPERUSER, Instance, initialise
 from pgdyno.server.workspace import Workspace
 
-DATABASE = "bench"
-_LOAD_TIMEOUT_S = 3600.0
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
 _HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
-
-FindGenerator = Callable[[str], Generator]
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class DataSets:
 
     workspace: Workspace
     scratch: Path
-    find_generator: FindGenerator
+    loads: Loads
     progress: Progress
 
     def ensure(self, data_set: DataSet, installation: Installation) -> Path:
@@ -48,12 +45,11 @@ class DataSets:
         target = self.workspace.datasets() / f"pg{installation.version}-{data_set.key}"
         if target.is_dir():
             return target
-        generator = self.find_generator(data_set.generator)
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
         self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB (once)")
         partial = self.scratch / f"load-{target.name}"
         try:
-            self._load(data_set, installation, generator, partial)
+            self._load(data_set, installation, partial)
             partial.rename(target)
         finally:
             shutil.rmtree(partial, ignore_errors=True)  # after the renaming it is gone already
@@ -82,9 +78,7 @@ class DataSets:
                 )
         subprocess.run(["sync", "--file-system", *map(str, targets)], check=True)
 
-    def _load(
-        self, data_set: DataSet, installation: Installation, generator: Generator, data_directory: Path
-    ) -> None:
+    def _load(self, data_set: DataSet, installation: Installation, data_directory: Path) -> None:
         account = self.workspace.account
         initialise(installation, account, data_directory)
         # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
@@ -96,7 +90,7 @@ class DataSets:
                 with server.connect() as connection:
                     connection.execute(f"CREATE DATABASE {DATABASE}")
                 target = Target(str(sockets), _PORT, SUPERUSER, DATABASE)
-                self._fill(server, generator.prepare(target, data_set))
+                self._fill(server, target, data_set)
                 with server.connect(DATABASE) as connection:
                     if connection.execute(_HAS_PREWARM).fetchone():
                         connection.execute("CREATE EXTENSION pg_prewarm")
@@ -105,11 +99,11 @@ class DataSets:
             finally:
                 server.stop()
 
-    def _fill(self, server: Instance, command: Command) -> None:
-        """Run the loading program. A server that ran out of disk takes its client with it: say so."""
+    def _fill(self, server: Instance, target: Target, data_set: DataSet) -> None:
+        """Load the rows. A server that ran out of disk takes its client with it: say so."""
         output = server.data_directory.with_name("load.log")
         try:
-            run_to_end(command, self.workspace.account.command, output, timeout_s=_LOAD_TIMEOUT_S)
+            self.loads.fill(target, data_set, output, {})
         except GeneratorError as error:
             log = server.last_log_lines()
             if "No space left on device" in log:

@@ -111,6 +111,7 @@ class ExperimentRun:
             workloads=study.workloads,
             reset_policies={workload.name: workload.reset for workload in workloads},
             scales={workload.name: workload.data_set.scale for workload in workloads},
+            generators={workload.name: workload.generator for workload in workloads},
             noise_floor=context.noise_floor,
             plan=context.plan,
             host=context.host,
@@ -149,6 +150,13 @@ class ExperimentRun:
                 detail=f"it ran {stored.installation} at scale {_listed(stored.scales)}, not "
                 f"{asked.installation} at scale {_listed(asked.scales)}",
                 hint="repeat its command line and add --resume",
+            )
+        if stored.generators != asked.generators:
+            issued = ", ".join(f"{workload} by {name}" for workload, name in stored.generators.items())
+            raise UsageError(
+                f"experiment {experiment_id} used another load generator",
+                detail=f"it had {issued or 'an older pgdyno'}",
+                hint="repeat its command line, --generator included, and add --resume",
             )
         if stored.design.is_isolated != study.design.is_isolated:
             raise UsageError(

@@ -1,65 +1,126 @@
-"""Sets generators on arms: scripts where they can be read, logs where they can be found again."""
+"""Sets loads on arms: scripts where they can be read, logs where they can be found again."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arm import Arm
 from pgdyno.experiments.isolation import CpuSplit
-from pgdyno.generators._contract import Generator, LoadRequest
-from pgdyno.generators.process import LoadProcess, wait_until_connected
+from pgdyno.generators import driver
+from pgdyno.generators._contract import Generator, LoadRequest, Target
+from pgdyno.generators.drained import DrainedTurns
+from pgdyno.generators.driver import ArmTarget, Driver
+from pgdyno.generators.frozen import FrozenTurns
+from pgdyno.generators.process import LoadProcess, run_to_end
+from pgdyno.generators.turns import Turns
 from pgdyno.model.experiment import Design
-from pgdyno.model.workload import Workload
+from pgdyno.model.workload import DRIVER, DataSet, Workload
 from pgdyno.server.workspace import Workspace
 
-_CONNECT_TIMEOUT_S = 60.0
+_LOAD_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True)
 class Loads:
-    """Generators of one experiment: its scratch directory and its CPU split."""
+    """Loads of one experiment: its generators, its scratch directory and its CPU split."""
 
     workspace: Workspace
     find_generator: Callable[[str], Generator]
+    find_driver: Callable[[], Driver]
     scratch: Path
     split: CpuSplit
 
-    def start(
-        self, arm: Arm, workload: Workload, design: Design, *, duration_s: float, label: str
-    ) -> LoadProcess:
-        """Set the generator on an arm, wait for its first transaction, and return it running."""
-        generator = self.find_generator(workload.generator)
-        prefix = self.log_prefix(label)
-        self.forget(label)
+    def prepare(
+        self,
+        arms: Sequence[Arm],
+        labels: Sequence[str],
+        workload: Workload,
+        design: Design,
+        duration_s: float,
+    ) -> Turns:
+        """Return the loads of a workload on all arms, ready to be warmed up."""
+        for label in labels:
+            self.forget(label)
         request = LoadRequest(
             clients=design.clients,
             threads=len(self.split.client),
             seed=design.seed,
             duration_s=int(duration_s) + 1,
-            log_prefix=prefix,
+            log_prefix=Path(),
+            cpus=self.split.client if self.split.is_isolated else (),
         )
-        command = generator.run(arm.target(), self._with_readable_scripts(workload), request)
-        load = arm.load = LoadProcess(
-            replace(command, environment={**command.environment, **arm.environment}),
-            lambda argv: self.workspace.account.command(argv, cpus=self.split.client),
-            prefix,
-            self.scratch / f"generator-{label}.out",
+        prepare = self._drained if workload.generator == DRIVER else self._frozen
+        turns = prepare(arms, labels, workload, request)
+        for index, arm in enumerate(arms):
+            arm.read_client_cpu_us = partial(turns.client_cpu_us, index)
+        return turns
+
+    def fill(
+        self, target: Target, data_set: DataSet, output_file: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Load a data set into an empty database.
+
+        Raises: GeneratorFailedError with the driver's words, StorageError when the disk is full.
+        """
+        command = self.find_driver().prepare(target, data_set)
+        run_to_end(
+            replace(command, environment=environment),
+            self.workspace.account.command,
+            output_file,
+            timeout_s=_LOAD_TIMEOUT_S,
         )
-        load.start()
-        wait_until_connected(load, timeout_s=_CONNECT_TIMEOUT_S)
-        return load
 
     def log_prefix(self, label: str) -> Path:
-        """Return where the generator of this label logs its transactions: ``PREFIX.*``."""
+        """Return where the transactions of this label are logged: ``PREFIX.*``."""
         return self.workspace.transactions() / label
 
     def forget(self, label: str) -> None:
         """Remove the logs of all labels that begin like this."""
         for old in self.workspace.transactions().glob(f"{glob.escape(label)}.*"):
             old.unlink()
+
+    def _drained(
+        self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest
+    ) -> Turns:
+        prefixes = [self.log_prefix(label) for label in labels]
+        targets = [
+            ArmTarget(arm.variant.name, arm.target(), prefix)
+            for arm, prefix in zip(arms, prefixes, strict=True)
+        ]
+        return DrainedTurns(
+            argv=self.find_driver().serve(),
+            job=driver.job(targets, workload.name, workload.data_set, request),
+            wrap=self._wrap,
+            environment={name: value for arm in arms for name, value in arm.environment.items()},
+            log_prefixes=prefixes,
+            output_file=self.scratch / f"driver-{labels[0]}.out",
+        )
+
+    def _frozen(
+        self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest
+    ) -> Turns:
+        generator = self.find_generator(workload.generator)
+        readable = self._with_readable_scripts(workload)
+        loads = []
+        for arm, label in zip(arms, labels, strict=True):
+            prefix = self.log_prefix(label)
+            command = generator.run(arm.target(), readable, replace(request, log_prefix=prefix))
+            loads.append(
+                LoadProcess(
+                    replace(command, environment={**command.environment, **arm.environment}),
+                    self._wrap,
+                    prefix,
+                    self.scratch / f"generator-{label}.out",
+                )
+            )
+        return FrozenTurns(loads)
+
+    def _wrap(self, argv: Sequence[str]) -> list[str]:
+        return self.workspace.account.command(argv, cpus=self.split.client)
 
     def _with_readable_scripts(self, workload: Workload) -> Workload:
         """Copy the user's scripts to where the generator's user can read them."""

@@ -78,11 +78,15 @@ def measure_attached(
 
 
 def find_workloads(
-    names: tuple[str, ...], scripts: tuple[str, ...] = (), scale: int | None = None
+    names: tuple[str, ...],
+    scripts: tuple[str, ...] = (),
+    scale: int | None = None,
+    generator: str | None = None,
 ) -> dict[str, Workload]:
     """Return workloads by name, the user's scripts as one more, all at ``scale`` if it is given.
 
-    Raises: UsageError for an unknown name or a script that is not there.
+    ``generator`` issues them instead of our driver.
+    Raises: UsageError for an unknown name, a script that is not there, or a generator that cannot issue one.
     """
     known = bundled_workloads()
     for name in names:
@@ -94,14 +98,25 @@ def find_workloads(
         chosen[USER_SCRIPTS] = Workload(
             name=USER_SCRIPTS,
             title=f"pgbench scripts: {', '.join(scripts)}",
-            generator="pgbench",
             data_set=PGBENCH_DATA,
             reset=ResetPolicy.RESTORE,
             scripts=parsed,
+            generator="pgbench",
         )
+    if generator is not None:
+        chosen = {name: _issued_by(generator, workload) for name, workload in chosen.items()}
     if scale is None:
         return chosen
     return {n: replace(w, data_set=replace(w.data_set, scale=scale)) for n, w in chosen.items()}
+
+
+def _issued_by(generator: str, workload: Workload) -> Workload:
+    if generator not in workload.generators:
+        raise UsageError(
+            f'the generator "{generator}" cannot issue {workload.name}',
+            hint=f"choose --generator {' or '.join(workload.generators)}",
+        )
+    return replace(workload, generator=generator)
 
 
 def require_durable(variants: tuple[Variant, ...]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.app.arm import Readings
-from pgdyno.experiments.attribution import count_arm
+from pgdyno.experiments.attribution import completed_in_all, count_arm
 from pgdyno.experiments.blocks import (
     ArmObservation,
     BlockPlace,
@@ -65,6 +65,7 @@ class ObservedRun:
     round: int
     arms: Sequence[ObservedArm]
     blocks: Sequence[ObservedBlock]
+    is_drained: bool = False  # whether transactions ended before the next turn, or were frozen
 
 
 def build_blocks(
@@ -72,12 +73,12 @@ def build_blocks(
 ) -> list[Block]:
     """Attribute transactions to slices, spread checkpoint debts over blocks, judge every block."""
     is_comparable = len({_checkpoint_settings(arm.variant) for arm in run.arms}) == 1
-    shares = [_debt_shares(run.blocks, position, arm) for position, arm in enumerate(run.arms)]
+    shares = [_debt_shares(run, position) for position in range(len(run.arms))]
     results = []
     for index, block in enumerate(run.blocks):
         observations = [
-            _observe(block, position, arm, shares[position][index], design, meters)
-            for position, arm in enumerate(run.arms)
+            _observe(run, block, position, shares[position][index], design, meters)
+            for position in range(len(run.arms))
         ]
         audit = _audit(block, design, split)
         void = void_reason(audit, design.thresholds) or checkpoint_asymmetry(
@@ -93,14 +94,15 @@ def build_blocks(
 
 
 def _observe(
+    run: ObservedRun,
     block: ObservedBlock,
     position: int,
-    arm: ObservedArm,
     debt_share: float,
     design: Design,
     meters: Sequence[MeterModule],
 ) -> ArmObservation:
-    completed = count_arm(block.slices, position, arm.transactions, 0).transactions
+    arm = run.arms[position]
+    completed = completed_in_all(block.slices, position, arm.transactions, is_drained=run.is_drained)
     if completed == 0:
         raise MeasurementError(
             f"{arm.variant.name} completed no transaction in a block",
@@ -115,7 +117,13 @@ def _observe(
     }
     return ArmObservation(
         variant=arm.variant.name,
-        count=count_arm(block.slices, position, arm.transactions, int(design.head_s * 1e9)),
+        count=count_arm(
+            block.slices,
+            position,
+            arm.transactions,
+            int(design.head_s * 1e9),
+            is_drained=run.is_drained,
+        ),
         completed=completed,
         meters=values,
         debt_cpu_s=debt_share * sum(arm.debt.get(SERVER_CPU, ())) / 1e6,
@@ -132,10 +140,13 @@ def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tu
     }
 
 
-def _debt_shares(blocks: Sequence[ObservedBlock], position: int, arm: ObservedArm) -> list[float]:
+def _debt_shares(run: ObservedRun, position: int) -> list[float]:
     """Split a round's debt in proportion to the transactions completed; the warm-up's part is nobody's."""
-    counts = [count_arm(block.slices, position, arm.transactions, 0).transactions for block in blocks]
-    return [count / max(1, arm.transactions.count) for count in counts]
+    done = run.arms[position].transactions
+    counts = [
+        completed_in_all(block.slices, position, done, is_drained=run.is_drained) for block in run.blocks
+    ]
+    return [count / max(1, done.count) for count in counts]
 
 
 def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, float]:

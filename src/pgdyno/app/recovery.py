@@ -17,7 +17,7 @@ from pgdyno.experiments.schedule import balanced_slices
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.model.experiment import Block, DesignKind, Experiment
-from pgdyno.model.workload import Workload
+from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.store.experiments import ExperimentStore, Place
 
 
@@ -55,7 +55,8 @@ def _recover_run(
         ObservedBlock(s[0].start_ns, (s[-1].end_ns - s[0].start_ns) / 1e9, tuple(s), (), None, 0.0)
         for s in kept
     ]
-    run = ObservedRun(workload, round_index, arms, blocks)
+    is_drained = experiment.generators.get(workload) == DRIVER
+    run = ObservedRun(workload, round_index, arms, blocks, is_drained=is_drained)
     return build_blocks(run, experiment.design, arena.loads.split, ())
 
 

@@ -12,24 +12,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
 from numpy.random import Generator as Random
 
 from pgdyno.app.arena import Arena
-from pgdyno.app.arm import Arm, Readings, difference, read_meters
+from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
 from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
 from pgdyno.experiments.transactions import parse
-from pgdyno.generators.duet import run_slices
-from pgdyno.generators.process import LoadProcess
+from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, DesignKind, ResetPolicy, Slice
 from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.server.processes import read_host_cpu
 
 _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
@@ -134,43 +133,34 @@ def _measure(
     design = running.design
     block_s = 2 * turns_of(len(arms), design) * design.slice_s + _BOOKKEEPING_S
     duration_s = len(arms) * design.warmup_s + design.blocks_per_round * block_s
-    with ExitStack() as stack:
-        started: dict[int, LoadProcess] = {}
+    labels = [
+        log_label(running.experiment_id, workload.name, round_index, index) for index in range(len(arms))
+    ]
+    with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s)) as turns:
         for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
-            label = log_label(running.experiment_id, workload.name, round_index, index)
-            load = running.arena.loads.start(
-                arms[index], workload, design, duration_s=duration_s, label=label
-            )
-            stack.callback(load.stop)
-            time.sleep(design.warmup_s)
-            load.freeze()
-            started[index] = load
-        loads = [started[index] for index in range(len(arms))]
+            turns.warm_up(index, design.warmup_s)
         blocks = [
             _observe_block(
-                running, arms, loads, partial(running.keep_slice, workload.name, round_index, index)
+                running, arms, turns, partial(running.keep_slice, workload.name, round_index, index)
             )
             for index in range(design.blocks_per_round)
         ]
-    for load in loads:
-        load.require_clean_end()
+        turns.end()
     observed = [
-        ObservedArm(
-            arm.variant, parse(load.transactions.read_new()), _checkpoint_debt(running, workload, arm)
-        )
-        for arm, load in zip(arms, loads, strict=True)
+        ObservedArm(arm.variant, parse(turns.log(index)), _checkpoint_debt(running, workload, arm))
+        for index, arm in enumerate(arms)
     ]
-    run = ObservedRun(workload.name, round_index, observed, blocks)
+    run = ObservedRun(workload.name, round_index, observed, blocks, is_drained=workload.generator == DRIVER)
     return build_blocks(run, design, running.arena.loads.split, running.meters)
 
 
 def _observe_block(
-    running: Running, arms: Sequence[Arm], loads: Sequence[LoadProcess], keep: Callable[[Slice], None]
+    running: Running, arms: Sequence[Arm], turns: Turns, keep: Callable[[Slice], None]
 ) -> ObservedBlock:
     """Give the arms their turns for one block, between two readings of all meters."""
     design = running.design
     order = slice_order(len(arms), turns_of(len(arms), design), running.random)
-    clocks = [arm.cpu_clock() for arm in arms]
+    servers = ServerClocks.of(arms)
     own_cpu_s = time.process_time()
     before = [read_meters(running.meters, arm) for arm in arms]
     split = running.arena.loads.split
@@ -178,18 +168,11 @@ def _observe_block(
     host, started_ns = read_host_cpu(cpus), time.time_ns()
     slices = []
     try:
-        for done in run_slices(
-            loads,
-            order,
-            slice_s=design.slice_s,
-            head_s=design.head_s,
-            read_cpu=lambda: tuple(clock.read_ns() for clock in clocks),
-        ):
+        for done in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
             slices.append(done)
             keep(done)
     finally:
-        for clock in clocks:
-            clock.close()
+        servers.close()
     wall_s, host_after = (time.time_ns() - started_ns) / 1e9, read_host_cpu(cpus)
     after = [read_meters(running.meters, arm) for arm in arms]
     own_cpu_s = time.process_time() - own_cpu_s

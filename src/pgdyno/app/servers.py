@@ -1,12 +1,19 @@
-"""The use case ``server list``: which installations variants can name, and their versions."""
+"""The use cases ``server list`` and ``server remove``."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
+from pgdyno.app.wiring import workspace
+from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.model.facts import Fact
 from pgdyno.server.account import caller
 from pgdyno.server.installation import installation_at
+from pgdyno.server.processes import running_from
 from pgdyno.server.registry import registered_servers
+from pgdyno.toolchain.manifest import FILE, Manifest, read_manifest
 
 
 @dataclass(frozen=True)
@@ -16,6 +23,7 @@ class ListedServer:
     name: str
     version: str
     bin_directory: str
+    manifest: Fact[Manifest]  # unknown: pgdyno has not built it
 
 
 def list_servers() -> list[ListedServer]:
@@ -25,6 +33,35 @@ def list_servers() -> list[ListedServer]:
             server.name,
             installation_at(server.bin_directory, caller()).version,
             str(server.bin_directory),
+            read_manifest(server.bin_directory.parent),
         )
-        for server in registered_servers()
+        for server in registered_servers(workspace())
     ]
+
+
+def remove_server(name: str) -> Path:
+    """Remove a server that pgdyno built, and return where it was.
+
+    Raises: UsageError for a name that is not one of them; RefusedError while it runs.
+    """
+    servers = workspace().servers()
+    built = {path.parent.name: path.parent for path in sorted(servers.glob(f"*/{FILE}"))}
+    prefix = built.get(name)
+    if prefix is None:
+        raise UsageError(
+            f'pgdyno has not built a server "{name}"',
+            detail=f"built: {', '.join(built) or 'none'}",
+            hint="pgdyno server list shows all that are known; others are removed as they were installed",
+        )
+    if pids := running_from(prefix):
+        raise RefusedError(
+            f'server "{name}" is in use',
+            detail=f"processes of it run: {', '.join(map(str, pids))}",
+            hint="stop it first",
+        )
+    # Renamed first: a removal that is interrupted leaves no half of a server under its name.
+    doomed = servers / f".{name}.removed"
+    shutil.rmtree(doomed, ignore_errors=True)
+    prefix.rename(doomed)
+    shutil.rmtree(doomed)
+    return prefix

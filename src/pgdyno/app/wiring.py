@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from pgdyno.app.start_check import StartCheck
 from pgdyno.app.switch import Switch
 from pgdyno.experiments.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
-from pgdyno.generators.discovery import find_generator
+from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.host.limits import available_memory
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
@@ -139,7 +140,7 @@ def open_scratch_arena(
         )
     with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
-        data_sets = DataSets(place, scratch, loads.find_generator, progress)
+        data_sets = DataSets(place, scratch, loads, progress)
         yield ScratchArena(place, first, servers, data_sets, sockets, loads)
 
 
@@ -170,4 +171,4 @@ def _loads(place: Workspace, installation: Installation, scratch: Path, split: C
     def find(name: str) -> Generator:
         return find_generator(name, bin_directory=installation.bin_directory, scratch_directory=scratch)
 
-    return Loads(place, find, scratch, split)
+    return Loads(place, find, partial(find_driver, scratch), scratch, split)

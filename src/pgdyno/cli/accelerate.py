@@ -146,14 +146,13 @@ class Asked:
                 )
 
     def _request(self, installation: Installation) -> AccelerateRequest:
-        from pgdyno.app.accelerate import AccelerateRequest, default_workloads, design_for
+        from pgdyno.app.accelerate import DEFAULT_WORKLOADS, AccelerateRequest, design_for
         from pgdyno.app.measure import Conditions, find_workloads
-        from pgdyno.generators.discovery import has_sysbench
         from pgdyno.levers.planner import PlanRequest
         from pgdyno.model.variant import Variant
 
         budget_s = parse_duration_s(self.budget)
-        names = self.workloads or default_workloads(has_sysbench=has_sysbench())
+        names = self.workloads or DEFAULT_WORKLOADS
         conditions = Conditions(
             installation,
             find_workloads(names, (), self.scale),

@@ -39,6 +39,11 @@ _OPTIONS = (
     click.option(
         "--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's]."
     ),
+    click.option(
+        "--generator",
+        type=click.Choice(["driver", "pgbench", "sysbench"]),
+        help="Who issues the load [default: driver; your scripts: pgbench].",
+    ),
     click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Connections."),
     click.option("--blocks", type=click.IntRange(min=1), help="Blocks in all, instead of a budget."),
     click.option(
@@ -91,6 +96,7 @@ class Measuring:
     workloads: tuple[str, ...]
     scripts: tuple[str, ...]
     scale: int | None
+    generator: str | None
     clients: int
     blocks: int | None
     budget: str | None
@@ -114,7 +120,7 @@ class Measuring:
 
         if not self.workloads and not self.scripts:
             raise UsageError("no workload was named", hint="add for example --workload pgbench-select")
-        return find_workloads(self.workloads, self.scripts, self.scale)
+        return find_workloads(self.workloads, self.scripts, self.scale, self.generator)
 
     def installation(self) -> Installation | None:
         """Return the PostgreSQL of variants that name no server; None if none was given."""

@@ -1,10 +1,11 @@
-"""``pgdyno server``: the PostgreSQL installations that variants can name."""
+"""``pgdyno server``: the PostgreSQL installations that variants can name, and new ones."""
 
 from __future__ import annotations
 
 import click
 
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import json_option, open_progress, print_json
+from pgdyno.toolchain.recipe import DEFAULT_CFLAGS
 
 
 @click.group(name="server")
@@ -17,12 +18,76 @@ def command() -> None:
 def list_(*, is_json: bool) -> None:
     """List them; any other is named by its prefix, as in pgdyno compare /opt/pg18@default."""
     from pgdyno.app.servers import list_servers
+    from pgdyno.model.document import to_document
 
     servers = list_servers()
     if is_json:
-        print_json({"servers": [vars(server) for server in servers]})
+        print_json({"servers": to_document(servers)})
         return
     for server in servers:
         click.echo(f"{server.name:14} {server.version:8} {server.bin_directory}")
+        manifest = server.manifest.or_none()
+        if manifest is not None:
+            click.echo(f"{'':14} {manifest.summary}")
     if not servers:
         click.echo("none found: pip install 'pgdyno[pg]' brings one, and any prefix can be named by its path")
+
+
+@command.command(
+    name="install",
+    epilog="\b\nExamples:\n"
+    "  pgdyno server install --from-source 17,18 --with-liburing\n"
+    "  pgdyno server install --from-source 18 --cflags '-O3 -march=native'\n"
+    "  pgdyno compare source-17@default source-18@default --workload pgbench-select",
+)
+@click.option(
+    "--from-source",
+    "majors",
+    required=True,
+    metavar="MAJOR,…",
+    help="Major versions, built from the source packages of Debian, Ubuntu or apt.postgresql.org.",
+)
+@click.option("--with-liburing", is_flag=True, help="io_method=io_uring, which exists from 18 on.")
+@click.option(
+    "--cflags", metavar="TEXT", default=DEFAULT_CFLAGS, show_default=True, help="The compiler's flags."
+)
+@json_option
+def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> None:
+    """Build PostgreSQL versions with equal options and flags, to be named source-MAJOR.
+
+    The sources come from the archives that this host's apt knows, also from their other releases; apt's own
+    files are not touched, and no package is installed. ICU, OpenSSL, lz4, zstd and readline are used where
+    their headers are installed. A build takes about 6 minutes on two idle cores, and can be interrupted: what
+    is not complete has no name. What is there already is left as it is. Logs and manifests are kept.
+    """
+    from pgdyno.app.install import InstallRequest, install_from_source
+    from pgdyno.model.document import to_document
+    from pgdyno.toolchain.recipe import parse_majors
+
+    request = InstallRequest(parse_majors(majors), cflags, with_liburing)
+    progress = open_progress()
+    try:
+        manifests = install_from_source(request, progress)
+    finally:
+        progress.close()
+    if is_json:
+        print_json({"servers": to_document(manifests)})
+        return
+    for manifest in manifests:
+        click.echo(f"{manifest.name:14} {manifest.server_version:8} {manifest.summary}")
+        for note in manifest.notes:
+            click.echo(f"{'':14} {note}")
+
+
+@command.command(name="remove")
+@click.argument("name")
+@json_option
+def remove(name: str, *, is_json: bool) -> None:
+    """Remove the server NAME, which pgdyno server install has built."""
+    from pgdyno.app.servers import remove_server
+
+    prefix = remove_server(name)
+    if is_json:
+        print_json({"removed": str(prefix)})
+    else:
+        click.echo(f"{name} removed from {prefix}")

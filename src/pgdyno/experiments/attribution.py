@@ -33,18 +33,44 @@ class ArmCount:
     latency_us: NDArray[np.int64]
 
 
-def count_arm(slices: Sequence[Slice], arm: int, transactions: Transactions, head_ns: int) -> ArmCount:
-    """Count the transactions of ``arm`` that completed inside its slices, after their heads."""
+def count_arm(
+    slices: Sequence[Slice],
+    arm: int,
+    transactions: Transactions,
+    head_ns: int,
+    *,
+    is_drained: bool = False,
+) -> ArmCount:
+    """Count the transactions of ``arm`` that completed inside its slices, after their heads.
+
+    If slices are drained (transactions under way at a slice's end still complete), latencies are those of
+    the transactions that *began* in a counted part: whichever are under way at its end are the slow ones, and
+    leaving them out would cut the tail off.
+    """
     own = sorted((s for s in slices if s.arm == arm), key=lambda s: s.start_ns)
     starts = np.array([s.start_ns for s in own], dtype=np.int64)
     ends = np.array([s.end_ns for s in own], dtype=np.int64)
     begins = np.minimum(starts + head_ns, ends)
     which = np.searchsorted(begins, transactions.completed_ns, side="right") - 1
     is_counted = (which >= 0) & (transactions.completed_ns < ends[np.maximum(which, 0)])
-    latency_us = _running_latency_us(
-        transactions.completed_ns[is_counted], transactions.latency_us[is_counted], starts, ends
-    )
+    if is_drained:
+        latency_us = _latency_us_by_beginning(transactions, begins, ends)
+    else:
+        latency_us = _running_latency_us(
+            transactions.completed_ns[is_counted], transactions.latency_us[is_counted], starts, ends
+        )
     return ArmCount(int(is_counted.sum()), float((ends - begins).sum()) / 1e9, latency_us)
+
+
+def completed_in_all(
+    slices: Sequence[Slice], arm: int, transactions: Transactions, *, is_drained: bool
+) -> int:
+    """Return how many transactions the arm's whole slices brought about, heads and drains included.
+
+    It is what meters that are read around a block have seen.
+    """
+    counted = count_arm(slices, arm, transactions, 0, is_drained=is_drained)
+    return counted.latency_us.size if is_drained else counted.transactions
 
 
 def charged_running_s(running_s: float, *, foreign_cpu_s: float, own_frozen_cpu_s: float, cpus: int) -> float:
@@ -57,6 +83,16 @@ def charged_running_s(running_s: float, *, foreign_cpu_s: float, own_frozen_cpu_
         cpus: CPUs that the servers share; one busy second costs 1/cpus of their capacity.
     """
     return running_s + (own_frozen_cpu_s - foreign_cpu_s) / cpus
+
+
+def _latency_us_by_beginning(
+    transactions: Transactions, begins: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the latencies of transactions that began within the counted parts; none straddles a slice."""
+    began_ns = transactions.completed_ns - transactions.latency_us * 1000
+    which = np.searchsorted(begins, began_ns, side="right") - 1
+    is_counted = (which >= 0) & (began_ns < ends[np.maximum(which, 0)])
+    return transactions.latency_us[is_counted]
 
 
 def _running_latency_us(

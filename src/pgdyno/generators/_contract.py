@@ -1,4 +1,4 @@
-"""What every generator provides: command lines. Running, freezing and stopping is ``process.py``'s."""
+"""What generators are asked for, and what programs provide: command lines, which ``process.py`` runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,11 @@ class LoadRequest:
     seed: int
     duration_s: int  # an upper bound; the process is normally stopped before
     log_prefix: Path
+    cpus: tuple[int, ...] = ()  # that the threads are pinned to, one each, if the generator can
 
 
 class Generator(Protocol):
-    """A program that loads data sets and issues workloads."""
-
-    def prepare(self, target: Target, data_set: DataSet) -> Command:
-        """Return the command that loads a data set into an empty database."""
-        ...
+    """Somebody else's program that issues workloads."""
 
     def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
         """Return the command that issues a workload and logs every transaction."""

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import shutil
+import sysconfig
 from pathlib import Path
 
 from pgdyno.generators._contract import Generator
+from pgdyno.generators.driver import Driver
 from pgdyno.generators.pgbench import Pgbench
 from pgdyno.generators.sysbench import Sysbench, wrapper_text
 from pgdyno.model.errors import GeneratorMissingError
 
+_DRIVER = "pgdyno-driver"
 
-def has_sysbench() -> bool:
-    """Whether sysbench is installed."""
-    return shutil.which("sysbench") is not None
+
+def find_driver(scratch_directory: Path) -> Driver:
+    """Return our own driver, copied to where the account that runs generators can reach it.
+
+    Raises: GeneratorMissingError if this installation of pgdyno lacks it.
+    """
+    own = Path(sysconfig.get_path("scripts")) / _DRIVER
+    found = own if own.is_file() else shutil.which(_DRIVER)
+    if found is None:
+        raise GeneratorMissingError(
+            f'the load generator "{_DRIVER}" is missing',
+            detail=f"it belongs to pgdyno, and is neither in {own.parent} nor on the PATH",
+            hint="install pgdyno again, from a wheel or with Rust's cargo at hand",
+        )
+    copy = scratch_directory / _DRIVER
+    if not copy.exists():
+        shutil.copy(found, copy)
+        copy.chmod(0o755)
+    return Driver(copy)
 
 
 def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path) -> Generator:

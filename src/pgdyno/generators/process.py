@@ -49,6 +49,13 @@ class LoadProcess:
         assert self._process is not None  # noqa: S101 — require_running has checked it
         return self._process.pid
 
+    def cpu_us(self) -> float | None:
+        """Return the CPU microseconds of all threads so far; None if the generator does not run."""
+        if self._process is None or self._process.poll() is not None:
+            return None
+        used_ns = [_schedstat_ns(task) for task in Path(f"/proc/{self._process.pid}/task").iterdir()]
+        return sum(used_ns) / 1000
+
     def start(self) -> None:
         """Start issuing load."""
         with self.output_file.open("wb") as output:
@@ -105,6 +112,14 @@ class LoadProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, number)
+
+
+def _schedstat_ns(task: Path) -> int:
+    """Return a thread's time on a CPU; 0 if it has ended since it was listed."""
+    try:
+        return int((task / "schedstat").read_text().split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def run_to_end(command: Command, wrap: Wrap, output_file: Path, *, timeout_s: float) -> None:

@@ -10,7 +10,6 @@ from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
 from pgdyno.model.workload import DataSet, Workload
 
-_DATA_SEED = 1  # of the rows; any, but not sysbench's default, which is the clock
 _WRAPPER = Path(__file__).with_name("sysbench_transactions.lua")
 
 
@@ -20,19 +19,6 @@ class Sysbench:
 
     program: Path
     wrapper: Path
-
-    def prepare(self, target: Target, data_set: DataSet) -> Command:
-        """Return ``sysbench oltp_read_only prepare``; every script of the family shares its tables."""
-        argv = (
-            str(self.program),
-            "oltp_read_only",
-            *_options(target, data_set),
-            "--threads=2",
-            "--rand-type=uniform",
-            f"--rand-seed={_DATA_SEED}",
-            "prepare",
-        )
-        return Command(argv, signal.SIGTERM)
 
     def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
         """Return a closed-loop run with uniformly distributed keys; SIGTERM ends it."""

@@ -24,14 +24,14 @@ class Meter:
 
 
 class MeterContext(Protocol):
-    """What meters may read: processes of the server and of the generator, and the server by SQL."""
+    """What meters may read: processes of the server, the load's CPU time, and the server by SQL."""
 
     def server_pids(self) -> Iterable[int]:
         """Return the postmaster, first, and all its children."""
         ...
 
-    def client_pids(self) -> Iterable[int]:
-        """Return the generator's process, first, and all its threads."""
+    def client_cpu_us(self) -> float | None:
+        """Return the CPU microseconds that issuing the load has cost so far; None if there is no load."""
         ...
 
     def read_process(self, pid: int, name: str) -> str | None:

@@ -12,8 +12,7 @@ _TICKS_PER_S = 100  # USER_HZ, fixed by the kernel's ABI for /proc
 def cpu_us(context: MeterContext, pids: Iterable[int]) -> Counters | None:
     """Return CPU microseconds of live processes, and of ended children of the first one.
 
-    /proc/PID/schedstat counts every thread group leader in nanoseconds; threads of a generator appear under
-    /proc/PID/task and are listed as pids of their own by the context. What ended children used is in their
+    /proc/PID/schedstat counts every thread group leader in nanoseconds. What ended children used is in their
     parent's cutime and cstime, in ticks.
     """
     live_ns, ended_ticks, is_seen = 0, 0, False

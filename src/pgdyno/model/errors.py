@@ -16,7 +16,8 @@
     │   ├── ServerStartError           PGD-302
     │   ├── ServerCrashedError         PGD-303
     │   ├── PrivilegeError             PGD-304
-    │   └── DataDirectoryError         PGD-305
+    │   ├── DataDirectoryError         PGD-305
+    │   └── InstallationError          PGD-306  a server could not be obtained, built or removed
     ├── GeneratorError                 PGD-400  exit 1
     │   ├── GeneratorMissingError      PGD-401
     │   └── GeneratorFailedError       PGD-402
@@ -152,6 +153,12 @@ class DataDirectoryError(ServerError):
     """A data directory of another major version, another owner, or not one at all."""
 
     code = "PGD-305"
+
+
+class InstallationError(ServerError):
+    """A server could not be obtained or built: no mirror, no such version, no compiler, failed build."""
+
+    code = "PGD-306"
 
 
 class GeneratorError(PgdynoError):

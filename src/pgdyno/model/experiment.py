@@ -3,7 +3,7 @@
 experiment   question + variants × workloads + design
   round      every variant's server started afresh, on byte-identical data     (the unit of inference)
     block    every variant measured close in time                             (replicates in a round)
-      slice  one variant's generator runs, all others are frozen               (never a unit of inference)
+      slice  one variant's load runs, all others are at rest                   (never a unit of inference)
 """
 
 from __future__ import annotations
@@ -165,3 +165,4 @@ class Experiment:
     is_complete: bool = False
     installation: str | None = None
     scales: Mapping[str, int] = field(default_factory=dict)  # size of each workload's data set
+    generators: Mapping[str, str] = field(default_factory=dict)  # who issued each workload

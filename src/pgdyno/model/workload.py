@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pgdyno.model.experiment import ResetPolicy
 
 USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
+DRIVER = "driver"  # our own generator, pgdyno-driver
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,6 @@ class DataSet:
     """
 
     name: str
-    generator: str  # who loads it: "pgbench" or "sysbench"
     scale: int
     bytes_per_scale: int
     options: Mapping[str, str] = field(default_factory=dict)
@@ -59,12 +59,19 @@ class Workload:
 
     name: str
     title: str
-    generator: str  # "pgbench" or "sysbench"
     data_set: DataSet
     reset: ResetPolicy
+    generator: str = DRIVER  # one of ``generators``
     scripts: tuple[Script, ...] = ()  # pgbench
     lua_script: str | None = None  # sysbench's own script by name
     invariant: str | None = None
+
+    @property
+    def generators(self) -> tuple[str, ...]:
+        """Who can issue it: our driver, and the program that it comes from."""
+        if self.lua_script is not None:
+            return (DRIVER, "sysbench")
+        return ("pgbench",) if any(script.file for script in self.scripts) else (DRIVER, "pgbench")
 
     @property
     def is_read_only(self) -> bool:

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
-from pgdyno.model.workload import USER_SCRIPTS
+from pgdyno.model.workload import DRIVER, USER_SCRIPTS
 from pgdyno.report import numbers
 from pgdyno.report.tables import Column, Table, columns
 from pgdyno.report.words import metric_of
@@ -35,7 +35,7 @@ def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
     """Return the design, the replication and the estimator, a paragraph each."""
     design = experiment.design
     return (
-        _pairing(design),
+        _pairing(experiment),
         Paragraph("Replication.", _replication(design)),
         Paragraph("Effect and verdict.", " ".join(estimator_sentences(design))),
     )
@@ -154,7 +154,7 @@ def repeat_command(experiment: Experiment) -> str | None:
         return None
     if USER_SCRIPTS in experiment.workloads:
         return None
-    words = [*_question(experiment), *_installation(experiment), *_scale(experiment)]
+    words = [*_question(experiment), *_installation(experiment), *_scale(experiment), *_generator(experiment)]
     return shlex.join([*words, *_design_options(experiment.design)])
 
 
@@ -180,6 +180,12 @@ def _scale(experiment: Experiment) -> list[str]:
     return ["--scale", str(scales.pop())] if len(scales) == 1 else []
 
 
+def _generator(experiment: Experiment) -> list[str]:
+    """Return --generator, which is one for all workloads, where it is not the default."""
+    others = set(experiment.generators.values()) - {DRIVER}
+    return ["--generator", others.pop()] if len(others) == 1 else []
+
+
 def _design_options(design: Design) -> list[str]:
     """Return the options for what differs from the defaults, and always for the numbers that decide."""
     usual = Design()
@@ -195,7 +201,8 @@ def _design_options(design: Design) -> list[str]:
     return words if design.is_isolated else [*words, "--no-isolate"]
 
 
-def _pairing(design: Design) -> Paragraph:
+def _pairing(experiment: Experiment) -> Paragraph:
+    design = experiment.design
     pinned = (
         "Servers and load generators had CPUs of their own."
         if design.is_isolated
@@ -211,11 +218,27 @@ def _pairing(design: Design) -> Paragraph:
     return Paragraph(
         "Time-sliced duet.",
         "The servers of all variants were up and warm at the same time, on byte-identical copies of the "
-        f"data. Their load generators took turns of {numbers.duration(design.slice_s)} in "
-        "balanced random order while all others were frozen, so that whatever the machine does besides "
-        "hits all variants alike. Each variant's transactions were counted against its own running time; "
+        f"data. Their loads took turns of {numbers.duration(design.slice_s)} in balanced random order, so "
+        f"that whatever the machine does besides hits all variants alike. {_between_turns(experiment)} Each "
+        "variant's transactions were counted against its own running time; "
         f"the first {numbers.duration(design.head_s)} of every turn are left out. {pinned}",
     )
+
+
+def _between_turns(experiment: Experiment) -> str:
+    """Say what became of transactions under way at a turn's end."""
+    drained = [name for name, generator in experiment.generators.items() if generator == DRIVER]
+    frozen = [name for name in experiment.workloads if name not in drained]
+    parts = []
+    if drained:
+        parts.append(
+            "one load generator drove all servers and let transactions under way end before the next turn"
+        )
+    if frozen:
+        parts.append("each server had a load generator of its own, frozen while it was not its turn")
+    if drained and frozen:
+        return f"For {', '.join(drained)}, {parts[0]}; for {', '.join(frozen)}, {parts[1]}."
+    return f"{parts[0][0].upper()}{parts[0][1:]}."
 
 
 def _replication(design: Design) -> str:

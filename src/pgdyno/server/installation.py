@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import ServerError, SettingError
+from pgdyno.model.facts import Fact, Unknown
 from pgdyno.server.account import Account, caller
 from pgdyno.server.workspace import Workspace
 
@@ -34,6 +35,20 @@ class Installation:
         if not path.is_file():
             raise ServerError(f'no program "{name}" in {self.bin_directory}')
         return str(path)
+
+    def build_configuration(self, account: Account) -> Fact[str]:
+        """Return what ``pg_config`` prints about the build; unknown where it is not installed or fails."""
+        source = str(self.bin_directory / "pg_config")
+        if not Path(source).is_file():
+            return Fact(Unknown("no such program"), source)
+        done = subprocess.run(
+            account.command([source]),
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_TIMEOUT_S,
+            check=False,
+        )
+        return Fact(done.stdout if done.returncode == 0 else Unknown(done.stderr.strip()), source)
 
     def check_settings(self, account: Account, data_directory: Path, settings: Mapping[str, str]) -> None:
         """Let the server itself judge settings, without starting it.

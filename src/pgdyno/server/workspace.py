@@ -26,6 +26,7 @@ from pgdyno.server.account import Account
 _IN_USE = "in-use.lock"
 _TRAVERSABLE = 0o711  # the servers' account reaches what it knows the name of, and lists nothing
 _SOCKET = "/.s.PGSQL.65535.lock"
+_SMALLER_OR_ELSEWHERE = "choose a smaller --scale, or set PGDYNO_HOME to a directory on a larger disk"
 _SOCKET_PATH_BYTES = 107  # sun_path in unix(7), without its final zero byte
 
 
@@ -39,6 +40,14 @@ class Workspace:
     def installations(self) -> Path:
         """Return the place of copies of server binaries that the account can reach."""
         return self._directory("installations", mode=0o755)
+
+    def servers(self) -> Path:
+        """Return the place of servers that pgdyno built, by name; each is an installation prefix."""
+        return self._directory("servers", mode=0o755)
+
+    def builds(self) -> Path:
+        """Return the place of downloaded sources and of the logs of builds."""
+        return self._directory("builds", mode=0o755)
 
     def datasets(self) -> Path:
         """Return the place of loaded data directories, by key; never started, only copied."""
@@ -99,7 +108,7 @@ class Workspace:
         finally:
             shutil.rmtree(path)
 
-    def require_free(self, needed_bytes: int, purpose: str) -> None:
+    def require_free(self, needed_bytes: int, purpose: str, hint: str = _SMALLER_OR_ELSEWHERE) -> None:
         """Raise StorageError now rather than in the middle of a copy or a load."""
         self.root.mkdir(parents=True, exist_ok=True)
         free_bytes = shutil.disk_usage(self.root).free
@@ -107,7 +116,7 @@ class Workspace:
             raise StorageError(
                 f"not enough disk space in {self.root} for {purpose}",
                 detail=f"needed {needed_bytes / 1e9:.1f} GB, free {free_bytes / 1e9:.1f} GB",
-                hint="choose a smaller --scale, or set PGDYNO_HOME to a directory on a larger disk",
+                hint=hint,
             )
 
     def _directory(self, name: str, *, mode: int) -> Path:

@@ -6,7 +6,7 @@ from pgdyno.model.workload import DataSet
 
 # Scale 40 is about 600 MB: several times the default shared_buffers of 128 MB.
 # Size measured with PostgreSQL 18: 15.0 MB per unit of scale.
-PGBENCH_DATA = DataSet(name="pgbench", generator="pgbench", scale=40, bytes_per_scale=15_500_000)
+PGBENCH_DATA = DataSet(name="pgbench", scale=40, bytes_per_scale=15_500_000)
 
 # Every tpcb-like transaction adds the same delta to an account, a teller, a branch and the history.
 BALANCES_AGREE = """

@@ -9,7 +9,6 @@ from pgdyno.workloads._pgbench import PGBENCH_DATA
 WORKLOAD = Workload(
     name="pgbench-select",
     title="pgbench: one indexed read of an account by primary key",
-    generator="pgbench",
     data_set=PGBENCH_DATA,
     reset=ResetPolicy.KEEP,
     scripts=(Script("select-only"),),

@@ -9,7 +9,6 @@ from pgdyno.workloads._pgbench import PGBENCH_DATA
 WORKLOAD = Workload(
     name="pgbench-simple-update",
     title="pgbench: one update, one read, one insert, without the hot rows of TPC-B",
-    generator="pgbench",
     data_set=PGBENCH_DATA,
     reset=ResetPolicy.RESTORE,
     scripts=(Script("simple-update"),),

@@ -9,7 +9,6 @@ from pgdyno.workloads._pgbench import BALANCES_AGREE, PGBENCH_DATA
 WORKLOAD = Workload(
     name="pgbench-tpcb",
     title="pgbench: TPC-B-like: three updates, one read, one insert",
-    generator="pgbench",
     data_set=PGBENCH_DATA,
     reset=ResetPolicy.RESTORE,
     scripts=(Script("tpcb-like"),),

@@ -9,7 +9,6 @@ from pgdyno.workloads._sysbench import SYSBENCH_DATA
 WORKLOAD = Workload(
     name="sysbench-read-only",
     title="sysbench OLTP read-only: 10 point reads and 4 range reads per transaction",
-    generator="sysbench",
     data_set=SYSBENCH_DATA,
     reset=ResetPolicy.KEEP,
     lua_script="oltp_read_only",

@@ -9,7 +9,6 @@ from pgdyno.workloads._sysbench import SYSBENCH_DATA
 WORKLOAD = Workload(
     name="sysbench-read-write",
     title="sysbench OLTP read-write: 10 point reads, 4 range reads, 4 writes per transaction",
-    generator="sysbench",
     data_set=SYSBENCH_DATA,
     reset=ResetPolicy.RESTORE,
     lua_script="oltp_read_write",

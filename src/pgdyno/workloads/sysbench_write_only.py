@@ -9,7 +9,6 @@ from pgdyno.workloads._sysbench import SYSBENCH_DATA
 WORKLOAD = Workload(
     name="sysbench-write-only",
     title="sysbench OLTP write-only: 4 writes per transaction",
-    generator="sysbench",
     data_set=SYSBENCH_DATA,
     reset=ResetPolicy.RESTORE,
     lua_script="oltp_write_only",

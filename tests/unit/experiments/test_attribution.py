@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgdyno.experiments.attribution import charged_running_s, count_arm
+from pgdyno.experiments.attribution import charged_running_s, completed_in_all, count_arm
 from pgdyno.experiments.transactions import Transactions
 from pgdyno.model.experiment import Slice
 
@@ -51,6 +51,20 @@ def test_latency_leaves_out_the_time_while_the_arm_was_frozen() -> None:
 def test_a_transaction_from_before_the_block_counts_but_has_no_latency() -> None:
     counted = count_arm(ABBA, 0, transactions((20, 500)), 0)
     assert (counted.transactions, counted.latency_us.size) == (1, 0)
+
+
+def test_drained_latencies_are_those_of_transactions_that_began_in_the_counted_part() -> None:
+    # The first began in the head; the second ended after its slice, while it was drained; the third inside.
+    done = transactions((12, 8), (104, 20), (50, 5))
+    counted = count_arm(ABBA, 0, done, 10 * MS, is_drained=True)
+    assert sorted(counted.latency_us.tolist()) == [5_000, 20_000]
+    assert counted.transactions == 2
+
+
+def test_what_ended_while_its_slice_was_drained_belongs_to_what_meters_have_seen() -> None:
+    done = transactions((12, 8), (104, 20), (50, 5))
+    assert completed_in_all(ABBA, 0, done, is_drained=True) == 3
+    assert completed_in_all(ABBA, 0, done, is_drained=False) == 2
 
 
 def test_an_arm_without_transactions_has_a_count_of_zero() -> None:

@@ -32,7 +32,7 @@ def test_pgbench_is_stopped_by_the_signal_of_its_own_timer() -> None:
 def test_a_users_script_is_passed_with_its_weight() -> None:
     select = load()["pgbench-select"]
     own = Workload(
-        "scripts", "", "pgbench", select.data_set, select.reset, (Script("f.sql", 3, "/tmp/f.sql"),)
+        "scripts", "", select.data_set, select.reset, "pgbench", (Script("f.sql", 3, "/tmp/f.sql"),)
     )
     assert "--file=/tmp/f.sql@3" in Pgbench(Path("pgbench")).run(TARGET, own, REQUEST).argv
 

@@ -34,9 +34,25 @@ def host(tmp_path: Path) -> Path:
     return root
 
 
-def test_packages_are_found_by_family_and_major_the_newest_first(host: Path) -> None:
-    names = [server.name for server in registered_servers(host) if server.name != "embedded"]
+def test_packages_are_found_by_family_and_major_the_newest_first(host: Path, workspace: Workspace) -> None:
+    names = [server.name for server in registered_servers(workspace, host) if server.name != "embedded"]
     assert names == ["debian-17", "debian-9", "pgdg-18"]
+
+
+def test_servers_that_pgdyno_built_are_found_and_unfinished_ones_are_not(
+    host: Path, workspace: Workspace
+) -> None:
+    for name in ("source-17", "source-18", ".source-16.partial", "source-x"):
+        program(workspace.root / "servers" / name / "bin/postgres", "18.6")
+    names = [server.name for server in registered_servers(workspace, host) if server.name != "embedded"]
+    assert names == ["debian-17", "debian-9", "pgdg-18", "source-18", "source-17"]
+    found = find_installation("source-17", workspace, host)
+    assert (found.name, found.bin_directory) == ("source-17", workspace.root / "servers/source-17/bin")
+
+
+def test_looking_for_servers_makes_no_directory(host: Path, workspace: Workspace) -> None:
+    registered_servers(workspace, host)
+    assert not workspace.root.exists()
 
 
 def test_a_package_is_found_by_its_name(host: Path, workspace: Workspace) -> None:

@@ -1,0 +1,161 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use pgdyno_driver::conninfo::Keywords;
+use pgdyno_driver::error::{Error, Result};
+use pgdyno_driver::job::{ArmJob, ArrivalsJob, Job};
+use pgdyno_driver::protocol::request::Mode;
+use pgdyno_driver::run::Command;
+use serde_json::{Map, Value};
+
+/// Issues load on PostgreSQL servers, on schedule and at little cost, and measures it.
+#[derive(Parser)]
+#[command(version, about)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub task: Task,
+}
+
+#[derive(Subcommand)]
+pub enum Task {
+    /// Run a workload against a server.
+    Run(RunArguments),
+    /// Create and fill the tables that a workload needs.
+    Load(LoadArguments),
+    /// Take a job (JSON, one line) and then commands from the standard input; tell events on the output.
+    Serve,
+    /// List the workloads.
+    Workloads,
+}
+
+#[derive(Args)]
+pub struct RunArguments {
+    /// What to run (see `pgdyno-driver workloads`).
+    pub workload: String,
+    /// The server: postgresql://… or host=… dbname=…; what is missing comes from PGHOST, PGUSER, ….
+    #[arg(default_value = "")]
+    pub target: String,
+    /// An option of the workload; repeatable.
+    #[arg(short, long = "option", value_name = "NAME=VALUE")]
+    pub options: Vec<String>,
+    /// Connections.
+    #[arg(short, long, default_value_t = 1)]
+    pub clients: u64,
+    /// Event loops.
+    #[arg(short = 'j', long, default_value_t = 1)]
+    pub threads: usize,
+    /// CPUs that the event loops are pinned to.
+    #[arg(long, value_delimiter = ',', value_name = "CPU,…")]
+    pub cpus: Vec<usize>,
+    /// How statements travel.
+    #[arg(short = 'M', long, value_enum, default_value_t = Mode::Prepared)]
+    pub mode: Mode,
+    /// How long to run; without this and a count, ten seconds.
+    #[arg(short = 'T', long, value_name = "SECONDS")]
+    pub time: Option<f64>,
+    /// Transactions per client.
+    #[arg(short = 't', long)]
+    pub count: Option<u64>,
+    /// Run beforehand, without counting.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, conflicts_with = "count")]
+    pub warmup: f64,
+    /// Open loop: transactions per second over all clients; latencies count from the intended start.
+    #[arg(short = 'R', long, value_name = "PER_SECOND")]
+    pub rate: Option<f64>,
+    /// How an open loop's arrivals are spread.
+    #[arg(long, value_enum, default_value_t = ArrivalsJob::Poisson)]
+    pub arrivals: ArrivalsJob,
+    /// Pause of each client after each transaction.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub think_time: f64,
+    /// Time over which the clients start.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub ramp: f64,
+    /// Of every random choice: equal seeds give equal streams of transactions.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many transactions may be given up before the run fails.
+    #[arg(long, default_value_t = 0)]
+    pub max_errors: u64,
+    /// For how long a lost connection is tried to be replaced; 0: losing one fails the run.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub reconnect: f64,
+    /// Length of an interval.
+    #[arg(short = 'i', long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub interval: f64,
+    /// Print JSON lines.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct LoadArguments {
+    /// Whose tables to load.
+    pub workload: String,
+    /// The server, as in `run`.
+    #[arg(default_value = "")]
+    pub target: String,
+    /// An option of the workload; repeatable.
+    #[arg(short, long = "option", value_name = "NAME=VALUE")]
+    pub options: Vec<String>,
+    /// Of the rows.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+const DEFAULT_TIME_S: f64 = 10.0;
+
+impl RunArguments {
+    /// The job of these arguments.
+    pub fn job(&self) -> Result<Job> {
+        Ok(Job {
+            arms: vec![ArmJob {
+                name: "server".into(),
+                target: Keywords::parse(&self.target)?,
+                log_prefix: None,
+            }],
+            workload: self.workload.clone(),
+            options: read_options(&self.options)?,
+            clients: self.clients,
+            threads: self.threads,
+            cpus: self.cpus.clone(),
+            seed: self.seed,
+            mode: self.mode,
+            rate: self.rate,
+            arrivals: self.arrivals,
+            count: self.count,
+            think_time_s: self.think_time,
+            ramp_s: self.ramp,
+            max_errors: self.max_errors,
+            reconnect_s: self.reconnect,
+            drain_limit_s: 60.0,
+        })
+    }
+
+    /// The commands of these arguments.
+    pub fn commands(&self) -> Vec<Command> {
+        let run = |duration_s| Command::Run { arm: 0, duration_s, start_at_ns: 0, interval_s: self.interval };
+        let duration_s = self.time.or(if self.count.is_some() { None } else { Some(DEFAULT_TIME_S) });
+        let mut commands = Vec::new();
+        if self.warmup > 0.0 {
+            commands.push(run(Some(self.warmup)));
+            commands.push(Command::Phase { name: "measured".into() });
+        }
+        commands.push(run(duration_s));
+        commands.push(Command::Stop);
+        commands
+    }
+}
+
+/// Reads `name=value` pairs; a value that looks like JSON is JSON, any other a string.
+pub fn read_options(pairs: &[String]) -> Result<Value> {
+    let mut options = Map::new();
+    for pair in pairs {
+        let (name, value) = pair.split_once('=').ok_or_else(|| {
+            Error::new(format!("\"{pair}\" is no option")).hint("write --option name=value")
+        })?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.into()));
+        options.insert(name.into(), value);
+    }
+    Ok(Value::Object(options))
+}

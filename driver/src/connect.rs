@@ -1,0 +1,216 @@
+//! Connects and logs in, waiting for each answer up to a limit. What follows on the connection is either
+//! `execute` here (loading, preparing) or the event loop's.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+
+use bytes::BytesMut;
+use postgres_protocol::message::backend::Message;
+
+use crate::conninfo::{ConnInfo, SslMode};
+use crate::error::{Error, Result};
+use crate::protocol::request::{write_parse, write_sync, write_text};
+use crate::protocol::server_error::ServerError;
+use crate::protocol::startup::Startup;
+use crate::tls;
+use crate::transport::Transport;
+use crate::workload::{Statement, StatementKind};
+
+const READ_BYTES: usize = 16 << 10;
+
+/// A connection that is logged in and idle.
+pub struct Connection {
+    /// Its stream, in blocking mode.
+    pub transport: Transport,
+    /// The server's version, as it reports it.
+    pub server_version: String,
+    /// The backend's process id.
+    pub backend_pid: i32,
+    place: String,
+    inbox: BytesMut,
+}
+
+impl Connection {
+    /// Connects and logs in. Waits at most the login's `connect_timeout` for each step.
+    pub fn open(info: &ConnInfo) -> Result<Self> {
+        let transport = open_transport(info)?;
+        let mut connection = Self {
+            transport,
+            server_version: String::new(),
+            backend_pid: 0,
+            place: info.place(),
+            inbox: BytesMut::new(),
+        };
+        let mut out = BytesMut::new();
+        let mut startup = Startup::begin(&info.login, &mut out)?;
+        loop {
+            connection.send(&out)?;
+            out.clear();
+            let message = connection.receive()?;
+            if startup.advance(message, &mut out)? {
+                connection.server_version = startup.server_version;
+                connection.backend_pid = startup.backend_pid;
+                return Ok(connection);
+            }
+        }
+    }
+
+    /// Prepares every statement that may be prepared, under its index.
+    pub fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
+        let mut out = Vec::new();
+        for (index, statement) in statements.iter().enumerate() {
+            if statement.kind == StatementKind::Prepared {
+                write_parse(&mut out, index, statement);
+            }
+        }
+        write_sync(&mut out);
+        self.send(&out)?;
+        self.until_ready("prepare the workload's statements", |_| Ok(()))
+    }
+
+    /// Runs a query as text and returns the first column of its first row.
+    pub fn execute(&mut self, sql: &str) -> Result<Option<String>> {
+        let mut out = Vec::new();
+        write_text(&mut out, sql);
+        self.send(&out)?;
+        let mut value = None;
+        self.until_ready(&format!("run \"{}\"", shortened(sql)), |message| {
+            if let Message::DataRow(row) = message {
+                value = value.take().or_else(|| first_column(row.buffer()));
+            }
+            Ok(())
+        })?;
+        Ok(value)
+    }
+
+    /// Sends rows to a `COPY … FROM STDIN`; `next` appends some, and returns false when there are no more.
+    pub fn copy_in(&mut self, sql: &str, mut next: impl FnMut(&mut Vec<u8>) -> bool) -> Result<()> {
+        let doing = format!("run \"{}\"", shortened(sql));
+        let mut out = Vec::new();
+        write_text(&mut out, sql);
+        self.send(&out)?;
+        match self.receive()? {
+            Message::CopyInResponse(_) => {}
+            Message::ErrorResponse(body) => return Err(ServerError::of(&body).while_doing(&doing)),
+            _ => return Err(Error::new(format!("could not {doing}: the server did not begin to copy"))),
+        }
+        loop {
+            out.clear();
+            out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
+            let is_more = next(&mut out);
+            let length = (out.len() - 1) as u32;
+            out[1..5].copy_from_slice(&length.to_be_bytes());
+            if length > 4 {
+                self.send(&out)?;
+            }
+            if !is_more {
+                break;
+            }
+        }
+        self.send(b"c\0\0\0\x04")?;
+        self.until_ready(&doing, |_| Ok(()))
+    }
+
+    /// Takes messages until the server is ready; the first error is returned then.
+    fn until_ready(&mut self, doing: &str, mut take: impl FnMut(&Message) -> Result<()>) -> Result<()> {
+        let mut failed = None;
+        loop {
+            match self.receive()? {
+                Message::ReadyForQuery(_) => return failed.map_or(Ok(()), Err),
+                Message::ErrorResponse(body) => {
+                    failed = failed.or(Some(ServerError::of(&body).while_doing(doing)));
+                }
+                message => take(&message)?,
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.transport
+            .write_all(bytes)
+            .and_then(|()| self.transport.flush())
+            .map_err(|error| self.lost(&error))
+    }
+
+    fn receive(&mut self) -> Result<Message> {
+        loop {
+            match Message::parse(&mut self.inbox) {
+                Ok(Some(message)) => return Ok(message),
+                Ok(None) => {}
+                Err(error) => {
+                    return Err(Error::new(format!("{} does not speak PostgreSQL's protocol", self.place))
+                        .detail(error.to_string()));
+                }
+            }
+            let mut buffer = [0; READ_BYTES];
+            match self.transport.read(&mut buffer) {
+                Ok(0) => return Err(self.lost(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => self.inbox.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+    }
+
+    fn lost(&self, error: &io::Error) -> Error {
+        let why = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "the server did not answer in time".into(),
+            _ => error.to_string(),
+        };
+        Error::new(format!("could not talk to {}: {why}", self.place))
+            .hint("does the server run? Its log says why it closes connections")
+    }
+}
+
+fn open_transport(info: &ConnInfo) -> Result<Transport> {
+    let transport = if let Some(path) = info.socket_path() {
+        Transport::Unix(UnixStream::connect(path).map_err(|error| unreachable(info, &error))?)
+    } else {
+        let stream = open_tcp(info).map_err(|error| unreachable(info, &error))?;
+        match info.ssl_mode {
+            SslMode::Disable => Transport::Tcp(stream),
+            _ => tls::wrap(stream, info)?,
+        }
+    };
+    transport.set_timeout(info.connect_timeout).map_err(|error| unreachable(info, &error))?;
+    Ok(transport)
+}
+
+fn open_tcp(info: &ConnInfo) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in (info.host.as_str(), info.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, info.connect_timeout) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(info.connect_timeout))?;
+                stream.set_write_timeout(Some(info.connect_timeout))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn unreachable(info: &ConnInfo, error: &io::Error) -> Error {
+    Error::new(format!("could not connect to {}: {error}", info.place()))
+        .hint("does a server run there, and does it listen at this address?")
+}
+
+/// Reads the first column of a row: a count of columns, then length and bytes of each.
+pub fn first_column(row: &[u8]) -> Option<String> {
+    let length = i32::from_be_bytes(row.get(..4)?.try_into().ok()?);
+    let value = row.get(4..4 + usize::try_from(length).ok()?)?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+fn shortened(sql: &str) -> String {
+    let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if words.chars().count() <= 60 {
+        words
+    } else {
+        format!("{}…", words.chars().take(60).collect::<String>())
+    }
+}

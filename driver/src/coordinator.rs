@@ -1,0 +1,291 @@
+//! Gives arms their turns: tells the threads, waits, reads processor times at the edges.
+//!
+//!     start        head           end        drained
+//!       |  (not counted) | counted  |  (ending) |
+//!
+//! Every wait has a limit.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use mio::Waker;
+use serde::Serialize;
+
+use crate::clock::{Clock, Nanos, SECOND, until};
+use crate::error::{Error, Result};
+use crate::load::Load;
+use crate::processor::{ProcessTimes, own_time};
+use crate::reconnect;
+use crate::record::Counts;
+use crate::worker::{Channels, Command, Crew, Report, SharedCounts, Turn, Worker};
+
+/// How long threads may take to start or to end.
+const THREAD_LIMIT: Nanos = 30 * SECOND;
+
+/// One turn, as it went. Times are wall-clock nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Slice {
+    /// Whose turn it was.
+    pub arm: usize,
+    /// When it began.
+    pub start_ns: Nanos,
+    /// When no more transactions were started.
+    pub end_ns: Nanos,
+    /// When the last transaction had ended.
+    pub drained_ns: Nanos,
+    /// Processor time that each arm's server used from the head's end until `end_ns`.
+    pub server_cpu_ns: Vec<Nanos>,
+    /// Processor time that this program used from `start_ns` until `drained_ns`.
+    pub client_cpu_ns: Nanos,
+}
+
+struct Crewman {
+    commands: Sender<Command>,
+    waker: Arc<Waker>,
+    counts: SharedCounts,
+    thread: JoinHandle<()>,
+}
+
+/// The threads at work, and whose turn it is.
+pub struct Coordinator {
+    /// The load that they issue.
+    pub load: Arc<Load>,
+    clock: Clock,
+    crewmen: Vec<Crewman>,
+    reports: Receiver<Report>,
+    thread_times: Vec<ProcessTimes>,
+    turns: u64,
+    running: Vec<Nanos>,
+    drain_limit: Nanos,
+}
+
+impl Coordinator {
+    /// Starts one thread per crew, on `cpus` in turn if there are any.
+    pub fn start(
+        load: Arc<Load>,
+        clock: Clock,
+        crews: Vec<Crew>,
+        cpus: &[usize],
+        drain_limit: Nanos,
+    ) -> Result<Self> {
+        let (report, reports) = mpsc::channel();
+        let mut crewmen = Vec::new();
+        for (index, crew) in crews.into_iter().enumerate() {
+            let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
+            crewmen.push(start_thread(&load, clock, crew, cpu, report.clone())?);
+        }
+        let running = vec![0; load.arms.len()];
+        let mut coordinator =
+            Self { load, clock, crewmen, reports, thread_times: Vec::new(), turns: 0, running, drain_limit };
+        coordinator.await_start()?;
+        Ok(coordinator)
+    }
+
+    fn await_start(&mut self) -> Result<()> {
+        let deadline = self.clock.now() + THREAD_LIMIT;
+        while self.thread_times.len() < self.crewmen.len() {
+            match self.reports.recv_timeout(until(self.clock.now(), deadline)) {
+                Ok(Report::Started(id)) => self.thread_times.push(ProcessTimes::open_threads(&[id])),
+                Ok(Report::Failed(error)) => return Err(error),
+                Ok(Report::Drained(_)) => {}
+                Err(_) => return Err(Error::new("the driver's threads did not start within 30 s")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    /// Processor time that each thread has used.
+    pub fn thread_times(&mut self) -> Vec<Nanos> {
+        self.thread_times.iter_mut().map(ProcessTimes::read).collect()
+    }
+
+    /// Gives an arm its turn for `length`, and waits until it is drained. `watch` is asked now and then, at the
+    /// latest at the instant that it returned last, whether to go on; `servers` are read at both edges of the
+    /// counted part.
+    pub fn take_turn(
+        &mut self,
+        arm: usize,
+        (start, length, head): (Nanos, Nanos, Nanos),
+        servers: &mut [ProcessTimes],
+        mut watch: impl FnMut(&mut Self, Nanos) -> Result<Watch>,
+    ) -> Result<Slice> {
+        let own_before = own_time();
+        let start = start.max(self.clock.now());
+        let planned_end = start + length;
+        self.turns += 1;
+        let turn = Turn { number: self.turns, arm, start, end: planned_end, base: self.running[arm] };
+        let mut drained = 0;
+        self.wait(start, &mut drained)?;
+        self.tell(|| Command::Turn(turn))?;
+        self.wait(start + head.min(length), &mut drained)?;
+        let before: Vec<Nanos> = servers.iter_mut().map(ProcessTimes::read).collect();
+        let mut end = planned_end;
+        loop {
+            let watched = watch(self, self.clock.now())?;
+            let now = self.clock.now();
+            match watched {
+                Watch::Stop if now < end => {
+                    end = now;
+                    self.tell(|| Command::EndAt(now))?;
+                }
+                _ => {}
+            }
+            if now >= end || drained == self.crewmen.len() {
+                break;
+            }
+            let next = if let Watch::Until(next) = watched { next.min(end) } else { end };
+            self.wait(next, &mut drained)?;
+        }
+        end = end.min(self.clock.now());
+        let after: Vec<Nanos> = servers.iter_mut().map(ProcessTimes::read).collect();
+        self.await_drained(arm, &mut drained)?;
+        let drained_ns = self.clock.now();
+        self.running[arm] += end - start;
+        Ok(Slice {
+            arm,
+            start_ns: start,
+            end_ns: end,
+            drained_ns,
+            server_cpu_ns: after.iter().zip(&before).map(|(after, before)| after - before).collect(),
+            client_cpu_ns: own_time() - own_before,
+        })
+    }
+
+    /// Takes what was counted since the last call, `counts[arm][role]`, over all threads.
+    pub fn take_counts(&mut self) -> Vec<Vec<Counts>> {
+        let mut total = empty_counts(&self.load);
+        for crewman in &self.crewmen {
+            let fresh = empty_counts(&self.load);
+            let taken =
+                std::mem::replace(&mut *crewman.counts.lock().unwrap_or_else(PoisonError::into_inner), fresh);
+            for (own, other) in total.iter_mut().flatten().zip(taken.iter().flatten()) {
+                own.add(other);
+            }
+        }
+        total
+    }
+
+    /// Changes the rate of open loops, in transactions per second over all clients of an arm.
+    pub fn change_rate(&mut self, rate: f64) -> Result<()> {
+        let threads = self.crewmen.len() as f64;
+        self.tell(|| Command::Rate(rate / threads))
+    }
+
+    /// Ends all threads and waits for them.
+    pub fn finish(mut self) -> Result<()> {
+        self.tell(|| Command::Quit)?;
+        let deadline = self.clock.now() + THREAD_LIMIT;
+        for crewman in self.crewmen.drain(..) {
+            while !crewman.thread.is_finished() {
+                if self.clock.now() > deadline {
+                    return Err(Error::new("the driver's threads did not end within 30 s"));
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        match self.reports.try_iter().find_map(|report| match report {
+            Report::Failed(error) => Some(error),
+            _ => None,
+        }) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn tell(&mut self, command: impl Fn() -> Command) -> Result<()> {
+        for crewman in &self.crewmen {
+            let is_told = crewman.commands.send(command()).is_ok() && crewman.waker.wake().is_ok();
+            if !is_told {
+                return Err(self.why_a_thread_ended());
+            }
+        }
+        Ok(())
+    }
+
+    fn why_a_thread_ended(&self) -> Error {
+        self.reports
+            .try_iter()
+            .find_map(|report| if let Report::Failed(error) = report { Some(error) } else { None })
+            .unwrap_or_else(|| Error::new("a thread of the driver ended unexpectedly"))
+    }
+
+    /// Waits until an instant, or until all threads are drained because their clients have finished.
+    fn wait(&mut self, then: Nanos, drained: &mut usize) -> Result<()> {
+        while *drained < self.crewmen.len() {
+            let now = self.clock.now();
+            if now >= then {
+                return Ok(());
+            }
+            match self.reports.recv_timeout(until(now, then)) {
+                Ok(report) => self.take_report(report, drained)?,
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.why_a_thread_ended()),
+            }
+        }
+        Ok(())
+    }
+
+    fn await_drained(&mut self, arm: usize, drained: &mut usize) -> Result<()> {
+        let deadline = self.clock.now() + self.drain_limit;
+        self.wait(deadline, drained)?;
+        if *drained == self.crewmen.len() {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "transactions on {} were still under way {:.0} s after its turn",
+            self.load.arms[arm].name,
+            self.drain_limit as f64 / 1e9
+        ))
+        .hint("does a lock or a stalled disk hold them? Allow more time, or look in pg_stat_activity"))
+    }
+
+    fn take_report(&self, report: Report, drained: &mut usize) -> Result<()> {
+        match report {
+            Report::Drained(turn) if turn == self.turns => *drained += 1,
+            Report::Drained(_) | Report::Started(_) => {}
+            Report::Failed(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// What whoever watches a turn wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Be asked again at this instant.
+    Until(Nanos),
+    /// End the turn.
+    Stop,
+}
+
+fn start_thread(
+    load: &Arc<Load>,
+    clock: Clock,
+    crew: Crew,
+    cpu: Option<usize>,
+    reports: Sender<Report>,
+) -> Result<Crewman> {
+    let counts: SharedCounts = Arc::new(Mutex::new(empty_counts(load)));
+    let (commands, command_receiver) = mpsc::channel();
+    let (lost, lost_receiver) = mpsc::channel();
+    let channels = Channels { commands: command_receiver, reports, lost };
+    let (worker, waker) = Worker::new(load.clone(), clock, crew, counts.clone(), channels)?;
+    let waker = Arc::new(waker);
+    let thread = std::thread::spawn(move || worker.run(cpu));
+    if load.reconnects() {
+        let (load, commands, waker) = (load.clone(), commands.clone(), waker.clone());
+        std::thread::spawn(move || reconnect::serve(load, lost_receiver, commands, waker));
+    }
+    Ok(Crewman { commands, waker, counts, thread })
+}
+
+fn empty_counts(load: &Load) -> Vec<Vec<Counts>> {
+    let roles = || load.roles.iter().map(|role| Counts::new(role.statements.len(), role.clients)).collect();
+    load.arms.iter().map(|_| roles()).collect()
+}

@@ -1,0 +1,250 @@
+//! A job as it comes from outside, and how it becomes a load with its clients.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::clock::nanos;
+use crate::conninfo::Keywords;
+use crate::crew::RoleClients;
+use crate::error::{Error, Result};
+use crate::load::{Arm, Load, RoleFacts};
+use crate::protocol::request::Mode;
+use crate::workload::{Arrivals, Pace, catalogue};
+
+const MAX_CLIENTS: u64 = 100_000;
+const MAX_THREADS: usize = 1024;
+
+/// What is to be issued, and where.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// The servers: one, or several that take turns.
+    pub arms: Vec<ArmJob>,
+    /// The workload's name.
+    pub workload: String,
+    /// Its options.
+    #[serde(default = "empty")]
+    pub options: Value,
+    /// Connections per arm (and role).
+    #[serde(default = "one")]
+    pub clients: u64,
+    /// Event loops.
+    #[serde(default = "one_thread")]
+    pub threads: usize,
+    /// CPUs that the event loops are pinned to, in turn.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
+    /// Of every random choice.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How statements travel.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Open loop: transactions per second over all clients of an arm.
+    #[serde(default)]
+    pub rate: Option<f64>,
+    /// How an open loop's arrivals are spread.
+    #[serde(default)]
+    pub arrivals: ArrivalsJob,
+    /// Transactions per client.
+    #[serde(default)]
+    pub count: Option<u64>,
+    /// Pause after each transaction.
+    #[serde(default)]
+    pub think_time_s: f64,
+    /// Time over which the clients start.
+    #[serde(default)]
+    pub ramp_s: f64,
+    /// How many transactions may be given up.
+    #[serde(default)]
+    pub max_errors: u64,
+    /// For how long a lost connection is tried to be replaced.
+    #[serde(default)]
+    pub reconnect_s: f64,
+    /// How long transactions may go on after their turn.
+    #[serde(default = "a_minute")]
+    pub drain_limit_s: f64,
+}
+
+/// A server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmJob {
+    /// What it is called in results.
+    pub name: String,
+    /// Where it is, in libpq's keywords.
+    pub target: Keywords,
+    /// Where its transactions are logged, if they are.
+    #[serde(default)]
+    pub log_prefix: Option<PathBuf>,
+}
+
+/// As in `workload::Arrivals`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalsJob {
+    /// A Poisson process.
+    #[default]
+    Poisson,
+    /// Equal distances.
+    Uniform,
+}
+
+fn empty() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn one_thread() -> usize {
+    1
+}
+
+fn a_minute() -> f64 {
+    60.0
+}
+
+impl Job {
+    /// Reads a job from JSON.
+    pub fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text)
+            .map_err(|error| Error::new("cannot read the job").detail(error.to_string()))
+    }
+
+    /// Checks everything that can be checked without a server.
+    pub fn plan(&self) -> Result<(Load, Vec<Vec<RoleClients>>)> {
+        self.check()?;
+        let pace = self.pace();
+        let mut clients = Vec::new();
+        let mut facts = Vec::new();
+        for arm in 0..self.arms.len() {
+            let roles = catalogue::roles(&self.workload, &self.options, self.clients, self.seed, pace)?;
+            let mut of_arm = Vec::new();
+            for role in roles {
+                if arm == 0 {
+                    facts.push(RoleFacts {
+                        name: role.name,
+                        statements: role.statements,
+                        clients: role.clients.len(),
+                    });
+                }
+                let is_shared = role.pace == pace;
+                of_arm.push(RoleClients { clients: role.clients, pace: role.pace, is_shared });
+            }
+            clients.push(of_arm);
+        }
+        let load = Load {
+            arms: self.arms.iter().map(ArmJob::resolve).collect::<Result<_>>()?,
+            clients: facts.iter().map(|role| role.clients).max().unwrap_or(0),
+            is_open: clients.iter().flatten().any(|role| matches!(role.pace, Pace::Open { .. })),
+            roles: facts,
+            mode: self.mode,
+            retried: catalogue::retried(&self.workload),
+            count: self.count,
+            think_time: nanos(self.think_time_s),
+            ramp: nanos(self.ramp_s),
+            max_errors: self.max_errors,
+            reconnect: nanos(self.reconnect_s),
+        };
+        Ok((load, clients))
+    }
+
+    /// The pace of one client.
+    fn pace(&self) -> Pace {
+        match self.rate {
+            None => Pace::Closed,
+            Some(rate) => {
+                let arrivals = match self.arrivals {
+                    ArrivalsJob::Poisson => Arrivals::Poisson,
+                    ArrivalsJob::Uniform => Arrivals::Uniform,
+                };
+                Pace::Open { rate: rate / self.clients as f64, arrivals }
+            }
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.arms.is_empty() {
+            return Err(Error::new("the job names no server").hint("add one to \"arms\""));
+        }
+        within("clients", self.clients, 1, MAX_CLIENTS)?;
+        within("threads", self.threads, 1, MAX_THREADS)?;
+        if let Some(rate) = self.rate {
+            within("rate", rate, f64::MIN_POSITIVE, 1e9)?;
+        }
+        if let Some(count) = self.count {
+            within("count", count, 1, u64::MAX)?;
+        }
+        within("think_time_s", self.think_time_s, 0.0, 1e6)?;
+        within("ramp_s", self.ramp_s, 0.0, 1e6)?;
+        within("reconnect_s", self.reconnect_s, 0.0, 1e6)?;
+        within("drain_limit_s", self.drain_limit_s, 0.001, 1e6)
+    }
+}
+
+impl ArmJob {
+    fn resolve(&self) -> Result<Arm> {
+        let keywords = self.target.clone().or_environment(|name| std::env::var(name).ok());
+        Ok(Arm { name: self.name.clone(), info: keywords.resolve()?, log_prefix: self.log_prefix.clone() })
+    }
+}
+
+/// Refuses a number that is out of its bounds, or not a number.
+fn within<Number: Copy + PartialOrd + std::fmt::Display>(
+    name: &str,
+    value: Number,
+    low: Number,
+    high: Number,
+) -> Result<()> {
+    if value >= low && value <= high {
+        return Ok(());
+    }
+    Err(Error::new(format!("{name} cannot be {value}")).hint(format!("give a number from {low} to {high}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(extra: &str) -> Result<(Load, Vec<Vec<RoleClients>>)> {
+        let arms = r#"[{"name": "a", "target": {"user": "u"}}, {"name": "b", "target": {"user": "u"}}]"#;
+        Job::parse(&format!(r#"{{"arms": {arms}, "workload": "pgbench-select"{extra}}}"#))?.plan()
+    }
+
+    fn message(result: Result<(Load, Vec<Vec<RoleClients>>)>) -> String {
+        result.err().unwrap().message
+    }
+
+    #[test]
+    fn every_arm_gets_the_same_number_of_clients() {
+        let (load, clients) = plan(r#", "clients": 3"#).unwrap();
+        assert_eq!((load.arms.len(), load.clients), (2, 3));
+        assert!(clients.iter().all(|arm| arm[0].clients.len() == 3));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_value() {
+        assert_eq!(message(plan(r#", "clients": 0"#)), "clients cannot be 0");
+        assert_eq!(message(plan(r#", "rate": -5"#)), "rate cannot be -5");
+        assert_eq!(message(plan(r#", "threads": 5000"#)), "threads cannot be 5000");
+        assert_eq!(message(plan(r#", "think_time_s": -1"#)), "think_time_s cannot be -1");
+    }
+
+    #[test]
+    fn an_unknown_field_is_named() {
+        let error = plan(r#", "cleints": 3"#).err().unwrap();
+        assert!(error.detail.unwrap().contains("unknown field `cleints`"));
+    }
+
+    #[test]
+    fn a_rate_is_shared_by_the_clients() {
+        let (load, clients) = plan(r#", "clients": 4, "rate": 100"#).unwrap();
+        assert!(load.is_open);
+        let expected = Pace::Open { rate: 25.0, arrivals: Arrivals::Poisson };
+        assert_eq!((clients[0][0].pace, clients[0][0].is_shared), (expected, true));
+    }
+}

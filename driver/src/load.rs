@@ -1,0 +1,67 @@
+//! What is to be done, checked and complete: arms, statements, limits. Shared by all threads, never changed.
+
+use std::path::PathBuf;
+
+use crate::clock::Nanos;
+use crate::conninfo::ConnInfo;
+use crate::protocol::request::Mode;
+use crate::session::Manner;
+use crate::workload::Statement;
+
+/// A server under load.
+pub struct Arm {
+    /// What it is called in results.
+    pub name: String,
+    /// Where it is.
+    pub info: ConnInfo,
+    /// Where its transactions are logged (`PREFIX.THREAD`), if they are.
+    pub log_prefix: Option<PathBuf>,
+}
+
+/// A role of the workload, as threads and results need it.
+pub struct RoleFacts {
+    /// Its name.
+    pub name: &'static str,
+    /// Its statements.
+    pub statements: Vec<Statement>,
+    /// How many clients it has, in every arm.
+    pub clients: usize,
+}
+
+/// A load.
+pub struct Load {
+    /// The servers; all get the same streams of transactions.
+    pub arms: Vec<Arm>,
+    /// The workload's roles.
+    pub roles: Vec<RoleFacts>,
+    /// How statements travel.
+    pub mode: Mode,
+    /// SQLSTATEs after which a transaction is tried again.
+    pub retried: Vec<String>,
+    /// Transactions per client; no limit if `None`.
+    pub count: Option<u64>,
+    /// Pause of each client after each transaction.
+    pub think_time: Nanos,
+    /// Time over which the clients start, one after the other.
+    pub ramp: Nanos,
+    /// How many clients the largest role has.
+    pub clients: usize,
+    /// Whether transactions have intended start times.
+    pub is_open: bool,
+    /// How many transactions may be given up before the run fails.
+    pub max_errors: u64,
+    /// For how long a lost connection is tried to be replaced; 0: it fails the run.
+    pub reconnect: Nanos,
+}
+
+impl Load {
+    /// What a session of a role needs.
+    pub fn manner(&self, role: usize) -> Manner<'_> {
+        Manner { statements: &self.roles[role].statements, mode: self.mode, retried: &self.retried }
+    }
+
+    /// Whether lost connections are replaced.
+    pub fn reconnects(&self) -> bool {
+        self.reconnect > 0
+    }
+}

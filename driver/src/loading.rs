@@ -1,0 +1,35 @@
+//! Loads the tables that a workload starts from.
+
+use crate::connect::Connection;
+use crate::conninfo::ConnInfo;
+use crate::error::Result;
+use crate::workload::data_set::Table;
+
+const CHUNK_ROWS: u64 = 500;
+
+/// Creates and fills tables, one after the other. `progress` is told rows done and rows in all.
+pub fn load(info: &ConnInfo, tables: &[Table], mut progress: impl FnMut(u64, u64)) -> Result<()> {
+    let mut connection = Connection::open(info)?;
+    let total = tables.iter().map(|table| table.rows).sum();
+    let mut done = 0;
+    for table in tables {
+        connection.execute("BEGIN")?;
+        for sql in &table.create {
+            connection.execute(sql)?;
+        }
+        let mut next = 0;
+        connection.copy_in(&table.copy, |out| {
+            let end = (next + CHUNK_ROWS).min(table.rows);
+            table.write_rows(next..end, out);
+            done += end - next;
+            next = end;
+            progress(done, total);
+            next < table.rows
+        })?;
+        connection.execute("COMMIT")?;
+        for sql in &table.after {
+            connection.execute(sql)?;
+        }
+    }
+    Ok(())
+}

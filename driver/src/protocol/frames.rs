@@ -1,0 +1,110 @@
+//! Cuts the stream of bytes from the server into messages, wherever reads happen to end.
+//!
+//! Bytes from the network are not trusted: any sequence gives messages or an error, never a panic, and never
+//! more memory than one message of `MAX_MESSAGE_BYTES`.
+
+use crate::error::{Error, Result};
+
+/// Larger messages than this are a broken stream, not a result of ours.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+const HEADER_BYTES: usize = 5;
+
+/// Keeps the beginning of a message until its end arrives.
+#[derive(Default)]
+pub struct Frames {
+    partial: Vec<u8>,
+}
+
+impl Frames {
+    /// Hands every complete message in `data`, and what came before, to `take(tag, body)`.
+    pub fn feed(&mut self, data: &[u8], mut take: impl FnMut(u8, &[u8]) -> Result<()>) -> Result<()> {
+        if self.partial.is_empty() {
+            let used = each(data, &mut take)?;
+            self.partial.extend_from_slice(&data[used..]);
+            return Ok(());
+        }
+        self.partial.extend_from_slice(data);
+        let whole = std::mem::take(&mut self.partial);
+        let used = each(&whole, &mut take)?;
+        self.partial = whole;
+        self.partial.drain(..used);
+        Ok(())
+    }
+
+    /// Whether the stream is between two messages.
+    pub fn is_between_messages(&self) -> bool {
+        self.partial.is_empty()
+    }
+}
+
+/// Hands over every complete message and returns how many bytes they took.
+fn each(data: &[u8], take: &mut impl FnMut(u8, &[u8]) -> Result<()>) -> Result<usize> {
+    let mut at = 0;
+    while let Some(header) = data.get(at..at + HEADER_BYTES) {
+        let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
+            return Err(Error::new(format!("the server sent a message of {length} bytes, which cannot be"))
+                .detail(format!("its type is byte {}", header[0]))
+                .hint("is this a PostgreSQL server, and nothing between that changes its bytes?"));
+        }
+        let Some(body) = data.get(at + HEADER_BYTES..=at + length) else { break };
+        take(header[0], body)?;
+        at += 1 + length;
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn collect(chunks: &[&[u8]]) -> Result<Vec<(u8, Vec<u8>)>> {
+        let mut frames = Frames::default();
+        let mut found = Vec::new();
+        for chunk in chunks {
+            frames.feed(chunk, |tag, body| {
+                found.push((tag, body.to_vec()));
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn two_messages_in_one_read_are_two_messages() {
+        let found = collect(&[b"C\0\0\0\x06OKZ\0\0\0\x05I"]).unwrap();
+        assert_eq!(found, vec![(b'C', b"OK".to_vec()), (b'Z', b"I".to_vec())]);
+    }
+
+    #[test]
+    fn a_length_below_four_is_refused_with_its_value() {
+        let error = collect(&[b"C\0\0\0\x03"]).unwrap_err();
+        assert_eq!(error.message, "the server sent a message of 3 bytes, which cannot be");
+    }
+
+    proptest! {
+        #[test]
+        fn no_sequence_of_bytes_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = collect(&[&bytes]);
+        }
+
+        #[test]
+        fn messages_do_not_depend_on_where_reads_end(
+            bodies in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..8),
+            cut in 1usize..17,
+        ) {
+            let mut stream = Vec::new();
+            for body in &bodies {
+                stream.push(b'D');
+                stream.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+                stream.extend_from_slice(body);
+            }
+            let chunks: Vec<&[u8]> = stream.chunks(cut).collect();
+            let found = collect(&chunks).unwrap();
+            let expected: Vec<(u8, Vec<u8>)> = bodies.into_iter().map(|body| (b'D', body)).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! PostgreSQL's wire protocol, version 3, as pure functions over bytes: frames, authentication, queries.
+
+pub mod frames;
+pub mod request;
+pub mod server_error;
+pub mod startup;

@@ -1,0 +1,254 @@
+//! Writes the requests of a transaction's calls, in each of the four modes.
+//!
+//! Like libpq, an execution asks for a description of its result (Describe): the server does the same work as
+//! for other clients.
+
+use serde::Deserialize;
+
+use crate::workload::{Call, Statement, StatementKind, Transaction};
+
+/// How statements travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// As text, with parameters in it.
+    Simple,
+    /// Parsed for every execution.
+    Extended,
+    /// Parsed once per connection.
+    #[default]
+    Prepared,
+    /// Prepared, and a whole transaction is sent without waiting for answers.
+    Pipelined,
+}
+
+/// Writes the request for one call, and what ends it: its answers end with one `ReadyForQuery`.
+pub fn write_call(
+    out: &mut Vec<u8>,
+    mode: Mode,
+    statements: &[Statement],
+    transaction: &Transaction,
+    call: &Call,
+) {
+    if is_text(mode, statements, call) {
+        write_query(out, statements, transaction, call);
+    } else {
+        write_execution(out, mode, statements, transaction, call);
+        write_message(out, b'S', |_| {});
+    }
+}
+
+/// Writes all calls at once and returns how many times the server will say that it is ready.
+pub fn write_pipeline(out: &mut Vec<u8>, statements: &[Statement], transaction: &Transaction) -> usize {
+    let mut ends = 0;
+    let mut is_open = false;
+    for call in transaction.calls() {
+        if is_text(Mode::Pipelined, statements, call) {
+            if is_open {
+                write_message(out, b'S', |_| {});
+                ends += 1;
+            }
+            write_query(out, statements, transaction, call);
+            ends += 1;
+            is_open = false;
+        } else {
+            write_execution(out, Mode::Pipelined, statements, transaction, call);
+            is_open = true;
+        }
+    }
+    if is_open {
+        write_message(out, b'S', |_| {});
+        ends += 1;
+    }
+    ends
+}
+
+/// Writes a query as text.
+pub fn write_text(out: &mut Vec<u8>, sql: &str) {
+    write_message(out, b'Q', |out| cstring(out, sql.as_bytes()));
+}
+
+/// Writes the request that prepares a statement under its index.
+pub fn write_parse(out: &mut Vec<u8>, index: usize, statement: &Statement) {
+    write_message(out, b'P', |out| {
+        name(out, index);
+        text_and_types(out, statement);
+    });
+}
+
+/// Writes the request that ends a batch.
+pub fn write_sync(out: &mut Vec<u8>) {
+    write_message(out, b'S', |_| {});
+}
+
+fn is_text(mode: Mode, statements: &[Statement], call: &Call) -> bool {
+    mode == Mode::Simple || statements[call.statement].kind == StatementKind::Unprepared
+}
+
+fn write_query(out: &mut Vec<u8>, statements: &[Statement], transaction: &Transaction, call: &Call) {
+    let statement = &statements[call.statement];
+    write_message(out, b'Q', |out| {
+        let mut arguments = transaction.arguments(call);
+        if statement.kind == StatementKind::Unprepared {
+            out.extend_from_slice(arguments.next().unwrap_or_default());
+        } else {
+            let arguments: Vec<&[u8]> = arguments.collect();
+            interpolate(out, &statement.sql, &arguments);
+        }
+        out.push(0);
+    });
+}
+
+fn write_execution(
+    out: &mut Vec<u8>,
+    mode: Mode,
+    statements: &[Statement],
+    transaction: &Transaction,
+    call: &Call,
+) {
+    if mode == Mode::Extended {
+        write_message(out, b'P', |out| {
+            out.push(0); // the unnamed statement
+            text_and_types(out, &statements[call.statement]);
+        });
+    }
+    write_message(out, b'B', |out| {
+        out.push(0); // the unnamed portal
+        if mode == Mode::Extended {
+            out.push(0); // the unnamed statement
+        } else {
+            name(out, call.statement);
+        }
+        out.extend_from_slice(&0u16.to_be_bytes()); // all parameters are text
+        let arguments = transaction.arguments(call);
+        out.extend_from_slice(&(arguments.len() as u16).to_be_bytes());
+        for argument in arguments {
+            out.extend_from_slice(&(argument.len() as u32).to_be_bytes());
+            out.extend_from_slice(argument);
+        }
+        let format = u16::from(statements[call.statement].has_binary_results);
+        out.extend_from_slice(&[0, 1]); // one format for all results
+        out.extend_from_slice(&format.to_be_bytes());
+    });
+    write_message(out, b'D', |out| out.extend_from_slice(b"P\0"));
+    write_message(out, b'E', |out| out.extend_from_slice(&[0, 0, 0, 0, 0])); // no limit of rows
+}
+
+/// Writes `sql` with `$n` replaced by quoted literals. Quotes are doubled; backslashes are plain characters
+/// because `standard_conforming_strings` is on.
+fn interpolate(out: &mut Vec<u8>, sql: &str, arguments: &[&[u8]]) {
+    let mut rest = sql.as_bytes();
+    while let Some(at) = rest.iter().position(|byte| *byte == b'$') {
+        out.extend_from_slice(&rest[..at]);
+        let digits = rest[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number: usize = std::str::from_utf8(&rest[at + 1..at + 1 + digits])
+            .ok()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0);
+        match number.checked_sub(1).and_then(|index| arguments.get(index)) {
+            Some(argument) => literal(out, argument),
+            None => out.extend_from_slice(&rest[at..at + 1 + digits]),
+        }
+        rest = &rest[at + 1 + digits..];
+    }
+    out.extend_from_slice(rest);
+}
+
+fn literal(out: &mut Vec<u8>, argument: &[u8]) {
+    let is_integer = !argument.is_empty()
+        && argument.iter().enumerate().all(|(at, byte)| byte.is_ascii_digit() || (at == 0 && *byte == b'-'));
+    if is_integer {
+        out.extend_from_slice(argument);
+        return;
+    }
+    out.push(b'\'');
+    for byte in argument {
+        if *byte == b'\'' {
+            out.push(b'\'');
+        }
+        out.push(*byte);
+    }
+    out.push(b'\'');
+}
+
+/// Writes the name under which a statement is prepared.
+fn name(out: &mut Vec<u8>, index: usize) {
+    out.push(b's');
+    cstring(out, itoa::Buffer::new().format(index).as_bytes());
+}
+
+fn text_and_types(out: &mut Vec<u8>, statement: &Statement) {
+    cstring(out, statement.sql.as_bytes());
+    out.extend_from_slice(&(statement.parameter_types.len() as u16).to_be_bytes());
+    for oid in statement.parameter_types {
+        out.extend_from_slice(&oid.to_be_bytes());
+    }
+}
+
+fn write_message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = (out.len() - at) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn cstring(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend_from_slice(text);
+    out.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statements() -> Vec<Statement> {
+        vec![
+            Statement::prepared("read", "SELECT a FROM t WHERE id=$1 AND b=$2"),
+            Statement::unprepared("text"),
+        ]
+    }
+
+    fn tags(mut bytes: &[u8]) -> String {
+        let mut tags = String::new();
+        while let Some((tag, rest)) = bytes.split_first() {
+            tags.push(*tag as char);
+            let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
+            bytes = &rest[length..];
+        }
+        tags
+    }
+
+    #[test]
+    fn each_mode_sends_its_messages() {
+        let mut transaction = Transaction::default();
+        transaction.call(0).int(7).text(|text| text.extend_from_slice(b"it's"));
+        for (mode, expected) in [(Mode::Simple, "Q"), (Mode::Extended, "PBDES"), (Mode::Prepared, "BDES")] {
+            let mut out = Vec::new();
+            write_call(&mut out, mode, &statements(), &transaction, &transaction.calls()[0]);
+            assert_eq!(tags(&out), expected, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn simple_mode_quotes_text_and_not_integers() {
+        let mut transaction = Transaction::default();
+        transaction.call(0).int(-7).text(|text| text.extend_from_slice(b"it's"));
+        let mut out = Vec::new();
+        write_call(&mut out, Mode::Simple, &statements(), &transaction, &transaction.calls()[0]);
+        assert_eq!(&out[5..], b"SELECT a FROM t WHERE id=-7 AND b='it''s'\0");
+    }
+
+    #[test]
+    fn a_pipeline_has_one_sync_and_one_more_around_each_text() {
+        let mut transaction = Transaction::default();
+        transaction.call(0).int(1).int(2);
+        transaction.call(0).int(3).int(4);
+        transaction.call(1).text(|text| text.extend_from_slice(b"SELECT 1"));
+        transaction.call(0).int(5).int(6);
+        let mut out = Vec::new();
+        let ends = write_pipeline(&mut out, &statements(), &transaction);
+        assert_eq!((tags(&out).as_str(), ends), ("BDEBDESQBDES", 3));
+    }
+}

@@ -1,0 +1,79 @@
+//! Errors that the server reports: their fields, and which of them are worth another try.
+
+use bytes::{BufMut, BytesMut};
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::{ErrorResponseBody, Message};
+
+use crate::error::Error;
+
+/// The fields of an `ErrorResponse` that we use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerError {
+    /// The SQLSTATE, or `XX000` if the server sent none.
+    pub code: String,
+    /// The primary message.
+    pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
+    /// What the server suggests.
+    pub hint: Option<String>,
+}
+
+impl ServerError {
+    /// Reads the fields of an `ErrorResponse`; what cannot be read is left out.
+    pub fn of(body: &ErrorResponseBody) -> Self {
+        let mut error = Self { code: "XX000".into(), ..Self::default() };
+        let mut fields = body.fields();
+        while let Ok(Some(field)) = fields.next() {
+            let text = String::from_utf8_lossy(field.value_bytes()).into_owned();
+            match field.type_() {
+                b'C' => error.code = text,
+                b'M' => error.message = text,
+                b'D' => error.detail = Some(text),
+                b'H' => error.hint = Some(text),
+                _ => {}
+            }
+        }
+        error
+    }
+
+    /// Reads the body of an `ErrorResponse` as it came. Whatever the bytes are, there is a result.
+    pub fn parse(body: &[u8]) -> Self {
+        let mut message = BytesMut::with_capacity(body.len() + 5);
+        message.put_u8(b'E');
+        message.put_u32(body.len() as u32 + 4);
+        message.put_slice(body);
+        match Message::parse(&mut message) {
+            Ok(Some(Message::ErrorResponse(body))) => Self::of(&body),
+            _ => Self { code: "XX000".into(), message: "an unreadable error".into(), ..Self::default() },
+        }
+    }
+
+    /// Turns it into an error of ours; `doing` says what was attempted.
+    pub fn while_doing(self, doing: &str) -> Error {
+        let mut error = Error::new(format!("could not {doing}: {}", self.message)).sqlstate(self.code);
+        error.detail = self.detail;
+        error.hint = self.hint;
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fields_of_an_error_are_found() {
+        let error = ServerError::parse(b"SERROR\0C40001\0Mcould not serialize\0Hretry\0\0");
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("40001", "could not serialize"));
+        assert_eq!(error.hint.as_deref(), Some("retry"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = ServerError::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Results as they are printed: from counts to JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::clock::Nanos;
+use crate::load::Load;
+use crate::record::{Counts, Latencies, Summary};
+
+/// Everything of a phase.
+#[derive(Debug, Serialize)]
+pub struct Phase {
+    /// The phase's name.
+    pub name: String,
+    /// Wall time.
+    pub wall_s: f64,
+    /// By arm.
+    pub arms: Vec<ArmResult>,
+    /// What the driver itself used.
+    pub driver: Audit,
+}
+
+/// One arm.
+#[derive(Debug, Serialize)]
+pub struct ArmResult {
+    /// Its name.
+    pub name: String,
+    /// For how long it had its turn.
+    pub running_s: f64,
+    /// By role.
+    pub roles: Vec<RoleResult>,
+}
+
+/// One role. Latencies and lags in microseconds.
+#[derive(Debug, Serialize)]
+pub struct RoleResult {
+    /// Its name.
+    pub name: &'static str,
+    /// Committed.
+    pub transactions: u64,
+    /// Of the time for which the arm had its turn.
+    pub transactions_per_s: f64,
+    rows: u64,
+    /// Of transactions, from the intended start.
+    pub latency_us: Option<Summary>,
+    latency_histogram_us: Vec<(f64, u64)>,
+    /// From the intended to the true start.
+    pub lag_us: Option<Summary>,
+    /// By name: statements of several tables together.
+    pub statements: BTreeMap<&'static str, StatementResult>,
+    clients: Vec<u64>,
+    /// Transactions tried again, by SQLSTATE.
+    pub retries: BTreeMap<String, u64>,
+    /// Transactions given up, by SQLSTATE.
+    pub errors: BTreeMap<String, u64>,
+    reconnects: u64,
+}
+
+/// One statement.
+#[derive(Debug, Serialize)]
+pub struct StatementResult {
+    /// Completed executions.
+    pub count: u64,
+    latency_us: Option<Summary>,
+}
+
+/// What the driver used itself: whether it was the bottleneck.
+#[derive(Debug, Serialize)]
+pub struct Audit {
+    /// Processor time.
+    pub cpu_s: f64,
+    /// Share of the wall time that each thread was busy.
+    pub thread_busy_shares: Vec<f64>,
+    /// Peak memory.
+    pub peak_memory_bytes: u64,
+}
+
+/// One second, or whatever an interval is.
+#[derive(Debug, Serialize)]
+pub struct Interval {
+    /// When it ended, from the beginning of the run.
+    pub t_s: f64,
+    /// Its length.
+    pub length_s: f64,
+    /// By role.
+    pub roles: Vec<IntervalRole>,
+}
+
+/// One role in one interval.
+#[derive(Debug, Serialize)]
+pub struct IntervalRole {
+    /// Its name.
+    pub name: &'static str,
+    /// Committed.
+    pub transactions: u64,
+    rows: u64,
+    failed: u64,
+    /// Of transactions, from the intended start.
+    pub latency_us: Option<Summary>,
+    lag_us: Option<Summary>,
+}
+
+/// Builds an arm's results.
+pub fn arm_result(load: &Load, arm: usize, counts: &[Counts], running: Nanos) -> ArmResult {
+    let roles = load.roles.iter().zip(counts).map(|(role, counts)| {
+        let mut statements: BTreeMap<&'static str, Latencies> = BTreeMap::new();
+        for (statement, latencies) in role.statements.iter().zip(&counts.statements) {
+            statements.entry(statement.name).or_default().add(latencies);
+        }
+        RoleResult {
+            name: role.name,
+            transactions: counts.transactions(),
+            transactions_per_s: counts.transactions() as f64 / seconds(running).max(f64::MIN_POSITIVE),
+            rows: counts.rows,
+            latency_us: counts.latencies.summary(),
+            latency_histogram_us: counts.latencies.pairs(),
+            lag_us: counts.lags.summary(),
+            statements: statements
+                .into_iter()
+                .map(|(name, l)| (name, StatementResult { count: l.count(), latency_us: l.summary() }))
+                .collect(),
+            clients: counts.clients.clone(),
+            retries: counts.retries.clone(),
+            errors: counts.errors.clone(),
+            reconnects: counts.reconnects,
+        }
+    });
+    ArmResult { name: load.arms[arm].name.clone(), running_s: seconds(running), roles: roles.collect() }
+}
+
+/// Builds an interval's results.
+pub fn interval(load: &Load, counts: &[Counts], ended: Nanos, length: Nanos) -> Interval {
+    let role = |(role, counts): (&crate::load::RoleFacts, &Counts)| IntervalRole {
+        name: role.name,
+        transactions: counts.transactions(),
+        rows: counts.rows,
+        failed: counts.failed(),
+        latency_us: counts.latencies.summary(),
+        lag_us: counts.lags.summary(),
+    };
+    Interval {
+        t_s: seconds(ended),
+        length_s: seconds(length),
+        roles: load.roles.iter().zip(counts).map(role).collect(),
+    }
+}
+
+/// Converts to seconds.
+pub fn seconds(time: Nanos) -> f64 {
+    time as f64 / 1e9
+}

@@ -1,0 +1,307 @@
+//! A run: connects, obeys commands, tells what happens.
+//!
+//!     ready → (turns → slice… turns-ended | run → interval… run-ended | phase → phase | rate)… → stop → phase end
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Clock, Nanos, nanos};
+use crate::connect::Connection;
+use crate::coordinator::{Coordinator, Slice, Watch};
+use crate::crew::muster;
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::processor::{ProcessTimes, own_time, peak_memory_bytes};
+use crate::record::Counts;
+use crate::results::{Audit, Interval, Phase, arm_result, interval, seconds};
+
+/// Whoever holds this lock on a database works on it alone. The number is arbitrary ("pgdyno" in ASCII).
+const LOCK: &str = "SELECT pg_try_advisory_lock(123597430287983)::int";
+/// A turn looks for commands this often.
+const LOOK_EVERY: Nanos = 20_000_000;
+
+/// What can be asked for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Command {
+    /// Give arms turns, in this order.
+    Turns {
+        /// Indices of arms.
+        order: Vec<usize>,
+        /// Length of a turn.
+        slice_s: f64,
+        /// Part of it, at its beginning, in which the servers' processor time is not counted.
+        #[serde(default)]
+        head_s: f64,
+        /// By arm: the server's processes.
+        #[serde(default)]
+        pids: Vec<Vec<u32>>,
+    },
+    /// Run one arm, and report intervals.
+    Run {
+        /// Which.
+        #[serde(default)]
+        arm: usize,
+        /// For how long; until told to stop if this is missing.
+        #[serde(default)]
+        duration_s: Option<f64>,
+        /// When to start, in nanoseconds since the epoch; at once if this is missing.
+        #[serde(default)]
+        start_at_ns: Nanos,
+        /// Length of an interval.
+        #[serde(default = "a_second")]
+        interval_s: f64,
+    },
+    /// Report what was counted, and count anew under this name.
+    Phase {
+        /// Of the phase that begins.
+        name: String,
+    },
+    /// Change the rate of an open loop.
+    Rate {
+        /// Transactions per second over all clients of an arm.
+        rate: f64,
+    },
+    /// End.
+    Stop,
+}
+
+fn a_second() -> f64 {
+    1.0
+}
+
+/// What is told.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Event {
+    Ready { server_versions: Vec<String>, connections: usize },
+    Slice(Slice),
+    TurnsEnded,
+    Interval(Interval),
+    RunEnded,
+    Phase(Phase),
+    End,
+    Error(Error),
+}
+
+/// Takes events; an error ends the run.
+pub type Tell<'a> = dyn FnMut(&Event) -> Result<()> + 'a;
+
+/// A run under way.
+struct Run<'a> {
+    coordinator: Coordinator,
+    commands: &'a Receiver<Result<Command>>,
+    tell: &'a mut Tell<'a>,
+    phase: PhaseSoFar,
+    began: Nanos,
+    is_stopped: bool,
+}
+
+struct PhaseSoFar {
+    name: String,
+    began: Nanos,
+    own_cpu: Nanos,
+    thread_cpu: Vec<Nanos>,
+    counts: Vec<Vec<Counts>>,
+    running: Vec<Nanos>,
+}
+
+/// Runs a job until its commands end.
+pub fn run<'a>(job: &Job, commands: &'a Receiver<Result<Command>>, tell: &'a mut Tell<'a>) -> Result<()> {
+    let (load, clients) = job.plan()?;
+    let load = Arc::new(load);
+    let locks = load.arms.iter().map(|arm| occupy(&arm.info)).collect::<Result<Vec<_>>>()?;
+    let crews = muster(&load, clients, job.threads, job.seed)?;
+    let connections = crews.iter().map(|crew| crew.sessions.len()).sum();
+    let drain_limit = nanos(job.drain_limit_s);
+    let mut coordinator = Coordinator::start(load, Clock::start(), crews, &job.cpus, drain_limit)?;
+    let server_versions = locks.iter().map(|lock| lock.server_version.clone()).collect();
+    tell(&Event::Ready { server_versions, connections })?;
+    let began = coordinator.now();
+    let phase = PhaseSoFar::begin("main", &mut coordinator);
+    let mut run = Run { coordinator, commands, tell, phase, began, is_stopped: false };
+    while !run.is_stopped {
+        match run.commands.recv() {
+            Ok(command) => run.obey(command?)?,
+            Err(_) => break, // nobody is there to give commands any more
+        }
+    }
+    let result = run.phase.end(&mut run.coordinator);
+    (run.tell)(&Event::Phase(result))?;
+    run.coordinator.finish()?;
+    (run.tell)(&Event::End)
+}
+
+/// Opens a connection that keeps others from measuring on the same database.
+fn occupy(info: &crate::conninfo::ConnInfo) -> Result<Connection> {
+    let mut connection = Connection::open(info)?;
+    if connection.execute(LOCK)?.as_deref() == Some("1") {
+        return Ok(connection);
+    }
+    Err(Error::new(format!("database \"{}\" on {} is under load already", info.login.database, info.place()))
+        .detail("another pgdyno-driver holds its lock; two at once would measure each other")
+        .hint("wait until it has ended, or use another database"))
+}
+
+impl Run<'_> {
+    fn obey(&mut self, command: Command) -> Result<()> {
+        match command {
+            Command::Turns { order, slice_s, head_s, pids } => {
+                self.take_turns(&order, nanos(slice_s), nanos(head_s), &pids)
+            }
+            Command::Run { arm, duration_s, start_at_ns, interval_s } => {
+                let length = duration_s.map_or(u64::MAX / 2, nanos);
+                self.run_one(arm, start_at_ns, length, nanos(interval_s))
+            }
+            Command::Phase { name } => self.change_phase(&name),
+            Command::Rate { rate } => self.change_rate(rate),
+            Command::Stop => {
+                self.is_stopped = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn take_turns(&mut self, order: &[usize], slice: Nanos, head: Nanos, pids: &[Vec<u32>]) -> Result<()> {
+        let mut servers: Vec<ProcessTimes> = pids.iter().map(|pids| ProcessTimes::open(pids)).collect();
+        for arm in order {
+            self.require_arm(*arm)?;
+            let commands = self.commands;
+            let mut is_stopped = false;
+            let done = self.coordinator.take_turn(*arm, (0, slice, head), &mut servers, |_, now| {
+                is_stopped |= is_told_to_stop(commands)?;
+                Ok(if is_stopped { Watch::Stop } else { Watch::Until(now + LOOK_EVERY) })
+            })?;
+            self.phase.running[*arm] += done.end_ns - done.start_ns;
+            (self.tell)(&Event::Slice(done))?;
+            if is_stopped {
+                self.is_stopped = true;
+                break;
+            }
+        }
+        (self.tell)(&Event::TurnsEnded)
+    }
+
+    fn run_one(&mut self, arm: usize, start: Nanos, length: Nanos, every: Nanos) -> Result<()> {
+        self.require_arm(arm)?;
+        let every = every.max(1_000_000);
+        let start = start.max(self.coordinator.now());
+        let mut next = start + every;
+        let Self { coordinator, commands, tell, phase, began, is_stopped } = self;
+        let done = coordinator.take_turn(arm, (start, length, 0), &mut [], |coordinator, now| {
+            if now >= next {
+                let length = now - (next - every);
+                next = now + every;
+                let counts = coordinator.take_counts();
+                tell(&Event::Interval(interval(&coordinator.load, &counts[arm], now - *began, length)))?;
+                phase.add(&counts);
+            }
+            match commands.try_recv() {
+                Ok(Ok(Command::Stop)) | Err(TryRecvError::Disconnected) => {
+                    *is_stopped = true;
+                    return Ok(Watch::Stop);
+                }
+                Ok(Ok(Command::Rate { rate })) => coordinator.change_rate(rate)?,
+                Ok(Ok(Command::Phase { name })) => {
+                    phase.running[arm] += now - phase.began.max(start);
+                    let mut ended = std::mem::replace(phase, PhaseSoFar::begin(&name, coordinator));
+                    tell(&Event::Phase(ended.end(coordinator)))?;
+                }
+                Ok(Ok(other)) => return Err(unexpected(&other)),
+                Ok(Err(error)) => return Err(error),
+                Err(TryRecvError::Empty) => {}
+            }
+            Ok(Watch::Until(next.min(now + LOOK_EVERY)))
+        })?;
+        self.phase.running[arm] += done.end_ns - self.phase.began.max(done.start_ns);
+        (self.tell)(&Event::RunEnded)
+    }
+
+    fn change_phase(&mut self, name: &str) -> Result<()> {
+        let next = PhaseSoFar::begin(name, &mut self.coordinator);
+        let mut ended = std::mem::replace(&mut self.phase, next);
+        (self.tell)(&Event::Phase(ended.end(&mut self.coordinator)))
+    }
+
+    fn change_rate(&mut self, rate: f64) -> Result<()> {
+        let is_possible = rate > 0.0 && rate < 1e9;
+        if !self.coordinator.load.is_open || !is_possible {
+            return Err(Error::new(format!("cannot change the rate to {rate}"))
+                .detail("a rate is positive, and only an open loop has one")
+                .hint("start with a rate"));
+        }
+        self.coordinator.change_rate(rate)
+    }
+
+    fn require_arm(&self, arm: usize) -> Result<()> {
+        let arms = self.coordinator.load.arms.len();
+        if arm < arms {
+            return Ok(());
+        }
+        Err(Error::new(format!("there is no arm {arm}"))
+            .detail(format!("arms are numbered from 0 to {}", arms - 1)))
+    }
+}
+
+fn is_told_to_stop(commands: &Receiver<Result<Command>>) -> Result<bool> {
+    match commands.try_recv() {
+        Ok(Ok(Command::Stop)) | Err(TryRecvError::Disconnected) => Ok(true),
+        Ok(Ok(other)) => Err(unexpected(&other)),
+        Ok(Err(error)) => Err(error),
+        Err(TryRecvError::Empty) => Ok(false),
+    }
+}
+
+fn unexpected(command: &Command) -> Error {
+    Error::new("a command came at the wrong time").detail(format!("{command:?} while turns are under way"))
+}
+
+impl PhaseSoFar {
+    fn begin(name: &str, coordinator: &mut Coordinator) -> Self {
+        // What was counted until now belongs to the phase before, which takes it when it ends.
+        let load = &coordinator.load;
+        let roles =
+            || load.roles.iter().map(|role| Counts::new(role.statements.len(), role.clients)).collect();
+        let counts = load.arms.iter().map(|_| roles()).collect();
+        let running = vec![0; load.arms.len()];
+        Self {
+            name: name.into(),
+            began: coordinator.now(),
+            own_cpu: own_time(),
+            thread_cpu: coordinator.thread_times(),
+            counts,
+            running,
+        }
+    }
+
+    fn add(&mut self, counts: &[Vec<Counts>]) {
+        for (own, other) in self.counts.iter_mut().flatten().zip(counts.iter().flatten()) {
+            own.add(other);
+        }
+    }
+
+    fn end(&mut self, coordinator: &mut Coordinator) -> Phase {
+        let last = coordinator.take_counts();
+        self.add(&last);
+        let wall = coordinator.now() - self.began;
+        let busy = coordinator.thread_times();
+        let busy =
+            busy.iter().zip(&self.thread_cpu).map(|(after, before)| (after - before) as f64 / wall as f64);
+        let arms = self.counts.iter().zip(&self.running).enumerate();
+        Phase {
+            name: self.name.clone(),
+            wall_s: seconds(wall),
+            arms: arms
+                .map(|(arm, (counts, running))| arm_result(&coordinator.load, arm, counts, *running))
+                .collect(),
+            driver: Audit {
+                cpu_s: seconds(own_time() - self.own_cpu),
+                thread_busy_shares: busy.collect(),
+                peak_memory_bytes: peak_memory_bytes(),
+            },
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! When transactions are due. Pure: time comes in as a number, on the running clock of the server they go to.
+//!
+//! The running clock of an arm stands still while other arms have their turn, so that a rate is a rate of its
+//! own time, and a latency does not hold the others' turns.
+
+use crate::clock::{Nanos, SECOND};
+use crate::random::Random;
+use crate::workload::{Arrivals, Pace};
+
+/// A second of the burst limiter that took longer than this is followed by the next one at once
+/// (the Insert Benchmark's rule).
+const LATE_BURST: Nanos = SECOND / 100 * 95;
+
+/// What a schedule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Start one transaction now; it was intended for this instant, now or in the past.
+    Now(Nanos),
+    /// Nothing before this instant.
+    At(Nanos),
+}
+
+/// The arrivals of one or several clients that share them.
+pub struct Schedule {
+    pace: Pace,
+    random: Random,
+    next: f64,
+    left_of_burst: u32,
+    burst_began: Option<Nanos>,
+}
+
+impl Schedule {
+    /// Makes a schedule whose clock begins at 0. Equal streams of random numbers give equal arrivals.
+    pub fn new(pace: Pace, random: Random) -> Self {
+        let mut schedule = Self { pace, random, next: 0.0, left_of_burst: 0, burst_began: None };
+        if let Pace::Open { rate, arrivals } = pace {
+            // Clients with equal distances must not all arrive at the same instant.
+            let phase = schedule.random.fraction();
+            schedule.next = match arrivals {
+                Arrivals::Uniform => phase * gap(rate),
+                Arrivals::Poisson => schedule.draw_gap(rate, arrivals),
+            };
+        }
+        schedule
+    }
+
+    /// Changes the rate from `now` on; what was due and missed stays due.
+    pub fn change_rate(&mut self, now: Nanos, new_rate: f64) {
+        if let Pace::Open { rate, .. } = &mut self.pace {
+            let remaining = (self.next - now as f64).max(0.0) * *rate / new_rate;
+            self.next = self.next.min(now as f64 + remaining);
+            *rate = new_rate;
+        }
+    }
+
+    /// Asks for one transaction; if it is due, its arrival is taken.
+    pub fn due(&mut self, now: Nanos) -> Due {
+        match self.pace {
+            Pace::Closed => Due::Now(now),
+            Pace::Open { rate, arrivals } => {
+                let intended = self.next as Nanos;
+                if intended > now {
+                    return Due::At(intended);
+                }
+                self.next += self.draw_gap(rate, arrivals);
+                Due::Now(intended)
+            }
+            Pace::Burst { burst } => self.due_in_burst(now, burst),
+        }
+    }
+
+    fn due_in_burst(&mut self, now: Nanos, burst: u32) -> Due {
+        if self.left_of_burst == 0 {
+            if let Some(began) = self.burst_began
+                && now - began < LATE_BURST
+            {
+                return Due::At(began + SECOND);
+            }
+            self.burst_began = Some(now);
+            self.left_of_burst = burst.max(1);
+        }
+        self.left_of_burst -= 1;
+        Due::Now(now)
+    }
+
+    fn draw_gap(&mut self, rate: f64, arrivals: Arrivals) -> f64 {
+        match arrivals {
+            Arrivals::Uniform => gap(rate),
+            Arrivals::Poisson => -(1.0 - self.random.fraction()).ln() * gap(rate),
+        }
+    }
+}
+
+fn gap(rate: f64) -> f64 {
+    SECOND as f64 / rate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seeded(seed: u64) -> Random {
+        Random::stream(seed, "arrivals", 0)
+    }
+
+    fn arrivals_within(mut schedule: Schedule, seconds: u64) -> Vec<Nanos> {
+        let mut found = Vec::new();
+        while let Due::Now(intended) = schedule.due(seconds * SECOND) {
+            found.push(intended);
+        }
+        found
+    }
+
+    #[test]
+    fn a_closed_loop_is_always_due() {
+        let mut schedule = Schedule::new(Pace::Closed, seeded(1));
+        assert_eq!((schedule.due(5), schedule.due(9)), (Due::Now(5), Due::Now(9)));
+    }
+
+    #[test]
+    fn uniform_arrivals_keep_their_rate_and_their_distance() {
+        let pace = Pace::Open { rate: 100.0, arrivals: Arrivals::Uniform };
+        let found = arrivals_within(Schedule::new(pace, seeded(1)), 10);
+        assert!((999..=1001).contains(&found.len()), "{}", found.len());
+        assert!(found.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(10_000_000) <= 1));
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_mean_and_spread_of_an_exponential() {
+        let pace = Pace::Open { rate: 1000.0, arrivals: Arrivals::Poisson };
+        let found = arrivals_within(Schedule::new(pace, seeded(7)), 100);
+        let gaps: Vec<f64> = found.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let above_mean = gaps.iter().filter(|gap| **gap > 1.0).count() as f64 / gaps.len() as f64;
+        // 100 000 draws: the standard errors are 0.0032 and 0.0015; exp(-1) of them exceed the mean.
+        assert!((mean - 1.0).abs() < 0.016, "{mean}");
+        assert!((above_mean - (-1.0f64).exp()).abs() < 0.008, "{above_mean}");
+    }
+
+    #[test]
+    fn a_missed_arrival_keeps_its_intended_time() {
+        let pace = Pace::Open { rate: 10.0, arrivals: Arrivals::Uniform };
+        let mut schedule = Schedule::new(pace, seeded(1));
+        let Due::At(first) = schedule.due(0) else { panic!("the first arrival is not at 0") };
+        assert_eq!(schedule.due(5 * SECOND), Due::Now(first));
+        assert_eq!(schedule.due(5 * SECOND), Due::Now(first + SECOND / 10));
+    }
+
+    #[test]
+    fn a_burst_is_followed_by_the_rest_of_its_second() {
+        let mut schedule = Schedule::new(Pace::Burst { burst: 2 }, seeded(1));
+        assert_eq!((schedule.due(100), schedule.due(200)), (Due::Now(100), Due::Now(200)));
+        assert_eq!(schedule.due(300), Due::At(SECOND + 100));
+        assert_eq!(schedule.due(SECOND + 100), Due::Now(SECOND + 100));
+    }
+
+    #[test]
+    fn a_burst_that_took_its_second_is_followed_at_once_and_nothing_is_caught_up() {
+        let mut schedule = Schedule::new(Pace::Burst { burst: 1 }, seeded(1));
+        assert_eq!(schedule.due(0), Due::Now(0));
+        assert_eq!(schedule.due(3 * SECOND), Due::Now(3 * SECOND));
+        assert_eq!(schedule.due(3 * SECOND + 1), Due::At(4 * SECOND));
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_arrivals() {
+        let pace = Pace::Open { rate: 50.0, arrivals: Arrivals::Poisson };
+        assert_eq!(
+            arrivals_within(Schedule::new(pace, seeded(3)), 2),
+            arrivals_within(Schedule::new(pace, seeded(3)), 2)
+        );
+        assert_ne!(
+            arrivals_within(Schedule::new(pace, seeded(3)), 2),
+            arrivals_within(Schedule::new(pace, seeded(4)), 2)
+        );
+    }
+
+    #[test]
+    fn a_new_rate_holds_from_its_instant() {
+        let pace = Pace::Open { rate: 1.0, arrivals: Arrivals::Uniform };
+        let mut schedule = Schedule::new(pace, seeded(1));
+        schedule.change_rate(0, 100.0);
+        assert!((99..=101).contains(&arrivals_within(schedule, 1).len()));
+    }
+}

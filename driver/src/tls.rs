@@ -1,0 +1,132 @@
+//! TLS over a TCP connection, as libpq asks for it: `SSLRequest`, one byte of answer, handshake.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+
+use crate::conninfo::{ConnInfo, SslMode};
+use crate::error::{Error, Result};
+use crate::transport::Transport;
+
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// Asks the server for TLS and completes the handshake.
+pub fn wrap(mut stream: TcpStream, info: &ConnInfo) -> Result<Transport> {
+    let mut answer = [0];
+    stream.write_all(&SSL_REQUEST).and_then(|()| stream.read_exact(&mut answer)).map_err(|error| {
+        Error::new(format!("could not ask {} for TLS", info.place())).detail(error.to_string())
+    })?;
+    if answer[0] != b'S' {
+        return Err(Error::new(format!("{} does not offer TLS", info.place()))
+            .hint("switch ssl on in the server, or use sslmode=disable"));
+    }
+    let name = ServerName::try_from(info.host.clone())
+        .map_err(|_| Error::new(format!("\"{}\" cannot be the name on a certificate", info.host)))?;
+    let mut connection = ClientConnection::new(Arc::new(configuration(info)?), name)
+        .map_err(|error| failed(info, &error.to_string()))?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).map_err(|error| failed(info, &error.to_string()))?;
+    }
+    Ok(Transport::Tls(Box::new(StreamOwned::new(connection, stream))))
+}
+
+fn failed(info: &ConnInfo, why: &str) -> Error {
+    Error::new(format!("could not agree on TLS with {}", info.place())).detail(why)
+}
+
+fn configuration(info: &ConnInfo) -> Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(info, &error.to_string()))?;
+    if info.ssl_mode == SslMode::VerifyFull {
+        return Ok(builder.with_root_certificates(roots(info)?).with_no_client_auth());
+    }
+    let chain = match info.ssl_mode {
+        SslMode::VerifyCa => Some(
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots(info)?), provider.clone())
+                .build()
+                .map_err(|error| failed(info, &error.to_string()))?,
+        ),
+        _ => None,
+    };
+    let verifier = Arc::new(AnyName { provider, chain });
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+fn roots(info: &ConnInfo) -> Result<RootCertStore> {
+    let file = info.ssl_root_cert.as_ref().ok_or_else(|| {
+        Error::new("there is no certificate authority to check the server with")
+            .hint("add sslrootcert=FILE, or use sslmode=require")
+    })?;
+    let unreadable = |why: String| {
+        Error::new(format!("could not read certificates from \"{}\"", file.display())).detail(why)
+    };
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(error.to_string()))? {
+        let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+        store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+    }
+    Ok(store)
+}
+
+/// Accepts any name (`verify-ca`) and, without a chain to check, any certificate (`require`); signatures are
+/// checked in both.
+#[derive(Debug)]
+struct AnyName {
+    provider: Arc<CryptoProvider>,
+    chain: Option<Arc<WebPkiServerVerifier>>,
+}
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
+        match chain.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

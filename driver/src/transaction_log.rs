@@ -1,0 +1,70 @@
+//! Logs every committed transaction in pgbench's format, `client transaction latency_us script epoch_s
+//! epoch_us`, so that whoever pairs servers in time can attribute each one exactly.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::clock::{Nanos, SECOND};
+use crate::error::{Error, Result};
+
+/// One thread's log of one arm.
+pub struct TransactionLog {
+    file: BufWriter<File>,
+    path: String,
+}
+
+impl TransactionLog {
+    /// Creates `PREFIX.THREAD`.
+    pub fn create(prefix: &Path, thread: usize) -> Result<Self> {
+        let path = format!("{}.{thread}", prefix.display());
+        let file = File::create(&path).map_err(|error| unwritable(&path, &error))?;
+        Ok(Self { file: BufWriter::with_capacity(64 << 10, file), path })
+    }
+
+    /// Adds a transaction that has ended at `ended`.
+    pub fn write(&mut self, client: usize, number: u64, latency: Nanos, ended: Nanos) -> Result<()> {
+        let mut line = [0u8; 128];
+        let mut used = 0;
+        for (value, end) in [
+            (client as u64, b' '),
+            (number, b' '),
+            (latency / 1000, b' '),
+            (0, b' '),
+            (ended / SECOND, b' '),
+            (ended % SECOND / 1000, b'\n'),
+        ] {
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(value).as_bytes();
+            line[used..used + digits.len()].copy_from_slice(digits);
+            line[used + digits.len()] = end;
+            used += digits.len() + 1;
+        }
+        self.file.write_all(&line[..used]).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    /// Makes everything visible to readers.
+    pub fn flush(&mut self) -> Result<()> {
+        self.file.flush().map_err(|error| unwritable(&self.path, &error))
+    }
+}
+
+fn unwritable(path: &str, error: &std::io::Error) -> Error {
+    Error::new(format!("could not write the transaction log \"{path}\": {error}")).hint("is the disk full?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_in_pgbenchs_format() {
+        let prefix = std::env::temp_dir().join(format!("pgdyno-log-{}", std::process::id()));
+        let mut log = TransactionLog::create(&prefix, 3).unwrap();
+        log.write(7, 1, 1_234_567, 1_700_000_000_000_042_999).unwrap();
+        log.flush().unwrap();
+        let path = format!("{}.3", prefix.display());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "7 1 1234 0 1700000000 42\n");
+        std::fs::remove_file(path).unwrap();
+    }
+}

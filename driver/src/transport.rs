@@ -1,0 +1,90 @@
+//! A connected stream of bytes: a Unix socket or TCP, with or without TLS.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustls::{ClientConnection, StreamOwned};
+
+/// One of the ways to reach a server.
+pub enum Transport {
+    /// A Unix socket.
+    Unix(UnixStream),
+    /// TCP in clear text.
+    Tcp(TcpStream),
+    /// TCP with TLS.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Transport {
+    /// Whether a read that did not fill its buffer has emptied the socket: true unless TLS keeps bytes back.
+    pub fn is_emptied_by_short_read(&self) -> bool {
+        !matches!(self, Self::Tls(_))
+    }
+
+    /// Bounds every read and write while connecting.
+    pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => {
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
+            }
+            Self::Tcp(stream) => set_tcp_timeout(stream, timeout),
+            Self::Tls(stream) => set_tcp_timeout(&stream.sock, timeout),
+        }
+    }
+
+    /// Makes reads and writes return instead of waiting: for the event loop.
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Tcp(stream) => stream.set_nonblocking(true),
+            Self::Tls(stream) => stream.sock.set_nonblocking(true),
+        }
+    }
+}
+
+fn set_tcp_timeout(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))
+}
+
+impl AsRawFd for Transport {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Tls(stream) => stream.sock.as_raw_fd(),
+        }
+    }
+}
+
+impl Read for Transport {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(buffer),
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Transport {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write(buffer),
+            Self::Tcp(stream) => stream.write(buffer),
+            Self::Tls(stream) => stream.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.flush(),
+            Self::Tcp(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}

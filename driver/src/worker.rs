@@ -1,0 +1,508 @@
+//! One thread: an event loop over its share of every arm's connections.
+//!
+//! Only the arm whose turn it is starts transactions. When the turn is over the thread lets those under way
+//! end, and reports that it is drained. Nothing in here waits but `Poll::poll`.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use crate::clock::{Clock, Nanos};
+use crate::error::{Error, Result};
+use crate::load::Load;
+use crate::processor;
+use crate::reconnect::{Lost, Reconnected};
+use crate::record::Counts;
+use crate::schedule::{Due, Schedule};
+use crate::session::{Outcome, Session, State};
+use crate::timer::Timer;
+use crate::transaction_log::TransactionLog;
+use crate::workload::Next;
+
+const WAKE: Token = Token(usize::MAX);
+const TIMER: Token = Token(usize::MAX - 1);
+const READ_BYTES: usize = 64 << 10;
+const EVENTS: usize = 256;
+
+/// What the coordinator tells a thread.
+pub enum Command {
+    /// An arm has its turn.
+    Turn(Turn),
+    /// The turn ends at another instant than planned.
+    EndAt(Nanos),
+    /// Open loops go on at this many transactions per second and group.
+    Rate(f64),
+    /// A lost session has a connection again, or will never have one.
+    Reconnected(Reconnected),
+    /// The thread ends.
+    Quit,
+}
+
+/// What a thread tells the coordinator.
+pub enum Report {
+    /// Its event loop runs; the kernel's number of the thread.
+    Started(libc::pid_t),
+    /// No transaction of this turn is under way any more.
+    Drained(u64),
+    /// The run has failed.
+    Failed(Error),
+}
+
+/// One arm's time to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// Counts turns.
+    pub number: u64,
+    /// Whose turn.
+    pub arm: usize,
+    /// When it begins, on the driver's clock.
+    pub start: Nanos,
+    /// When no more transactions are started.
+    pub end: Nanos,
+    /// The arm's running clock at the beginning.
+    pub base: Nanos,
+}
+
+impl Turn {
+    /// The arm's running clock.
+    fn running(&self, now: Nanos) -> Nanos {
+        self.base + now.saturating_sub(self.start)
+    }
+
+    /// The driver's clock when the arm's running clock shows `running`.
+    fn clock(&self, running: Nanos) -> Nanos {
+        self.start + running.saturating_sub(self.base)
+    }
+}
+
+/// Clients that share a schedule. Closed loops and shared rates have one group per thread, role and arm; roles
+/// with a rate per client have one per client.
+pub struct Group {
+    /// Whose.
+    pub arm: usize,
+    /// When its transactions are due.
+    pub schedule: Schedule,
+    /// Sessions that could start, in the order in which they became idle.
+    pub waiting: VecDeque<usize>,
+    wake: Option<Nanos>,
+}
+
+impl Group {
+    /// Makes a group without sessions.
+    pub fn new(arm: usize, schedule: Schedule) -> Self {
+        Self { arm, schedule, waiting: VecDeque::new(), wake: None }
+    }
+}
+
+/// The counts of one thread, by arm and role; the coordinator takes them now and then.
+pub type SharedCounts = Arc<Mutex<Vec<Vec<Counts>>>>;
+
+/// How a thread reaches the others.
+pub struct Channels {
+    /// From the coordinator.
+    pub commands: Receiver<Command>,
+    /// To the coordinator.
+    pub reports: Sender<Report>,
+    /// To whoever connects again.
+    pub lost: Sender<Lost>,
+}
+
+/// A thread's state.
+pub struct Worker {
+    load: Arc<Load>,
+    clock: Clock,
+    poll: Poll,
+    timer: Timer,
+    sessions: Vec<Session>,
+    group_of: Vec<usize>,
+    groups: Vec<Group>,
+    blocked: Vec<usize>,
+    sleeping: Vec<BinaryHeap<Reverse<(Nanos, usize)>>>, // by arm, on its running clock
+    counts: SharedCounts,
+    logs: Vec<Option<TransactionLog>>,
+    channels: Channels,
+    turn: Option<Turn>,
+    in_flight: usize,
+    errors: u64,
+}
+
+/// A thread's sessions, their groups, and where it logs.
+pub struct Crew {
+    /// The sessions of this thread.
+    pub sessions: Vec<Session>,
+    /// Index of each session's group.
+    pub group_of: Vec<usize>,
+    /// Their schedules.
+    pub groups: Vec<Group>,
+    /// Transaction logs by arm.
+    pub logs: Vec<Option<TransactionLog>>,
+}
+
+impl Worker {
+    /// Registers the crew's connections. The returned waker interrupts the event loop.
+    pub fn new(
+        load: Arc<Load>,
+        clock: Clock,
+        crew: Crew,
+        counts: SharedCounts,
+        channels: Channels,
+    ) -> Result<(Self, Waker)> {
+        let poll = Poll::new().map_err(|error| system(&error))?;
+        let waker = Waker::new(poll.registry(), WAKE).map_err(|error| system(&error))?;
+        let timer = Timer::new().map_err(|error| system(&error))?;
+        poll.registry()
+            .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
+            .map_err(|error| system(&error))?;
+        let arms = load.arms.len();
+        let mut worker = Self {
+            load,
+            clock,
+            poll,
+            timer,
+            sessions: crew.sessions,
+            group_of: crew.group_of,
+            groups: crew.groups,
+            blocked: Vec::new(),
+            sleeping: std::iter::repeat_with(BinaryHeap::new).take(arms).collect(),
+            counts,
+            logs: crew.logs,
+            channels,
+            turn: None,
+            in_flight: 0,
+            errors: 0,
+        };
+        for index in 0..worker.sessions.len() {
+            worker.register(index)?;
+            let (session, load) = (&worker.sessions[index], &worker.load);
+            let delay = load.ramp * session.client_index as u64 / load.clients.max(1) as u64;
+            worker.sleeping[session.arm].push(Reverse((delay, index)));
+        }
+        Ok((worker, waker))
+    }
+
+    /// Runs until it is told to quit; errors go to the coordinator.
+    pub fn run(mut self, cpu: Option<usize>) {
+        // A coordinator that has gone away has no use for reports.
+        let _ = self.channels.reports.send(Report::Started(processor::thread_id()));
+        let result = cpu.map_or(Ok(()), processor::pin).and_then(|()| self.serve());
+        if let Err(error) = result {
+            let _ = self.channels.reports.send(Report::Failed(error));
+        }
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut buffer = vec![0; READ_BYTES];
+        let counts = self.counts.clone();
+        loop {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result.map_err(|error| system(&error))?,
+            }
+            let now = self.clock.now();
+            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            for event in &events {
+                match event.token() {
+                    WAKE => {
+                        if !self.obey(&mut counts, now)? {
+                            return self.logs.iter_mut().flatten().try_for_each(TransactionLog::flush);
+                        }
+                    }
+                    TIMER => self.timer.acknowledge(),
+                    Token(index) => self.on_event(index, &mut counts, now, &mut buffer)?,
+                }
+            }
+            self.start_due(&mut counts, now)?;
+            drop(counts);
+            self.rest(now)?;
+        }
+    }
+
+    /// Does what the coordinator has asked for. False if that is to quit.
+    fn obey(&mut self, counts: &mut [Vec<Counts>], now: Nanos) -> Result<bool> {
+        while let Ok(command) = self.channels.commands.try_recv() {
+            match command {
+                Command::Turn(turn) => self.turn = Some(turn),
+                Command::EndAt(end) => {
+                    if let Some(turn) = &mut self.turn {
+                        turn.end = end;
+                    }
+                }
+                Command::Rate(rate) => {
+                    let arm = self.turn.map(|turn| (turn.arm, turn.running(now)));
+                    for group in &mut self.groups {
+                        let running =
+                            arm.filter(|(arm, _)| *arm == group.arm).map_or(0, |(_, running)| running);
+                        group.schedule.change_rate(running, rate);
+                    }
+                }
+                Command::Reconnected(Reconnected { session, transport }) => {
+                    let lost = &mut self.sessions[session];
+                    lost.reconnect(transport?)?;
+                    counts[lost.arm][lost.role].reconnects += 1;
+                    self.register(session)?;
+                    self.enlist(session);
+                }
+                Command::Quit => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn on_event(
+        &mut self,
+        index: usize,
+        counts: &mut [Vec<Counts>],
+        now: Nanos,
+        buffer: &mut [u8],
+    ) -> Result<()> {
+        let session = &mut self.sessions[index];
+        if session.has_unwritten() {
+            if let Err(error) = session.flush() {
+                return self.on_lost(index, counts, &error);
+            }
+            if !self.sessions[index].has_unwritten() {
+                self.change_interest(index, Interest::READABLE)?;
+            }
+        }
+        let session = &mut self.sessions[index];
+        let was_in_flight = session.is_in_flight();
+        let manner = self.load.manner(session.role);
+        let counted = &mut counts[session.arm][session.role];
+        match session.receive(manner, counted, now, buffer) {
+            Err(error) => self.on_lost(index, counts, &error),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(Outcome::Pending)) => self.watch_for_writing(index),
+            Ok(Ok(outcome)) if was_in_flight => self.on_end(index, outcome, counts, now),
+            Ok(Ok(_)) => Ok(()),
+        }
+    }
+
+    fn on_end(
+        &mut self,
+        index: usize,
+        outcome: Outcome,
+        counts: &mut [Vec<Counts>],
+        now: Nanos,
+    ) -> Result<()> {
+        self.in_flight -= 1;
+        let session = &mut self.sessions[index];
+        match outcome {
+            Outcome::Committed => {
+                let counted = &mut counts[session.arm][session.role];
+                let ended = self.turn.map_or(session.intended, |turn| turn.running(now));
+                let latency = ended.saturating_sub(session.intended);
+                counted.latencies.record(latency);
+                counted.clients[session.client_index] += 1;
+                if let Some(log) = &mut self.logs[session.arm] {
+                    log.write(session.client_index, session.committed(), latency, now)?;
+                }
+            }
+            Outcome::GivenUp(error) => {
+                self.errors += 1;
+                if self.errors > self.load.max_errors {
+                    return Err(error
+                        .detail(format!("more than {} transactions were given up", self.load.max_errors)));
+                }
+            }
+            Outcome::Pending => {}
+        }
+        for blocked in std::mem::take(&mut self.blocked) {
+            self.enlist(blocked);
+        }
+        let session = &mut self.sessions[index];
+        if self.load.count.is_some_and(|count| session.committed() >= count) {
+            session.finish();
+        } else {
+            self.rest_or_enlist(index, now);
+        }
+        Ok(())
+    }
+
+    /// Puts a session to sleep for its think time, or where it waits for its next transaction.
+    fn rest_or_enlist(&mut self, index: usize, now: Nanos) {
+        match (self.load.think_time, self.turn) {
+            (think_time, Some(turn)) if think_time > 0 => {
+                self.sleeping[turn.arm].push(Reverse((turn.running(now) + think_time, index)));
+            }
+            _ => self.enlist(index),
+        }
+    }
+
+    fn enlist(&mut self, index: usize) {
+        self.groups[self.group_of[index]].waiting.push_back(index);
+    }
+
+    /// Starts every transaction that is due.
+    fn start_due(&mut self, counts: &mut [Vec<Counts>], now: Nanos) -> Result<()> {
+        let Some(turn) = self.turn.filter(|turn| now < turn.end) else { return Ok(()) };
+        let running = turn.running(now);
+        while let Some(Reverse((at, index))) = self.sleeping[turn.arm].peek().copied() {
+            if at > running {
+                break;
+            }
+            self.sleeping[turn.arm].pop();
+            self.enlist(index);
+        }
+        for group in 0..self.groups.len() {
+            if self.groups[group].arm == turn.arm {
+                self.start_group(group, running, counts, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_group(
+        &mut self,
+        group: usize,
+        running: Nanos,
+        counts: &mut [Vec<Counts>],
+        now: Nanos,
+    ) -> Result<()> {
+        self.groups[group].wake = None;
+        while let Some(index) = self.groups[group].waiting.front().copied() {
+            let intended = match self.sessions[index].held.take() {
+                Some(held) => held,
+                None => match self.groups[group].schedule.due(running) {
+                    Due::Now(intended) => intended,
+                    Due::At(at) => {
+                        self.groups[group].wake = Some(at);
+                        return Ok(());
+                    }
+                },
+            };
+            self.groups[group].waiting.pop_front();
+            self.start(index, intended, running, counts, now)?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        index: usize,
+        intended: Nanos,
+        running: Nanos,
+        counts: &mut [Vec<Counts>],
+        now: Nanos,
+    ) -> Result<()> {
+        let session = &mut self.sessions[index];
+        session.intended = intended;
+        let manner = self.load.manner(session.role);
+        match session.begin(manner, now) {
+            Ok(Next::Ready) => {
+                self.in_flight += 1;
+                if running > intended || self.load.is_open {
+                    counts[session.arm][session.role].lags.record(running - intended);
+                }
+                self.watch_for_writing(index)
+            }
+            Ok(Next::Blocked) => {
+                session.held = Some(intended);
+                self.blocked.push(index);
+                Ok(())
+            }
+            Ok(Next::Finished) => Ok(()),
+            Err(error) => {
+                self.in_flight += 1; // on_lost takes it off again
+                self.on_lost(index, counts, &error)
+            }
+        }
+    }
+
+    /// Sets the timer for what comes next, and reports when the turn is over.
+    fn rest(&mut self, now: Nanos) -> Result<()> {
+        let mut wake = None;
+        if let Some(turn) = self.turn {
+            let is_idle = self.in_flight == 0;
+            if is_idle && (now >= turn.end || self.is_finished(turn.arm)) {
+                self.turn = None;
+                if let Some(log) = &mut self.logs[turn.arm] {
+                    log.flush()?;
+                }
+                let _ = self.channels.reports.send(Report::Drained(turn.number));
+            } else {
+                let arrivals =
+                    self.groups.iter().filter(|group| group.arm == turn.arm && !group.waiting.is_empty());
+                let sleeper = self.sleeping[turn.arm].peek().map(|Reverse((at, _))| *at);
+                let due = arrivals.filter_map(|group| group.wake).chain(sleeper).min();
+                let due = due.map(|running| turn.clock(running)).filter(|at| *at < turn.end);
+                wake = if is_idle { Some(due.unwrap_or(turn.end)) } else { due };
+            }
+        }
+        self.timer.set(now, wake).map_err(|error| system(&error))
+    }
+
+    fn is_finished(&self, arm: usize) -> bool {
+        self.sessions.iter().filter(|session| session.arm == arm).all(|s| s.state() == State::Finished)
+    }
+
+    /// A connection broke: the transaction is lost, and the run with it unless it may connect again.
+    fn on_lost(&mut self, index: usize, counts: &mut [Vec<Counts>], why: &io::Error) -> Result<()> {
+        let session = &mut self.sessions[index];
+        if session.is_in_flight() {
+            self.in_flight -= 1;
+            *counts[session.arm][session.role].errors.entry("08006".into()).or_default() += 1;
+        } else {
+            for group in &mut self.groups {
+                group.waiting.retain(|waiting| *waiting != index);
+            }
+            self.blocked.retain(|blocked| *blocked != index);
+        }
+        if let Some(descriptor) = session.descriptor() {
+            self.deregister(descriptor)?;
+        }
+        let session = &mut self.sessions[index];
+        session.disconnect();
+        if !self.load.reconnects() {
+            let why = match why.kind() {
+                io::ErrorKind::UnexpectedEof => "the server closed it".into(),
+                _ => why.to_string(),
+            };
+            let arm = &self.load.arms[session.arm];
+            return Err(Error::new(format!("lost a connection to {} ({})", arm.name, arm.info.place()))
+                .sqlstate("08006")
+                .detail(why)
+                .hint("the server's log says why; to go on after a restart, allow reconnecting"));
+        }
+        let lost = Lost { session: index, arm: session.arm, role: session.role };
+        self.channels.lost.send(lost).map_err(|_| Error::new("nobody connects again any more"))
+    }
+
+    fn watch_for_writing(&mut self, index: usize) -> Result<()> {
+        if self.sessions[index].has_unwritten() {
+            self.change_interest(index, Interest::READABLE | Interest::WRITABLE)?;
+        }
+        Ok(())
+    }
+
+    fn register(&mut self, index: usize) -> Result<()> {
+        let Some(descriptor) = self.sessions[index].descriptor() else { return Ok(()) };
+        self.poll
+            .registry()
+            .register(&mut SourceFd(&descriptor), Token(index), Interest::READABLE)
+            .map_err(|error| system(&error))
+    }
+
+    fn change_interest(&mut self, index: usize, interest: Interest) -> Result<()> {
+        let Some(descriptor) = self.sessions[index].descriptor() else { return Ok(()) };
+        self.poll
+            .registry()
+            .reregister(&mut SourceFd(&descriptor), Token(index), interest)
+            .map_err(|error| system(&error))
+    }
+
+    fn deregister(&mut self, descriptor: RawFd) -> Result<()> {
+        self.poll.registry().deregister(&mut SourceFd(&descriptor)).map_err(|error| system(&error))
+    }
+}
+
+fn system(error: &io::Error) -> Error {
+    Error::new(format!("could not set up an event loop: {error}"))
+        .hint("is the limit of open files (ulimit -n) above the number of connections?")
+}

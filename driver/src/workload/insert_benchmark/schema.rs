@@ -1,0 +1,134 @@
+//! Tables, indexes and the clean-up between the writing and the reading steps, as statements for the caller.
+//!
+//! Each statement is sent by itself, outside any transaction.
+
+use super::Options;
+
+/// The table of a client, counted from 0: `pi1` is the first.
+pub fn table(client: u64) -> String {
+    format!("pi{}", client + 1)
+}
+
+/// Before `l.i0`: makes a client's table anew, with a primary key only. In this order.
+pub fn create_table(client: u64) -> [String; 3] {
+    let table = table(client);
+    [
+        format!("drop table if exists {table}"),
+        format!(
+            "create table {table} (\
+             transactionid bigserial primary key, \
+             dateandtime timestamp without time zone, \
+             cashregisterid int not null, \
+             customerid int not null, \
+             productid int not null, \
+             price int not null, \
+             data varchar(4000))"
+        ),
+        // The reference has the same number: backends then rarely touch the sequence.
+        format!("alter sequence {table}_transactionid_seq cache 1000"),
+    ]
+}
+
+/// Removes a client's table.
+pub fn drop_table(client: u64) -> String {
+    format!("drop table if exists {}", table(client))
+}
+
+/// In `l.x`, after its inserts: the secondary indexes of a client's table. One after the other on one connection;
+/// the clients at the same time.
+pub fn create_indexes(client: u64) -> [String; 3] {
+    let table = table(client);
+    [
+        format!("create index {table}_marketsegment on {table} (productid, customerid, price)"),
+        format!("create index {table}_registersegment on {table} (cashregisterid, customerid, price)"),
+        format!("create index {table}_pdc on {table} (price, dateandtime, customerid)"),
+    ]
+}
+
+/// What pays the debt that `l.i2` leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CleanUp {
+    /// One per table, all at the same time, each on its own connection.
+    pub vacuums: Vec<String>,
+    /// When all of them have ended.
+    pub checkpoint: &'static str,
+    /// The reading steps begin so long after the clean-up began, or when it has ended if that is later.
+    pub wait_s: u64,
+}
+
+/// The clean-up after `l.i2`. `server_version` is the server's `server_version_num`.
+///
+/// The reference also says `verbose`, which only makes the server report what it has done.
+pub fn clean_up(options: &Options, server_version: u32) -> CleanUp {
+    let arguments = if server_version >= 120_000 { "analyze, index_cleanup on" } else { "analyze" };
+    CleanUp {
+        vacuums: (0..options.clients)
+            .map(|client| format!("vacuum ({arguments}) {}", table(client)))
+            .collect(),
+        checkpoint: "checkpoint",
+        wait_s: clean_up_wait_s(options.rows.i0 * options.clients),
+    }
+}
+
+/// A minute, and a second per million rows of all tables; at most twenty minutes.
+fn clean_up_wait_s(rows: u64) -> u64 {
+    ((rows as f64 / 1e6) + 60.0).min(1200.0).round_ties_even() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_the_published_columns_and_a_cached_sequence() {
+        assert_eq!(
+            create_table(0),
+            [
+                "drop table if exists pi1",
+                "create table pi1 (transactionid bigserial primary key, \
+                 dateandtime timestamp without time zone, cashregisterid int not null, \
+                 customerid int not null, productid int not null, price int not null, data varchar(4000))",
+                "alter sequence pi1_transactionid_seq cache 1000",
+            ]
+        );
+        assert_eq!(drop_table(19), "drop table if exists pi20");
+    }
+
+    #[test]
+    fn indexes_have_the_columns_of_the_code_rather_than_of_the_prose() {
+        assert_eq!(
+            create_indexes(1),
+            [
+                "create index pi2_marketsegment on pi2 (productid, customerid, price)",
+                "create index pi2_registersegment on pi2 (cashregisterid, customerid, price)",
+                "create index pi2_pdc on pi2 (price, dateandtime, customerid)",
+            ]
+        );
+    }
+
+    #[test]
+    fn clean_up_vacuums_every_table_and_indexes_where_that_is_an_option() {
+        let json = r#"{"clients": 2, "rows": {"i0": 10, "i1": 10, "i2": 10}, "step_seconds": 1, "seed": 1}"#;
+        let options: Options = serde_json::from_str(json).unwrap();
+        assert_eq!(
+            clean_up(&options, 180_001),
+            CleanUp {
+                vacuums: vec![
+                    "vacuum (analyze, index_cleanup on) pi1".into(),
+                    "vacuum (analyze, index_cleanup on) pi2".into()
+                ],
+                checkpoint: "checkpoint",
+                wait_s: 60,
+            }
+        );
+        assert_eq!(clean_up(&options, 119_999).vacuums[1], "vacuum (analyze) pi2");
+    }
+
+    #[test]
+    fn clean_up_waits_a_second_per_million_rows_up_to_twenty_minutes() {
+        // 20 clients with 10 million rows each: published as 260 s.
+        for (rows, seconds) in [(200_000_000, 260), (30_000_000, 90), (4_000_000_000, 1200), (1000, 60)] {
+            assert_eq!(clean_up_wait_s(rows), seconds, "{rows} rows");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The made-up time that goes into rows, so that two servers get the same rows.
+//!
+//! The reference client writes its wall clock, in whole seconds. Here the k-th insert statement of a step (k from
+//! 0) has the instant `start + k / statements per second`, in whole seconds. With a rate, this is when the statement
+//! is due; without one, the number per second is an option. Each step begins a million seconds after the one
+//! before, so that time never goes back: new rows belong behind the old ones of their price in index pdc.
+
+use crate::workload::data_set::write_integer;
+
+/// What a step has for itself: eleven days and a half, longer than any step is meant to last.
+pub const SECONDS_PER_STEP: i64 = 1_000_000;
+
+const SECONDS_PER_DAY: i64 = 86_400;
+
+/// Gives every insert statement its instant.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementClock {
+    /// The instant of the first statement, in seconds since 1970.
+    pub start_s: i64,
+    /// How many statements have the same instant.
+    pub statements_per_second: u64,
+}
+
+impl StatementClock {
+    /// Appends the instant of a statement (counted from 0) as a timestamp without time zone.
+    pub fn write(self, statement: u64, out: &mut Vec<u8>) {
+        let elapsed_s = statement / self.statements_per_second;
+        write_timestamp(self.start_s.saturating_add_unsigned(elapsed_s), out);
+    }
+}
+
+/// Appends `2026-01-01 00:00:00` for a number of seconds since 1970. Needs a year from 1970 to 9999.
+fn write_timestamp(seconds: i64, out: &mut Vec<u8>) {
+    let (year, month, day) = civil_date(seconds.div_euclid(SECONDS_PER_DAY));
+    let second = seconds.rem_euclid(SECONDS_PER_DAY);
+    write_integer(year, out);
+    for (separator, number) in
+        [(b'-', month), (b'-', day), (b' ', second / 3600), (b':', second / 60 % 60), (b':', second % 60)]
+    {
+        out.push(separator);
+        if number < 10 {
+            out.push(b'0');
+        }
+        write_integer(number, out);
+    }
+}
+
+/// The Gregorian date of a day since 1970-01-01. After Howard Hinnant, "chrono-compatible low-level date
+/// algorithms": years begin in March, so that the leap day is the last of its year.
+fn civil_date(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468; // since 0000-03-01
+    let era = shifted.div_euclid(146_097); // 400 years
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_written_as_the_calendar_has_them() {
+        // From Python's datetime.
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00:00"),
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_868_800, "2000-03-01 00:00:00"),
+            (1_709_208_000, "2024-02-29 12:00:00"),
+            (1_767_225_600, "2026-01-01 00:00:00"),
+            (4_107_542_399, "2100-02-28 23:59:59"),
+            (253_402_300_799, "9999-12-31 23:59:59"),
+        ] {
+            let mut text = Vec::new();
+            write_timestamp(seconds, &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn as_many_statements_share_an_instant_as_there_are_per_second() {
+        let clock = StatementClock { start_s: 1_767_225_600, statements_per_second: 20 };
+        for (statement, expected) in [
+            (0, "2026-01-01 00:00:00"),
+            (19, "2026-01-01 00:00:00"),
+            (20, "2026-01-01 00:00:01"),
+            (72_000, "2026-01-01 01:00:00"),
+        ] {
+            let mut text = Vec::new();
+            clock.write(statement, &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! pgbench's three built-in scripts, as pgbench of PostgreSQL 18 sends them (`--protocol=prepared`: BEGIN and END
+//! are prepared too).
+
+mod client;
+mod table;
+
+use super::options::PgbenchOptions;
+use super::{Client, Pace, Place, Role, Statement};
+
+pub use table::data_set;
+
+use client::PgbenchClient;
+
+/// The name of the only role.
+const ROLE: &str = "main";
+
+/// Branches per unit of scale.
+const BRANCHES: i64 = 1;
+/// Tellers per unit of scale.
+const TELLERS: i64 = 10;
+/// Accounts per unit of scale.
+const ACCOUNTS: i64 = 100_000;
+
+/// One of pgbench's scripts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Script {
+    /// What the workload is called.
+    pub name: &'static str,
+    /// Its statements, in order: every transaction executes each of them once.
+    calls: &'static [Call],
+}
+
+/// A statement of the scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Begin,
+    UpdateAccount,
+    SelectAccount,
+    UpdateTeller,
+    UpdateBranch,
+    InsertHistory,
+    End,
+}
+
+/// All scripts.
+pub static SCRIPTS: [Script; 3] = [
+    Script {
+        name: "pgbench-tpcb",
+        calls: &[
+            Call::Begin,
+            Call::UpdateAccount,
+            Call::SelectAccount,
+            Call::UpdateTeller,
+            Call::UpdateBranch,
+            Call::InsertHistory,
+            Call::End,
+        ],
+    },
+    Script {
+        name: "pgbench-simple-update",
+        calls: &[Call::Begin, Call::UpdateAccount, Call::SelectAccount, Call::InsertHistory, Call::End],
+    },
+    Script { name: "pgbench-select", calls: &[Call::SelectAccount] },
+];
+
+/// The script of a workload's name.
+pub fn find(name: &str) -> Option<&'static Script> {
+    SCRIPTS.iter().find(|script| script.name == name)
+}
+
+impl Script {
+    /// Refuses options that pgbench's tables cannot take.
+    pub fn check(&self, options: &PgbenchOptions) -> crate::error::Result<()> {
+        options.check(self.name)
+    }
+
+    /// The clients of this script. `options` have passed `check`.
+    pub fn roles(&self, options: &PgbenchOptions, clients: u64, seed: u64, pace: Pace) -> Vec<Role> {
+        let stream = |client| {
+            Box::new(PgbenchClient::new(self.calls, options, Place { client, clients, seed }))
+                as Box<dyn Client>
+        };
+        let statements = self.calls.iter().map(|call| call.statement()).collect();
+        vec![Role { name: ROLE, statements, clients: (0..clients).map(stream).collect(), pace }]
+    }
+}
+
+impl Call {
+    fn statement(self) -> Statement {
+        let (name, sql) = match self {
+            Self::Begin => ("begin", "BEGIN;"),
+            Self::UpdateAccount => {
+                ("update-account", "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2;")
+            }
+            Self::SelectAccount => {
+                ("select-account", "SELECT abalance FROM pgbench_accounts WHERE aid = $1;")
+            }
+            Self::UpdateTeller => {
+                ("update-teller", "UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2;")
+            }
+            Self::UpdateBranch => {
+                ("update-branch", "UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2;")
+            }
+            Self::InsertHistory => (
+                "insert-history",
+                "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+                 VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP);",
+            ),
+            Self::End => ("end", "END;"),
+        };
+        Statement::prepared(name, sql)
+    }
+}
+
+#[cfg(test)]
+mod tests;

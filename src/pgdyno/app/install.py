@@ -1,0 +1,175 @@
+"""The use case ``server install``: PostgreSQL built from the distribution's source packages, equal flags."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgdyno.app.wiring import workspace
+from pgdyno.model.errors import InstallationError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.ports import Progress
+from pgdyno.server.installation import installation_at
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.apt_sources import host_repositories, source_suites
+from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manifest
+from pgdyno.toolchain.prerequisites import compiler_version, find_recipe
+from pgdyno.toolchain.private_apt import open_suites
+from pgdyno.toolchain.recipe import Recipe
+from pgdyno.toolchain.source_build import Built, SourceBuild
+from pgdyno.toolchain.source_package import UNPACKED, SourcePackage, choose_suites, describe_package, unpack
+
+_NEEDED_BYTES = 512 << 20  # to build one version after the other; measured: 210 MB
+_KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of sources, 40 MB of indexes
+_TELLING_SHARE = 0.05  # of a build: what is expected from less is wild (measured: 9000 s instead of 400 s)
+_REPORT_EVERY_S = 15.0  # arbitrary: seldom enough for a log, often enough for somebody who waits
+
+
+@dataclass(frozen=True)
+class InstallRequest:
+    """What was asked for."""
+
+    majors: tuple[int, ...]
+    cflags: str
+    wants_liburing: bool
+
+
+def install_from_source(request: InstallRequest, progress: Progress) -> list[Manifest]:
+    """Build the versions that are not there yet, all in the same way, and return all their manifests.
+
+    Raises: UsageError for what cannot be built so; InstallationError for what is missing, not to be had, or
+    failed, and for a version that is there but was built in another way; StorageError if the disk is too
+    small; LockHeldError while another pgdyno measures here.
+    """
+    place = workspace()
+    recipe = find_recipe(request.majors, request.cflags, wants_liburing=request.wants_liburing)
+    for sentence in recipe.left_out:
+        progress.step(sentence)
+    present = {major: found for major in request.majors if (found := _present(place, major, recipe))}
+    for manifest in present.values():
+        progress.step(f"{manifest.name} is installed already: PostgreSQL {manifest.server_version}")
+    missing = [major for major in request.majors if major not in present]
+    if missing:
+        place.require_free(
+            _NEEDED_BYTES + len(missing) * _KEPT_BYTES,
+            "building PostgreSQL",
+            "remove something, or set PGDYNO_HOME to a directory on a larger disk",
+        )
+        packages = _fetch(place, missing, progress)
+        present |= _Installing(place, recipe, progress, time.monotonic(), len(missing)).all(packages)
+    return [present[major] for major in request.majors]
+
+
+def _name(major: int) -> str:
+    return f"source-{major}"
+
+
+def _present(place: Workspace, major: int, recipe: Recipe) -> Manifest | None:
+    """Return the manifest of a version that is there. Raises: InstallationError if it is another build."""
+    prefix = place.servers() / _name(major)
+    if not prefix.exists():
+        return None
+    found = read_manifest(prefix).value
+    if isinstance(found, Unknown):
+        detail = f"its manifest: {found.reason}"
+    elif found.configure == recipe.options(major):
+        return found
+    else:
+        detail = (
+            f"it has {' '.join(found.configure)}\n         now asked for: {' '.join(recipe.options(major))}"
+        )
+    raise InstallationError(
+        f"{_name(major)} is installed already, and was built in another way",
+        detail=detail,
+        hint=f"pgdyno server remove {_name(major)}, and install it again",
+    )
+
+
+def _fetch(place: Workspace, majors: Sequence[int], progress: Progress) -> dict[int, SourcePackage]:
+    """Download the source packages; what an earlier try has fetched is not fetched again."""
+    progress.step("looking for source packages in the distribution's archive")
+    suites = open_suites(source_suites(host_repositories()), place.builds() / "apt")
+    packages = {}
+    for major, suite in choose_suites(majors, suites).items():
+        package = describe_package(suite, major)
+        progress.step(f"downloading {package.name} {package.version} from {package.suite}")
+        suite.download(major, _downloads(place))
+        packages[major] = package
+    return packages
+
+
+def _downloads(place: Workspace) -> Path:
+    return place.builds() / "sources"
+
+
+@dataclass
+class _Installing:
+    """Builds one version after the other and says how long the rest will take."""
+
+    place: Workspace
+    recipe: Recipe
+    progress: Progress
+    started_s: float
+    count: int
+    done: int = 0
+    reported_s: float = 0.0
+
+    def all(self, packages: dict[int, SourcePackage]) -> dict[int, Manifest]:
+        """Build and install. No measurement runs meanwhile: both would only disturb each other."""
+        manifests = {}
+        with self.place.measuring():
+            for major, package in packages.items():
+                self.progress.step(f"building {_name(major)}: {package.name} {package.version}")
+                with self.place.scratch() as scratch:
+                    manifests[major] = self._install(major, package, scratch / "source")
+                self.done += 1
+        return manifests
+
+    def _install(self, major: int, package: SourcePackage, tree: Path) -> Manifest:
+        prefix = self.place.servers() / _name(major)
+        destination = prefix.with_name(f".{prefix.name}.partial")
+        shutil.rmtree(destination, ignore_errors=True)  # what a killed pgdyno has left
+        unpack(package, _downloads(self.place), tree)
+        build = SourceBuild(major, tree, self.recipe, prefix, self.place.builds() / f"{prefix.name}.log")
+        try:
+            built = build.run(destination, self._report)
+            installation_at(built.staged / "bin", self.place.account)  # the servers' account can run it
+            manifest = _manifest(package, self.recipe, built, major)
+            (built.staged / FILE).write_text(dump_manifest(manifest))
+            built.staged.rename(prefix)
+        finally:
+            shutil.rmtree(destination, ignore_errors=True)
+        return manifest
+
+    def _report(self, share: float) -> None:
+        """Say how far it is; the rest is expected to go as fast as what is done."""
+        now_s = time.monotonic()
+        done = (self.done + share) / self.count
+        if now_s - self.reported_s >= _REPORT_EVERY_S and self.done + share >= _TELLING_SHARE:
+            self.reported_s = now_s
+            elapsed_s = now_s - self.started_s
+            self.progress.advance(elapsed_s, elapsed_s / done)
+
+
+def _manifest(package: SourcePackage, recipe: Recipe, built: Built, major: int) -> Manifest:
+    return Manifest(
+        name=_name(major),
+        server_version=built.server_version,
+        package=package.name,
+        package_version=package.version,
+        suite=package.suite,
+        tarball=package.tarball.name,
+        tarball_sha256=package.tarball.sha256,
+        unpacked=UNPACKED,
+        compiler=compiler_version(recipe.compiler),
+        configure=recipe.options(major),
+        cflags=built.cflags,
+        extensions=recipe.extensions,
+        notes=recipe.notes(major),
+        build_s=round(built.build_s, 1),
+        installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

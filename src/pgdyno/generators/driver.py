@@ -1,0 +1,98 @@
+"""pgdyno-driver, our own load generator: its jobs, and the command that loads data sets.
+
+It is built from ``driver/`` (Rust) and installed beside pgdyno's own command.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pgdyno.generators._contract import Command, LoadRequest, Target
+from pgdyno.model.errors import GeneratorError
+from pgdyno.model.workload import DataSet
+
+NAME = "driver"
+_DATA_SEED = 1  # of the rows; any, but always the same
+
+# A data set is loaded in the name of one of the workloads that use it.
+_LOADED_FOR = {"pgbench": "pgbench-select", "sysbench": "sysbench-read-only"}
+
+
+@dataclass(frozen=True)
+class Driver:
+    """pgdyno-driver at a path that the generators' account can run."""
+
+    program: Path
+
+    def prepare(self, target: Target, data_set: DataSet) -> Command:
+        """Return the command that loads a data set into an empty database."""
+        options = [f"--option={name}={value}" for name, value in workload_options(data_set).items()]
+        argv = (
+            *(str(self.program), "load", _LOADED_FOR[data_set.name], conninfo(target)),
+            *(*options, f"--seed={_DATA_SEED}"),
+        )
+        return Command(argv, signal.SIGTERM)
+
+    def serve(self) -> tuple[str, ...]:
+        """Return the command line that takes a job and commands from its standard input."""
+        return (str(self.program), "serve")
+
+
+@dataclass(frozen=True)
+class ArmTarget:
+    """A server under load, and where its transactions are logged."""
+
+    name: str
+    target: Target
+    log_prefix: Path
+
+
+def job(arms: Sequence[ArmTarget], workload: str, data_set: DataSet, request: LoadRequest) -> str:
+    """Return a closed-loop job for all arms, as one line of JSON."""
+    document: dict[str, Any] = {
+        "arms": [
+            {"name": arm.name, "target": _keywords(arm.target), "log_prefix": str(arm.log_prefix)}
+            for arm in arms
+        ],
+        "workload": workload,
+        "options": workload_options(data_set),
+        "clients": request.clients,
+        "threads": min(request.threads, request.clients),
+        "cpus": list(request.cpus),
+        "seed": request.seed,
+    }
+    return json.dumps(document)
+
+
+def workload_options(data_set: DataSet) -> Mapping[str, int]:
+    """Return the options that describe a data set to the driver.
+
+    Raises: GeneratorError for a data set that the driver does not know.
+    """
+    if data_set.name == "pgbench":
+        return {"scale": data_set.scale}
+    if data_set.name == "sysbench":
+        return {"tables": int(data_set.options["tables"]), "table_size": data_set.scale * 1000}
+    raise GeneratorError(f'pgdyno-driver knows no data set "{data_set.name}"')
+
+
+def conninfo(target: Target) -> str:
+    """Return a target as a connection string of keywords and values."""
+    quoted = {
+        name: value.replace("\\", "\\\\").replace("'", "\\'") for name, value in _keywords(target).items()
+    }
+    return " ".join(f"{name}='{value}'" for name, value in quoted.items())
+
+
+def _keywords(target: Target) -> dict[str, str]:
+    return {
+        "host": target.host,
+        "port": str(target.port),
+        "user": target.user,
+        "dbname": target.database,
+    }

@@ -1,0 +1,90 @@
+"""What the host has of what a build needs: programs and headers. Nothing is installed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.toolchain.programs import capture, is_installed
+from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
+
+_COMPILERS = ("gcc", "clang")  # the first one found
+_PROBE_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something to be had from a package of Debian or Ubuntu."""
+
+    name: str
+    package: str
+
+
+PROGRAMS = (
+    Need("make", "make"),
+    Need("bison", "bison"),
+    Need("flex", "flex"),
+    Need("perl", "perl"),
+    Need("pkg-config", "pkg-config"),
+    Need("tar", "tar"),
+    Need("bzip2", "bzip2"),  # PostgreSQL's tarballs are
+    Need("setpriv", "util-linux"),
+)
+HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
+
+
+def find_recipe(majors: Sequence[int], cflags: str, *, wants_liburing: bool) -> Recipe:
+    """Return how this host builds ``majors``, all the same way.
+
+    Raises: InstallationError naming everything that is missing and the packages that have it; UsageError for
+    flags that the compiler does not take.
+    """
+    compiler = next((name for name in _COMPILERS if is_installed(name)), None)
+    missing = [] if compiler else [Need("gcc", "gcc")]
+    missing += [need for need in PROGRAMS if not is_installed(need.name)]
+    if compiler is not None:
+        missing += [need for need in HEADERS if not _has_header(compiler, need.name)]
+        if wants_liburing and not _has_header(compiler, LIBURING.header):
+            missing.append(Need(LIBURING.header, LIBURING.package))
+    if missing or compiler is None:
+        raise missing_error(missing)
+    headers = [one.header for one in LIBRARIES if _has_header(compiler, one.header)]
+    recipe = plan_recipe(majors, headers, compiler, cflags, wants_liburing=wants_liburing)
+    _require_flags(recipe)
+    return recipe
+
+
+def compiler_version(compiler: str) -> str:
+    """Return the first line of what the compiler says of itself."""
+    done = capture([compiler, "--version"], limit_s=_PROBE_LIMIT_S)
+    return (done.stdout.splitlines() or [compiler])[0]
+
+
+def missing_error(missing: Sequence[Need]) -> InstallationError:
+    """Return the error that names what is missing, and the packages to install."""
+    packages = " ".join(dict.fromkeys(need.package for need in missing))
+    return InstallationError(
+        "PostgreSQL cannot be built here yet",
+        detail=f"missing: {', '.join(need.name for need in missing)}",
+        hint=f"apt-get install {packages}",
+    )
+
+
+def _has_header(compiler: str, header: str) -> bool:
+    # stdio.h, because readline's header is not complete without it.
+    source = f"#include <stdio.h>\n#include <{header}>\n"
+    return _compiles(compiler, ["-E"], source) is None
+
+
+def _require_flags(recipe: Recipe) -> None:
+    said = _compiles(recipe.compiler, ["-c", *recipe.cflags.split()], "int main(void) { return 0; }\n")
+    if said is not None:
+        raise UsageError(f'{recipe.compiler} does not take --cflags "{recipe.cflags}"', detail=said)
+
+
+def _compiles(compiler: str, options: Sequence[str], source: str) -> str | None:
+    """Return None if a source compiles, else the compiler's first line."""
+    argv = [compiler, "-x", "c", *options, "-o", "/dev/null", "-"]
+    done = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source)
+    return None if done.returncode == 0 else (done.stderr.splitlines() or ["no reason given"])[0]

@@ -1,0 +1,95 @@
+"""Runs the programs that fetch and build: with a clean environment, a limit, and no survivors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pgdyno.model.errors import InstallationError
+
+_POLL_S = 1.0
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+_KEPT_VARIABLES = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", *_PROXIES)
+"""All others stay behind: CFLAGS, LDFLAGS, COPT or MAKEFLAGS of the caller would make builds unequal."""
+
+
+def clean_environment(**added: str) -> dict[str, str]:
+    """Return the environment that every program of this package runs in: English messages, no flags."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**kept, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", **added}
+
+
+def is_installed(program: str) -> bool:
+    """Whether a program can be run by its name."""
+    return shutil.which(program) is not None
+
+
+def capture(
+    argv: Sequence[str],
+    *,
+    limit_s: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    stdin: str = "",
+) -> subprocess.CompletedProcess[str]:
+    """Run a short program and return what it printed. Raises: InstallationError if it exceeds its limit."""
+    try:
+        return subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env=environment or clean_environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InstallationError(
+            f'"{" ".join(argv[:2])}" did not end within {limit_s:g} s',
+            hint="check the network, and try again",
+        ) from error
+
+
+def run_logged(
+    argv: Sequence[str], *, cwd: Path, log: Path, limit_s: float, watch: Callable[[], None]
+) -> int | None:
+    """Run a long program at the lowest priority, its output appended to ``log``; call ``watch`` every second.
+
+    Returns the exit status; None if it exceeded its limit. It and its children are ended when this function
+    is left in whatever way, and by the kernel when pgdyno is killed.
+    """
+    deadline_s = time.monotonic() + limit_s
+    wrapped = ["setpriv", "--pdeathsig=TERM", "nice", "-n", "19", *argv]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            wrapped,
+            cwd=cwd,
+            env=clean_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            umask=0o022,  # what is installed must be readable by the account that servers run as
+        )
+    try:
+        while time.monotonic() < deadline_s:
+            try:
+                return process.wait(_POLL_S)
+            except subprocess.TimeoutExpired:
+                watch()
+        return None
+    finally:
+        _end_group(process)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,121 @@
+"""What is built, and how: the same options and flags for every version, so that versions can be compared.
+
+An option that only newer versions have (``--with-liburing``) is the one exception; it is noted. Nothing here
+reaches outside: what the host has is found out in ``prerequisites.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.model.errors import UsageError
+
+DEFAULT_CFLAGS = "-O2 -fno-omit-frame-pointer"
+"""The flags of the published Insert Benchmark studies, whose builds are named ``o2nofp``."""
+OLDEST_MAJOR = 14  # the oldest version that pgdyno knows the settings of
+_EXTENSIONS = ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple")
+_SAFE_FLAGS = re.compile(r"[\w+=,./:@%\- ]*")  # make hands them to a shell
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that PostgreSQL can be built with; ``since`` is the first version that has the option."""
+
+    name: str
+    header: str
+    package: str
+    option: str
+    opposite: str = ""  # what switches it off where it is on by default
+    since: int = OLDEST_MAJOR
+
+
+LIBURING = Library("liburing", "liburing.h", "liburing-dev", "--with-liburing", since=18)
+SSL = Library("OpenSSL", "openssl/ssl.h", "libssl-dev", "--with-ssl=openssl")
+LIBRARIES = (
+    Library("readline", "readline/readline.h", "libreadline-dev", "--with-readline", "--without-readline"),
+    Library("ICU", "unicode/ucol.h", "libicu-dev", "--with-icu", "--without-icu"),
+    SSL,
+    Library("lz4", "lz4.h", "liblz4-dev", "--with-lz4"),
+    Library("zstd", "zstd.h", "libzstd-dev", "--with-zstd", since=15),
+)
+"""Used where the host has their headers and every version asked for has the option."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How every version asked for is built."""
+
+    compiler: str
+    cflags: str
+    libraries: tuple[Library, ...]
+    wants_liburing: bool
+    left_out: tuple[str, ...]  # sentences
+
+    def options(self, major: int) -> tuple[str, ...]:
+        """Return configure's arguments for a version, without the prefix."""
+        chosen = [one.option if one in self.libraries else one.opposite for one in LIBRARIES]
+        if self.wants_liburing and major >= LIBURING.since:
+            chosen.append(LIBURING.option)
+        # Fatal, because configure merely warns of an option that it does not know.
+        strict = "--enable-option-checking=fatal"
+        return (strict, *filter(None, chosen), f"CC={self.compiler}", f"CFLAGS={self.cflags}")
+
+    def configure(self, major: int, prefix: Path) -> tuple[str, ...]:
+        """Return all of configure's arguments."""
+        return (f"--prefix={prefix}", *self.options(major))
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """The contrib modules that are installed; pgcrypto cannot be built without OpenSSL."""
+        return (*_EXTENSIONS, "pgcrypto") if SSL in self.libraries else _EXTENSIONS
+
+    def notes(self, major: int) -> tuple[str, ...]:
+        """Return, in sentences, what this build does not have."""
+        if self.wants_liburing and major < LIBURING.since:
+            return (*self.left_out, f"without liburing: PostgreSQL has it from version {LIBURING.since} on")
+        return self.left_out
+
+
+def plan_recipe(
+    majors: Sequence[int], headers: Collection[str], compiler: str, cflags: str, *, wants_liburing: bool
+) -> Recipe:
+    """Return one recipe for all ``majors``, given which headers the host has.
+
+    Raises: UsageError if liburing is asked for and no version can have it, or for flags that would not
+    reach the compiler as they are written.
+    """
+    if not _SAFE_FLAGS.fullmatch(cflags):
+        raise UsageError(
+            f'--cflags "{cflags}" has characters that make would interpret',
+            detail="letters, digits, spaces and + = , . / : @ % _ - are passed on as they are",
+        )
+    if wants_liburing and max(majors) < LIBURING.since:
+        raise UsageError(
+            f"--with-liburing needs PostgreSQL {LIBURING.since} or newer",
+            detail=f"asked for: {', '.join(map(str, majors))}",
+        )
+    used = tuple(one for one in LIBRARIES if one.header in headers and one.since <= min(majors))
+    left_out = tuple(_why_without(one, headers) for one in LIBRARIES if one not in used)
+    return Recipe(compiler, cflags, used, wants_liburing, left_out)
+
+
+def parse_majors(text: str) -> tuple[int, ...]:
+    """Parse ``17,18``. Raises: UsageError for anything but major versions that pgdyno knows."""
+    parts = [part.strip() for part in text.split(",")]
+    wrong = [part for part in parts if not re.fullmatch(r"[1-9][0-9]", part) or int(part) < OLDEST_MAJOR]
+    if wrong:
+        raise UsageError(
+            f'--from-source "{text}": "{wrong[0]}" is not a major version',
+            detail=f"versions from {OLDEST_MAJOR} on can be built",
+            hint="pgdyno server install --from-source 17,18",
+        )
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _why_without(library: Library, headers: Collection[str]) -> str:
+    if library.header not in headers:
+        return f"without {library.name}: {library.package} is not installed"
+    return f"without {library.name}: not every version asked for can have it"

@@ -1,0 +1,43 @@
+"""``pgdyno server`` as a user calls it; full builds are in another make target."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.fix_home import pgdyno
+
+
+def test_a_version_that_is_none_is_a_usage_error() -> None:
+    done = pgdyno("server", "install", "--from-source", "17,latest")
+    assert done.returncode == 2
+    assert 'ERROR:  --from-source "17,latest": "latest" is not a major version' in done.stderr
+
+
+def test_what_is_missing_to_build_is_named_with_its_packages(tmp_path: Path) -> None:
+    done = pgdyno("server", "install", "--from-source", "17", PATH=str(tmp_path), PGDYNO_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert "ERROR:  PostgreSQL cannot be built here yet  (PGD-306)" in done.stderr
+    assert "HINT:  apt-get install gcc make bison flex" in done.stderr
+
+
+def test_removing_what_pgdyno_did_not_build_is_a_usage_error(tmp_path: Path) -> None:
+    done = pgdyno("server", "remove", "debian-15", PGDYNO_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert 'ERROR:  pgdyno has not built a server "debian-15"' in done.stderr
+
+
+def test_the_list_has_a_manifest_or_why_there_is_none(tmp_path: Path) -> None:
+    done = pgdyno("server", "list", "--json", PGDYNO_HOME=str(tmp_path))
+    assert done.returncode == 0
+    listed = json.loads(done.stdout)
+    assert listed["schema_version"] == 1
+    for server in listed["servers"]:
+        assert server["manifest"]["unknown"] == "not built by pgdyno"
+
+
+def test_the_help_says_what_is_built_and_how_long_it_takes() -> None:
+    done = pgdyno("server", "install", "--help")
+    assert done.returncode == 0
+    assert "--from-source" in done.stdout
+    assert "6 minutes" in done.stdout

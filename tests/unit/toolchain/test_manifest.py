@@ -1,0 +1,74 @@
+"""A manifest says what it was written with, and a damaged one is unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.facts import Unknown
+from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, parse_manifest, read_manifest
+
+MANIFEST = Manifest(
+    name="source-17",
+    server_version="17.11",
+    package="postgresql-17",
+    package_version="17.11-0+deb13u1",
+    suite="trixie",
+    tarball="postgresql-17_17.11.orig.tar.bz2",
+    tarball_sha256="dd" * 32,
+    unpacked="tar",
+    compiler="gcc (Debian 12.2.0-14) 12.2.0",
+    configure=("--with-icu", "--with-lz4", "CC=gcc", "CFLAGS=-O2 -fno-omit-frame-pointer"),
+    cflags="-Wall -O2 -fno-omit-frame-pointer",
+    extensions=("pg_prewarm",),
+    notes=(),
+    build_s=340.5,
+    installed_at="2026-11-21T11:00:00+00:00",
+)
+
+
+def test_what_is_written_is_read() -> None:
+    assert parse_manifest(dump_manifest(MANIFEST)) == MANIFEST
+
+
+def test_the_document_has_a_schema_version_and_every_member() -> None:
+    document = json.loads(dump_manifest(MANIFEST))
+    assert document["schema_version"] == 1
+    assert set(document) == {"schema_version", *(field.name for field in dataclasses.fields(Manifest))}
+
+
+def test_members_of_later_versions_are_ignored() -> None:
+    document = {**json.loads(dump_manifest(MANIFEST)), "patches": ["x"]}
+    assert parse_manifest(json.dumps(document)) == MANIFEST
+
+
+@pytest.mark.parametrize(
+    ("member", "value"), [("configure", "--with-icu"), ("build_s", "long"), ("notes", [1]), ("suite", None)]
+)
+def test_a_member_that_is_wrong_is_named(member: str, value: object) -> None:
+    document = {**json.loads(dump_manifest(MANIFEST)), member: value}
+    assert parse_manifest(json.dumps(document)) == Unknown(f'its member "{member}" is missing or wrong')
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema_version": 2}', "\x00"])
+def test_other_texts_are_no_manifests(text: str) -> None:
+    assert isinstance(parse_manifest(text), Unknown)
+
+
+def test_a_prefix_that_pgdyno_did_not_build_has_none(tmp_path: Path) -> None:
+    assert read_manifest(tmp_path).value == Unknown("not built by pgdyno")
+
+
+def test_the_manifest_of_a_prefix_is_a_file_in_it(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(dump_manifest(MANIFEST))
+    assert read_manifest(tmp_path).value == MANIFEST
+
+
+def test_the_summary_has_what_tells_builds_apart() -> None:
+    assert MANIFEST.summary == (
+        "trixie 17.11-0+deb13u1, gcc (Debian 12.2.0-14) 12.2.0, -O2 -fno-omit-frame-pointer, "
+        "--with-icu --with-lz4"
+    )

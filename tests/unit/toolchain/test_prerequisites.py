@@ -1,0 +1,55 @@
+"""What is missing is named at once, with the packages that have it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.toolchain import prerequisites
+from pgdyno.toolchain.prerequisites import HEADERS, PROGRAMS, find_recipe
+from pgdyno.toolchain.recipe import DEFAULT_CFLAGS
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("gcc") is None or any(shutil.which(need.name) is None for need in PROGRAMS),
+    reason="needs what PostgreSQL is built with: apt install gcc make bison flex perl pkg-config bzip2",
+)
+
+
+def test_a_bare_host_is_told_every_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InstallationError) as caught:
+        find_recipe((17,), DEFAULT_CFLAGS, wants_liburing=False)
+    assert str(caught.value) == (
+        "PostgreSQL cannot be built here yet\n"
+        "DETAIL:  missing: gcc, make, bison, flex, perl, pkg-config, tar, bzip2, setpriv\n"
+        "HINT:  apt-get install gcc make bison flex perl pkg-config tar bzip2 util-linux"
+    )
+
+
+@needs_compiler
+def test_missing_headers_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prerequisites, "_has_header", lambda *_: False)
+    with pytest.raises(InstallationError) as caught:
+        find_recipe((18,), DEFAULT_CFLAGS, wants_liburing=True)
+    assert caught.value.detail == "missing: stdlib.h, zlib.h, liburing.h"
+    assert caught.value.hint == "apt-get install libc6-dev zlib1g-dev liburing-dev"
+
+
+@needs_compiler
+def test_headers_are_asked_of_the_compiler() -> None:
+    assert prerequisites._has_header("gcc", HEADERS[0].name)
+    assert not prerequisites._has_header("gcc", "pgdyno/no/such/header.h")
+
+
+@needs_compiler
+def test_flags_that_the_compiler_does_not_take_are_refused_before_anything_is_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prerequisites, "_has_header", lambda *_: True)
+    with pytest.raises(UsageError) as caught:
+        find_recipe((17,), "-O2 -fno-such-flag", wants_liburing=False)
+    assert caught.value.message == 'gcc does not take --cflags "-O2 -fno-such-flag"'
+    assert "-fno-such-flag" in (caught.value.detail or "")

@@ -1,0 +1,101 @@
+"""Versions are built alike, and what one cannot have is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.errors import UsageError
+from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBRARIES, Recipe, parse_majors, plan_recipe
+
+ALL_HEADERS = frozenset(one.header for one in LIBRARIES)
+LIBURING_ONLY = "--with-liburing"
+
+
+def recipe(
+    majors: tuple[int, ...] = (17, 18),
+    headers: frozenset[str] = ALL_HEADERS,
+    *,
+    wants_liburing: bool = True,
+) -> Recipe:
+    return plan_recipe(majors, headers, "gcc", DEFAULT_CFLAGS, wants_liburing=wants_liburing)
+
+
+def test_two_versions_differ_in_liburing_alone() -> None:
+    older, newer = recipe().options(17), recipe().options(18)
+    assert [one for one in newer if one not in older] == [LIBURING_ONLY]
+    assert [one for one in older if one not in newer] == []
+
+
+def test_every_option_is_as_configure_has_it() -> None:
+    assert recipe().configure(17, Path("/p")) == (
+        "--prefix=/p",
+        "--enable-option-checking=fatal",
+        "--with-readline",
+        "--with-icu",
+        "--with-ssl=openssl",
+        "--with-lz4",
+        "--with-zstd",
+        "CC=gcc",
+        "CFLAGS=-O2 -fno-omit-frame-pointer",
+    )
+
+
+def test_what_the_host_lacks_is_left_out_for_all_and_noted() -> None:
+    bare = recipe(headers=frozenset(), wants_liburing=False)
+    assert bare.options(18) == (
+        "--enable-option-checking=fatal",
+        "--without-readline",
+        "--without-icu",
+        "CC=gcc",
+        "CFLAGS=-O2 -fno-omit-frame-pointer",
+    )
+    assert bare.notes(18) == (
+        "without readline: libreadline-dev is not installed",
+        "without ICU: libicu-dev is not installed",
+        "without OpenSSL: libssl-dev is not installed",
+        "without lz4: liblz4-dev is not installed",
+        "without zstd: libzstd-dev is not installed",
+    )
+
+
+def test_an_option_that_one_version_does_not_have_is_left_out_for_the_others_too() -> None:
+    mixed = recipe((14, 17), wants_liburing=False)
+    assert "--with-zstd" not in mixed.options(17)
+    assert mixed.notes(17) == ("without zstd: not every version asked for can have it",)
+
+
+def test_a_version_without_liburing_notes_it() -> None:
+    assert recipe().notes(17) == ("without liburing: PostgreSQL has it from version 18 on",)
+    assert recipe().notes(18) == ()
+
+
+def test_pgcrypto_is_built_with_openssl_only() -> None:
+    assert "pgcrypto" in recipe().extensions
+    assert "pgcrypto" not in recipe(headers=ALL_HEADERS - {"openssl/ssl.h"}).extensions
+
+
+def test_liburing_for_old_versions_alone_is_a_mistake() -> None:
+    with pytest.raises(UsageError) as caught:
+        recipe((15, 17))
+    assert str(caught.value) == "--with-liburing needs PostgreSQL 18 or newer\nDETAIL:  asked for: 15, 17"
+
+
+@pytest.mark.parametrize("cflags", ["-O2 $(id)", "-O2; id", "-DX='1'", "-O2\n", "`id`"])
+def test_flags_that_a_shell_would_interpret_are_refused(cflags: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_recipe((17,), (), "gcc", cflags, wants_liburing=False)
+    assert caught.value.message == f'--cflags "{cflags}" has characters that make would interpret'
+
+
+def test_versions_are_a_list_of_majors_without_repeats() -> None:
+    assert parse_majors("17, 18,17") == (17, 18)
+
+
+@pytest.mark.parametrize("wrong", ["", "17.2", "13", "x", "017", "1७"])
+def test_anything_else_is_no_version(wrong: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_majors(f"17,{wrong}")
+    assert caught.value.message == f'--from-source "17,{wrong}": "{wrong}" is not a major version'
+    assert caught.value.hint == "pgdyno server install --from-source 17,18"
