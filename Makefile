@@ -34,6 +34,9 @@ lint: setup ## format check, ruff and mypy
 	@$(BIN)/mypy
 	@cd driver && cargo fmt --check && cargo clippy --quiet --locked --all-targets -- -D warnings
 
+test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare them (about 15 minutes)
+	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
+
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
 
@@ -43,4 +46,4 @@ bench: setup ## what this machine can tell apart, and whether a planted slowdown
 	@$(BIN)/python -m bench.planted --budget 5m
 	@$(BIN)/python -m bench.meters
 
-.PHONY: help setup accelerate test test-driver lint simulate bench
+.PHONY: help setup accelerate test test-driver test-builds lint simulate bench

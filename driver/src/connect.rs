@@ -56,6 +56,11 @@ impl Connection {
         }
     }
 
+    /// Lets the server take as long as it needs for what follows: an index build takes its time.
+    pub fn wait_without_limit(&self) -> Result<()> {
+        self.transport.set_timeout(None).map_err(|error| self.lost(&error))
+    }
+
     /// Prepares every statement that may be prepared, under its index.
     pub fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
         let mut out = Vec::new();
@@ -174,7 +179,7 @@ fn open_transport(info: &ConnInfo) -> Result<Transport> {
             _ => tls::wrap(stream, info)?,
         }
     };
-    transport.set_timeout(info.connect_timeout).map_err(|error| unreachable(info, &error))?;
+    transport.set_timeout(Some(info.connect_timeout)).map_err(|error| unreachable(info, &error))?;
     Ok(transport)
 }
 

@@ -11,7 +11,8 @@ use crate::crew::RoleClients;
 use crate::error::{Error, Result};
 use crate::load::{Arm, Load, RoleFacts};
 use crate::protocol::request::Mode;
-use crate::workload::{Arrivals, Pace, catalogue};
+use crate::workload::catalogue::{self, Request};
+use crate::workload::{Arrivals, Pace};
 
 const MAX_CLIENTS: u64 = 100_000;
 const MAX_THREADS: usize = 1024;
@@ -122,7 +123,7 @@ impl Job {
         let mut clients = Vec::new();
         let mut facts = Vec::new();
         for arm in 0..self.arms.len() {
-            let roles = catalogue::roles(&self.workload, &self.options, self.clients, self.seed, pace)?;
+            let roles = catalogue::roles(&self.request(), pace)?;
             let mut of_arm = Vec::new();
             for role in roles {
                 if arm == 0 {
@@ -130,9 +131,10 @@ impl Job {
                         name: role.name,
                         statements: role.statements,
                         clients: role.clients.len(),
+                        is_open: matches!(role.pace, Pace::Open { .. }),
                     });
                 }
-                let is_shared = role.pace == pace;
+                let is_shared = !catalogue::is_bounded(&self.workload);
                 of_arm.push(RoleClients { clients: role.clients, pace: role.pace, is_shared });
             }
             clients.push(of_arm);
@@ -140,7 +142,6 @@ impl Job {
         let load = Load {
             arms: self.arms.iter().map(ArmJob::resolve).collect::<Result<_>>()?,
             clients: facts.iter().map(|role| role.clients).max().unwrap_or(0),
-            is_open: clients.iter().flatten().any(|role| matches!(role.pace, Pace::Open { .. })),
             roles: facts,
             mode: self.mode,
             retried: catalogue::retried(&self.workload),
@@ -151,6 +152,11 @@ impl Job {
             reconnect: nanos(self.reconnect_s),
         };
         Ok((load, clients))
+    }
+
+    /// What the catalogue is asked for.
+    pub fn request(&self) -> Request<'_> {
+        Request { name: &self.workload, options: &self.options, clients: self.clients, seed: self.seed }
     }
 
     /// The pace of one client.
@@ -178,6 +184,10 @@ impl Job {
         }
         if let Some(count) = self.count {
             within("count", count, 1, u64::MAX)?;
+            if catalogue::is_bounded(&self.workload) {
+                return Err(Error::new(format!("workload \"{}\" cannot have a count", self.workload))
+                    .hint("its options say how many rows there are"));
+            }
         }
         within("think_time_s", self.think_time_s, 0.0, 1e6)?;
         within("ramp_s", self.ramp_s, 0.0, 1e6)?;
@@ -243,7 +253,7 @@ mod tests {
     #[test]
     fn a_rate_is_shared_by_the_clients() {
         let (load, clients) = plan(r#", "clients": 4, "rate": 100"#).unwrap();
-        assert!(load.is_open);
+        assert!(load.roles[0].is_open);
         let expected = Pace::Open { rate: 25.0, arrivals: Arrivals::Poisson };
         assert_eq!((clients[0][0].pace, clients[0][0].is_shared), (expected, true));
     }

@@ -3,6 +3,7 @@
 //! From the outside in: `run` obeys commands, `coordinator` gives arms their turns, `worker` is the event loop of
 //! one thread, `session` the state machine of one connection, `protocol` and `workload` are pure.
 
+pub mod chores;
 pub mod clock;
 pub mod connect;
 pub mod conninfo;

@@ -26,6 +26,8 @@ pub struct RoleFacts {
     pub statements: Vec<Statement>,
     /// How many clients it has, in every arm.
     pub clients: usize,
+    /// Whether its transactions have intended start times.
+    pub is_open: bool,
 }
 
 /// A load.
@@ -46,8 +48,6 @@ pub struct Load {
     pub ramp: Nanos,
     /// How many clients the largest role has.
     pub clients: usize,
-    /// Whether transactions have intended start times.
-    pub is_open: bool,
     /// How many transactions may be given up before the run fails.
     pub max_errors: u64,
     /// For how long a lost connection is tried to be replaced; 0: it fails the run.

@@ -68,7 +68,7 @@ fn run_alone(arguments: &RunArguments) -> Result<()> {
     let (sender, commands) = mpsc::channel();
     let mut waiting = arguments.commands().into_iter();
     run(&job, &commands, &mut |event| {
-        if matches!(event, Event::Ready { .. } | Event::RunEnded | Event::Phase(_))
+        if matches!(event, Event::Ready { .. } | Event::RunEnded { .. } | Event::Phase(_))
             && let Some(command) = waiting.next()
         {
             // The receiver lives until `run` returns.

@@ -91,6 +91,8 @@ pub struct Counts {
     pub statements: Vec<Latencies>,
     /// Committed transactions by client.
     pub clients: Vec<u64>,
+    /// When each client ended its last one, on the arm's running clock.
+    pub clients_ended: Vec<Nanos>,
     /// Rows returned or affected by all statements of committed transactions.
     pub rows: u64,
     /// Transactions tried again after an error that permits it, by SQLSTATE.
@@ -107,6 +109,7 @@ impl Counts {
         Self {
             statements: vec![Latencies::default(); statements],
             clients: vec![0; clients],
+            clients_ended: vec![0; clients],
             ..Self::default()
         }
     }
@@ -130,6 +133,9 @@ impl Counts {
         }
         for (own, others) in self.clients.iter_mut().zip(&other.clients) {
             *own += others;
+        }
+        for (own, others) in self.clients_ended.iter_mut().zip(&other.clients_ended) {
+            *own = (*own).max(*others);
         }
         self.rows += other.rows;
         self.reconnects += other.reconnects;

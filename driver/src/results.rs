@@ -49,12 +49,20 @@ pub struct RoleResult {
     pub lag_us: Option<Summary>,
     /// By name: statements of several tables together.
     pub statements: BTreeMap<&'static str, StatementResult>,
-    clients: Vec<u64>,
+    clients: Vec<ClientResult>,
     /// Transactions tried again, by SQLSTATE.
     pub retries: BTreeMap<String, u64>,
     /// Transactions given up, by SQLSTATE.
     pub errors: BTreeMap<String, u64>,
     reconnects: u64,
+}
+
+/// One client.
+#[derive(Debug, Serialize)]
+pub struct ClientResult {
+    transactions: u64,
+    /// When its last transaction ended, on the arm's running clock.
+    ended_s: f64,
 }
 
 /// One statement.
@@ -120,13 +128,20 @@ pub fn arm_result(load: &Load, arm: usize, counts: &[Counts], running: Nanos) ->
                 .into_iter()
                 .map(|(name, l)| (name, StatementResult { count: l.count(), latency_us: l.summary() }))
                 .collect(),
-            clients: counts.clients.clone(),
+            clients: clients(counts),
             retries: counts.retries.clone(),
             errors: counts.errors.clone(),
             reconnects: counts.reconnects,
         }
     });
     ArmResult { name: load.arms[arm].name.clone(), running_s: seconds(running), roles: roles.collect() }
+}
+
+fn clients(counts: &Counts) -> Vec<ClientResult> {
+    let clients = counts.clients.iter().zip(&counts.clients_ended);
+    clients
+        .map(|(transactions, ended)| ClientResult { transactions: *transactions, ended_s: seconds(*ended) })
+        .collect()
 }
 
 /// Builds an interval's results.

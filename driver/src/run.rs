@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::chores::{run_serially, run_stages};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::connect::Connection;
 use crate::coordinator::{Coordinator, Slice, Watch};
@@ -16,6 +17,7 @@ use crate::job::Job;
 use crate::processor::{ProcessTimes, own_time, peak_memory_bytes};
 use crate::record::Counts;
 use crate::results::{Audit, Interval, Phase, arm_result, interval, seconds};
+use crate::workload::{Chores, catalogue};
 
 /// Whoever holds this lock on a database works on it alone. The number is arbitrary ("pgdyno" in ASCII).
 const LOCK: &str = "SELECT pg_try_advisory_lock(123597430287983)::int";
@@ -81,7 +83,7 @@ pub enum Event {
     Slice(Slice),
     TurnsEnded,
     Interval(Interval),
-    RunEnded,
+    RunEnded { chores_s: f64 },
     Phase(Phase),
     End,
     Error(Error),
@@ -96,6 +98,7 @@ struct Run<'a> {
     commands: &'a Receiver<Result<Command>>,
     tell: &'a mut Tell<'a>,
     phase: PhaseSoFar,
+    chores: Vec<Chores>,
     began: Nanos,
     is_stopped: bool,
 }
@@ -114,6 +117,13 @@ pub fn run<'a>(job: &Job, commands: &'a Receiver<Result<Command>>, tell: &'a mut
     let (load, clients) = job.plan()?;
     let load = Arc::new(load);
     let locks = load.arms.iter().map(|arm| occupy(&arm.info)).collect::<Result<Vec<_>>>()?;
+    let chores = locks
+        .iter()
+        .map(|lock| catalogue::chores(&job.request(), version_number(&lock.server_version)))
+        .collect::<Result<Vec<_>>>()?;
+    for (arm, chores) in load.arms.iter().zip(&chores) {
+        run_serially(&arm.info, &chores.before)?;
+    }
     let crews = muster(&load, clients, job.threads, job.seed)?;
     let connections = crews.iter().map(|crew| crew.sessions.len()).sum();
     let drain_limit = nanos(job.drain_limit_s);
@@ -122,7 +132,7 @@ pub fn run<'a>(job: &Job, commands: &'a Receiver<Result<Command>>, tell: &'a mut
     tell(&Event::Ready { server_versions, connections })?;
     let began = coordinator.now();
     let phase = PhaseSoFar::begin("main", &mut coordinator);
-    let mut run = Run { coordinator, commands, tell, phase, began, is_stopped: false };
+    let mut run = Run { coordinator, commands, tell, phase, chores, began, is_stopped: false };
     while !run.is_stopped {
         match run.commands.recv() {
             Ok(command) => run.obey(command?)?,
@@ -133,6 +143,12 @@ pub fn run<'a>(job: &Job, commands: &'a Receiver<Result<Command>>, tell: &'a mut
     (run.tell)(&Event::Phase(result))?;
     run.coordinator.finish()?;
     (run.tell)(&Event::End)
+}
+
+/// Reads `server_version_num` off a version like `18.6 (Debian 18.6-1)`.
+fn version_number(version: &str) -> u32 {
+    let major = version.split(|character: char| !character.is_ascii_digit()).next().unwrap_or_default();
+    major.parse::<u32>().unwrap_or(0) * 10_000
 }
 
 /// Opens a connection that keeps others from measuring on the same database.
@@ -190,7 +206,7 @@ impl Run<'_> {
         let every = every.max(1_000_000);
         let start = start.max(self.coordinator.now());
         let mut next = start + every;
-        let Self { coordinator, commands, tell, phase, began, is_stopped } = self;
+        let Self { coordinator, commands, tell, phase, began, is_stopped, .. } = self;
         let done = coordinator.take_turn(arm, (start, length, 0), &mut [], |coordinator, now| {
             if now >= next {
                 let length = now - (next - every);
@@ -217,7 +233,15 @@ impl Run<'_> {
             Ok(Watch::Until(next.min(now + LOOK_EVERY)))
         })?;
         self.phase.running[arm] += done.end_ns - self.phase.began.max(done.start_ns);
-        (self.tell)(&Event::RunEnded)
+        let chores_s = if self.is_stopped { 0.0 } else { self.finish(arm)? };
+        (self.tell)(&Event::RunEnded { chores_s })
+    }
+
+    /// Does what is to be done after the arm's clients; returns how long that took.
+    fn finish(&self, arm: usize) -> Result<f64> {
+        let began = self.coordinator.now();
+        run_stages(&self.coordinator.load.arms[arm].info, &self.chores[arm].after)?;
+        Ok(seconds(self.coordinator.now() - began))
     }
 
     fn change_phase(&mut self, name: &str) -> Result<()> {
@@ -228,7 +252,8 @@ impl Run<'_> {
 
     fn change_rate(&mut self, rate: f64) -> Result<()> {
         let is_possible = rate > 0.0 && rate < 1e9;
-        if !self.coordinator.load.is_open || !is_possible {
+        let is_open = self.coordinator.load.roles.iter().any(|role| role.is_open);
+        if !is_open || !is_possible {
             return Err(Error::new(format!("cannot change the rate to {rate}"))
                 .detail("a rate is positive, and only an open loop has one")
                 .hint("start with a rate"));

@@ -24,12 +24,12 @@ impl Transport {
         !matches!(self, Self::Tls(_))
     }
 
-    /// Bounds every read and write while connecting.
-    pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+    /// Bounds every read and write, or none.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Unix(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
             }
             Self::Tcp(stream) => set_tcp_timeout(stream, timeout),
             Self::Tls(stream) => set_tcp_timeout(&stream.sock, timeout),
@@ -46,9 +46,9 @@ impl Transport {
     }
 }
 
-fn set_tcp_timeout(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))
+fn set_tcp_timeout(stream: &TcpStream, timeout: Option<Duration>) -> io::Result<()> {
+    stream.set_read_timeout(timeout)?;
+    stream.set_write_timeout(timeout)
 }
 
 impl AsRawFd for Transport {

@@ -300,6 +300,7 @@ impl Worker {
                 let latency = ended.saturating_sub(session.intended);
                 counted.latencies.record(latency);
                 counted.clients[session.client_index] += 1;
+                counted.clients_ended[session.client_index] = ended;
                 if let Some(log) = &mut self.logs[session.arm] {
                     log.write(session.client_index, session.committed(), latency, now)?;
                 }
@@ -397,7 +398,7 @@ impl Worker {
         match session.begin(manner, now) {
             Ok(Next::Ready) => {
                 self.in_flight += 1;
-                if running > intended || self.load.is_open {
+                if self.load.roles[session.role].is_open {
                     counts[session.arm][session.role].lags.record(running - intended);
                 }
                 self.watch_for_writing(index)

@@ -6,6 +6,9 @@ use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 
 use crate::error::Error;
 
+/// There is no such table, or it has other columns.
+const MISFITS: [&str; 2] = ["42P01", "42703"];
+
 /// The fields of an `ErrorResponse` that we use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
@@ -17,6 +20,8 @@ pub struct ServerError {
     pub detail: Option<String>,
     /// What the server suggests.
     pub hint: Option<String>,
+    /// Whether the server closes the connection after it.
+    pub is_fatal: bool,
 }
 
 impl ServerError {
@@ -31,6 +36,7 @@ impl ServerError {
                 b'M' => error.message = text,
                 b'D' => error.detail = Some(text),
                 b'H' => error.hint = Some(text),
+                b'V' => error.is_fatal = matches!(text.as_str(), "FATAL" | "PANIC"),
                 _ => {}
             }
         }
@@ -56,6 +62,14 @@ impl ServerError {
         error.hint = self.hint;
         error
     }
+
+    /// As `while_doing`, where it needed the workload's tables.
+    pub fn while_using_tables(mut self, doing: &str) -> Error {
+        if MISFITS.contains(&self.code.as_str()) {
+            self.hint = Some("load the workload's tables first: pgdyno-driver load WORKLOAD TARGET".into());
+        }
+        self.while_doing(doing)
+    }
 }
 
 #[cfg(test)]
@@ -65,9 +79,23 @@ mod tests {
 
     #[test]
     fn fields_of_an_error_are_found() {
-        let error = ServerError::parse(b"SERROR\0C40001\0Mcould not serialize\0Hretry\0\0");
+        let error = ServerError::parse(b"SERROR\0VERROR\0C40001\0Mcould not serialize\0Hretry\0\0");
         assert_eq!((error.code.as_str(), error.message.as_str()), ("40001", "could not serialize"));
         assert_eq!(error.hint.as_deref(), Some("retry"));
+        assert!(!error.is_fatal);
+    }
+
+    #[test]
+    fn an_error_is_fatal_whatever_the_language_of_the_server() {
+        assert!(ServerError::parse(b"SSCHWERWIEGEND\0VFATAL\0C57P01\0Mbeendet\0\0").is_fatal);
+    }
+
+    #[test]
+    fn a_missing_table_is_answered_with_how_to_load_it() {
+        let error = ServerError { code: "42P01".into(), ..ServerError::default() };
+        let hint = error.clone().while_using_tables("run x").hint.unwrap();
+        assert!(hint.contains("pgdyno-driver load"), "{hint}");
+        assert_eq!(error.while_doing("run x").hint, None);
     }
 
     proptest! {

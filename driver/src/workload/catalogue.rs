@@ -1,11 +1,15 @@
 //! The catalogue of workloads: from a name and options to clients, and to the tables they need.
+//!
+//! The steps of the Insert Benchmark are workloads of their own (`insert-benchmark-l.i0`, …), and so is the
+//! clean-up between its writing and its reading steps, which has chores and no clients.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::data_set::Table;
+use super::insert_benchmark::{self, Step, schema};
 use super::options::{PgbenchOptions, SysbenchOptions};
-use super::{Pace, Role, pgbench, sysbench};
+use super::{Chores, Pace, Role, pgbench, sysbench};
 use crate::error::{Error, Result};
 
 /// SQLSTATEs after which any transaction may be tried again: serialisation failure, deadlock.
@@ -13,14 +17,42 @@ const CONFLICTS: [&str; 2] = ["40001", "40P01"];
 /// Two clients of sysbench may delete and insert the same row; sysbench goes on after that, too.
 const UNIQUE_VIOLATION: &str = "23505";
 
+const INSERT_BENCHMARK: &str = "insert-benchmark-";
+const CLEAN_UP: &str = "clean-up";
+
 /// The names of all workloads.
-pub fn names() -> Vec<&'static str> {
-    let sysbench = sysbench::SCRIPTS.iter().map(|script| script.name);
-    sysbench.chain(pgbench::SCRIPTS.iter().map(|script| script.name)).collect()
+pub fn names() -> Vec<String> {
+    let sysbench = sysbench::SCRIPTS.iter().map(|script| script.name.to_string());
+    let pgbench = pgbench::SCRIPTS.iter().map(|script| script.name.to_string());
+    let steps = Step::ALL.iter().map(|step| step.name()).chain([CLEAN_UP]);
+    sysbench.chain(pgbench).chain(steps.map(|step| format!("{INSERT_BENCHMARK}{step}"))).collect()
 }
 
-/// Makes the clients of a workload.
-pub fn roles(name: &str, options: &Value, clients: u64, seed: u64, pace: Pace) -> Result<Vec<Role>> {
+/// How a workload is to be issued.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The workload's name.
+    pub name: &'a str,
+    /// Its options.
+    pub options: &'a Value,
+    /// Connections, or sets of connections.
+    pub clients: u64,
+    /// Of every random choice.
+    pub seed: u64,
+}
+
+/// Makes the clients of a workload. The Insert Benchmark's steps have paces of their own.
+pub fn roles(request: &Request, pace: Pace) -> Result<Vec<Role>> {
+    let Request { name, options, clients, seed } = *request;
+    match insert_part(name) {
+        Some(_) if pace != Pace::Closed => {
+            return Err(Error::new(format!("workload \"{name}\" cannot have a rate"))
+                .detail("a step of the Insert Benchmark has its own, or none"));
+        }
+        Some(Part::Step(step)) => return insert_benchmark::roles(step, &insert_options(request)?),
+        Some(Part::CleanUp) => return Ok(Vec::new()),
+        None => {}
+    }
     if let Some(script) = sysbench::find(name) {
         let options: SysbenchOptions = read(name, options)?;
         script.check(&options)?;
@@ -32,8 +64,66 @@ pub fn roles(name: &str, options: &Value, clients: u64, seed: u64, pace: Pace) -
     Ok(script.roles(&options, clients, seed, pace))
 }
 
+/// What is done before and after a workload. `server_version` is the server's `server_version_num`.
+pub fn chores(request: &Request, server_version: u32) -> Result<Chores> {
+    let Some(part) = insert_part(request.name) else { return Ok(Chores::default()) };
+    let options = insert_options(request)?;
+    let clients = 0..options.clients;
+    Ok(match part {
+        Part::Step(Step::LI0) => {
+            Chores { before: clients.flat_map(schema::create_table).collect(), ..Chores::default() }
+        }
+        Part::Step(Step::LX) => {
+            let indexes = clients.map(|client| schema::create_indexes(client).to_vec()).collect();
+            Chores { after: vec![indexes], ..Chores::default() }
+        }
+        Part::Step(_) => Chores::default(),
+        Part::CleanUp => {
+            let clean_up = schema::clean_up(&options, server_version);
+            let vacuums = clean_up.vacuums.into_iter().map(|sql| vec![sql]).collect();
+            Chores { after: vec![vacuums, vec![vec![clean_up.checkpoint.into()]]], ..Chores::default() }
+        }
+    })
+}
+
+/// Whether clients end by themselves after the work that the workload's options name.
+pub fn is_bounded(name: &str) -> bool {
+    insert_part(name).is_some()
+}
+
+/// A part of the Insert Benchmark.
+#[derive(Clone, Copy)]
+enum Part {
+    Step(Step),
+    CleanUp,
+}
+
+/// The part of the Insert Benchmark that a workload is; `None`: it is another one's.
+fn insert_part(name: &str) -> Option<Part> {
+    let part = name.strip_prefix(INSERT_BENCHMARK)?;
+    if part == CLEAN_UP {
+        return Some(Part::CleanUp);
+    }
+    Step::ALL.into_iter().find(|known| known.name() == part).map(Part::Step)
+}
+
+fn insert_options(request: &Request) -> Result<insert_benchmark::Options> {
+    let mut options = request.options.clone();
+    if let Value::Object(fields) = &mut options {
+        fields.insert("clients".into(), request.clients.into());
+        fields.insert("seed".into(), request.seed.into());
+    }
+    let options: insert_benchmark::Options = read(request.name, &options)?;
+    options.check()?;
+    Ok(options)
+}
+
 /// The tables that a workload starts from. Equal seeds give equal rows.
 pub fn tables(name: &str, options: &Value, seed: u64) -> Result<Vec<Table>> {
+    if insert_part(name).is_some() {
+        return Err(Error::new(format!("there is nothing to load for workload \"{name}\""))
+            .hint("the first step makes the tables: run insert-benchmark-l.i0"));
+    }
     if let Some(script) = sysbench::find(name) {
         let options: SysbenchOptions = read(name, options)?;
         script.check(&options)?;
@@ -68,23 +158,43 @@ mod tests {
 
     #[test]
     fn every_name_has_clients_and_tables() {
-        for name in names() {
-            let roles = roles(name, &json!({}), 2, 1, Pace::Closed).unwrap();
-            assert_eq!(roles[0].clients.len(), 2, "{name}");
+        for name in names().iter().filter(|name| !name.starts_with(INSERT_BENCHMARK)) {
+            assert_eq!(two_clients(name, &json!({})).unwrap()[0].clients.len(), 2, "{name}");
             assert!(!tables(name, &json!({}), 1).unwrap().is_empty(), "{name}");
         }
     }
 
+    fn two_clients(name: &str, options: &Value) -> Result<Vec<Role>> {
+        roles(&Request { name, options, clients: 2, seed: 1 }, Pace::Closed)
+    }
+
+    #[test]
+    fn every_step_of_the_insert_benchmark_has_its_roles_and_chores() {
+        let options = json!({"rows": {"i0": 1000, "i1": 100, "i2": 10}, "step_seconds": 1});
+        let mut roles_and_chores = Vec::new();
+        for name in names().iter().filter(|name| name.starts_with(INSERT_BENCHMARK)) {
+            let request = Request { name, options: &options, clients: 2, seed: 1 };
+            let chores = chores(&request, 180_000).unwrap();
+            let roles = two_clients(name, &options).unwrap().len();
+            roles_and_chores.push((roles, chores.before.len(), chores.after.len()));
+        }
+        // l.i0 makes two tables with three statements each; l.x has a stage of index builds; the clean-up two.
+        let mut expected = vec![(1, 6, 0), (1, 0, 1), (3, 0, 0), (3, 0, 0)];
+        expected.extend([(4, 0, 0); 6]);
+        expected.push((0, 0, 2));
+        assert_eq!(roles_and_chores, expected);
+    }
+
     #[test]
     fn an_unknown_workload_is_answered_with_those_that_are_known() {
-        let error = roles("sysbench-raed-only", &json!({}), 1, 1, Pace::Closed).err().unwrap();
+        let error = two_clients("sysbench-raed-only", &json!({})).err().unwrap();
         assert_eq!(error.message, "no workload \"sysbench-raed-only\"");
         assert!(error.hint.unwrap().contains("sysbench-read-only"));
     }
 
     #[test]
     fn an_unknown_option_is_named() {
-        let error = roles("pgbench-select", &json!({"scael": 1}), 1, 1, Pace::Closed).err().unwrap();
+        let error = two_clients("pgbench-select", &json!({"scael": 1})).err().unwrap();
         assert_eq!(error.message, "cannot read the options of workload \"pgbench-select\"");
         assert!(error.detail.unwrap().contains("unknown field `scael`"));
     }

@@ -4,6 +4,7 @@
 //! Two servers that are given the same seed see the same stream. Sockets, clocks and pacing are elsewhere.
 
 pub mod catalogue;
+mod chores;
 pub mod data_set;
 pub mod insert_benchmark;
 mod options;
@@ -14,6 +15,7 @@ mod transaction;
 #[cfg(test)]
 mod recorded;
 
+pub use chores::Chores;
 pub use transaction::{Call, Transaction};
 
 /// A statement of a workload. In simple mode, and if it is `Unprepared`, it travels as text.

@@ -1,0 +1,27 @@
+//! Runs statements that are not load: tables before it, index builds and clean-up after it.
+
+use crate::connect::Connection;
+use crate::conninfo::ConnInfo;
+use crate::error::{Error, Result};
+
+/// Runs statements one after the other on one connection.
+pub fn run_serially(info: &ConnInfo, statements: &[String]) -> Result<()> {
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let mut connection = Connection::open(info)?;
+    connection.wait_without_limit()?;
+    statements.iter().try_for_each(|sql| connection.execute(sql).map(|_| ()))
+}
+
+/// Runs stages one after the other; the lists of a stage run at the same time.
+pub fn run_stages(info: &ConnInfo, stages: &[Vec<Vec<String>>]) -> Result<()> {
+    stages.iter().try_for_each(|lists| {
+        std::thread::scope(|scope| {
+            let running: Vec<_> = lists.iter().map(|list| scope.spawn(|| run_serially(info, list))).collect();
+            running.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err(Error::new("a thread that ran statements panicked")))
+            })
+        })
+    })
+}
