@@ -33,7 +33,7 @@ PGDYNO = (sys.executable, "-m", "pgdyno")
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 
-# By generator: its program, its processes for two arms, and when slices run, counted from when these are there.
+# By generator: its program, its processes for two arms, and how long after these appear slices run.
 GENERATORS = {"driver": ("pgdyno-driver", 1, 7.0), "pgbench": ("pgbench", 2, 4.0)}
 
 

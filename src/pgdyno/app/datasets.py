@@ -89,8 +89,8 @@ class DataSets:
             try:
                 with server.connect() as connection:
                     connection.execute(f"CREATE DATABASE {DATABASE}")
-                target = Target(str(sockets), _PORT, SUPERUSER, DATABASE)
-                self._fill(server, target, data_set)
+                if not data_set.is_empty:
+                    self._fill(server, Target(str(sockets), _PORT, SUPERUSER, DATABASE), data_set)
                 with server.connect(DATABASE) as connection:
                     if connection.execute(_HAS_PREWARM).fetchone():
                         connection.execute("CREATE EXTENSION pg_prewarm")

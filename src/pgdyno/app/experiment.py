@@ -36,6 +36,7 @@ from pgdyno.model.verdict import Verdict
 from pgdyno.model.workload import Workload
 from pgdyno.store.experiments import ExperimentStore
 
+_LISTED_NAMES = 3
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _CHECKPOINT_NOTE = (
     "write workloads: every round starts right after a checkpoint; the CPU time and the bytes of the "
@@ -259,7 +260,8 @@ def _marks(study: Study) -> tuple[str, ...]:
 
 
 def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    return () if all(workload.is_read_only for workload in workloads) else (_CHECKPOINT_NOTE,)
+    is_charged = any(not workload.is_read_only and workload.step is None for workload in workloads)
+    return (_CHECKPOINT_NOTE,) if is_charged else ()
 
 
 def _listed(scales: Mapping[str, int]) -> str:
@@ -277,4 +279,6 @@ def _rounds_done(experiment: Experiment) -> int:
 
 
 def _label(done: int, planned: int, workloads: Sequence[Workload]) -> str:
-    return f"round {done + 1} of {planned}: {', '.join(workload.name for workload in workloads)}"
+    names = [workload.name for workload in workloads]
+    listed = ", ".join(names) if len(names) <= _LISTED_NAMES else f"{names[0]} … {names[-1]}"
+    return f"round {done + 1} of {planned}: {listed}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,10 @@ from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget, Driver
+from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.frozen import FrozenTurns
 from pgdyno.generators.process import LoadProcess, run_to_end
+from pgdyno.generators.step_run import StepResult, run_step
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiment import Design
 from pgdyno.model.workload import DRIVER, DataSet, Workload
@@ -51,7 +54,7 @@ class Loads:
             seed=design.seed,
             duration_s=int(duration_s) + 1,
             log_prefix=Path(),
-            cpus=self.split.client if self.split.is_isolated else (),
+            cpus=self._pinned(),
         )
         prepare = self._drained if workload.generator == DRIVER else self._frozen
         turns = prepare(arms, labels, workload, request)
@@ -91,14 +94,30 @@ class Loads:
             ArmTarget(arm.variant.name, arm.target(), prefix)
             for arm, prefix in zip(arms, prefixes, strict=True)
         ]
-        return DrainedTurns(
+        options = driver.workload_options(workload.data_set)
+        job = driver.job(targets, workload.name, options, request)
+        return DrainedTurns(self._driver(arms, labels[0]), job, prefixes)
+
+    def step(self, arm: Arm, workload: Workload, seed: int) -> StepResult:
+        """Run a workload that is a step of a longer one, from its beginning to its end."""
+        step = workload.step
+        assert step is not None  # noqa: S101 — callers have asked
+        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), self._pinned())
+        job = driver.job([ArmTarget(arm.variant.name, arm.target())], workload.name, step.options, request)
+        with closing(self._driver([arm], workload.name)) as process:
+            return run_step(process, job, duration_s=step.duration_s, interval_s=step.interval_s)
+
+    def _driver(self, arms: Sequence[Arm], label: str) -> DriverProcess:
+        return DriverProcess(
             argv=self.find_driver().serve(),
-            job=driver.job(targets, workload.name, workload.data_set, request),
             wrap=self._wrap,
             environment={name: value for arm in arms for name, value in arm.environment.items()},
-            log_prefixes=prefixes,
-            output_file=self.scratch / f"driver-{labels[0]}.out",
+            output_file=self.scratch / f"driver-{label}.out",
         )
+
+    def _pinned(self) -> tuple[int, ...]:
+        """Return the CPUs that the driver's threads are pinned to, if they have some of their own."""
+        return self.split.client if self.split.is_isolated else ()
 
     def _frozen(
         self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest

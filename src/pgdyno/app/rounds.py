@@ -21,6 +21,7 @@ from numpy.random import Generator as Random
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
 from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
+from pgdyno.app.steps import measure_step
 from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.turns import Turns
@@ -88,9 +89,19 @@ def _alternating_round(
         with running.arena.arms(alone.variants, [places[arm]], workloads[0].data_set) as arms:
             running.look_at(arms)
             for workload in workloads:
-                trials[workload.name][arm] = _measure(alone, round_index, workload, arms, [0])
+                trials[workload.name][arm] = _measure_alone(alone, round_index, workload, arms)
             _check_invariant(workloads, arms)
     return [block for by_arm in trials.values() for block in _join(by_arm)]
+
+
+def _measure_alone(
+    running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]
+) -> list[Block]:
+    """Measure one workload on the only arm: in blocks, or as a whole if it is a step of a longer one."""
+    if workload.step is None:
+        return _measure(running, round_index, workload, arms, [0])
+    loads = running.arena.loads
+    return [measure_step(loads, arms[0], workload, round_index, running.design, running.meters)]
 
 
 def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:

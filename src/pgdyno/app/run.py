@@ -16,6 +16,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.study import cross, unique_names
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
+from pgdyno.studies import StudyModule
 from pgdyno.studies import load as bundled_studies
 from pgdyno.studies._contract import StudyContext
 
@@ -23,6 +24,17 @@ from pgdyno.studies._contract import StudyContext
 def listing() -> list[tuple[str, str]]:
     """Return the name and title of every bundled study."""
     return [(name, module.TITLE) for name, module in bundled_studies().items()]
+
+
+def find_study(name: str) -> StudyModule:
+    """Return a bundled study. Raises: UsageError for an unknown name."""
+    known = bundled_studies()
+    if name not in known:
+        raise UsageError(
+            f'no study "{name}", and no file of that name',
+            hint=f"known: {', '.join(known)}; see pgdyno run --list",
+        )
+    return known[name]
 
 
 def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Progress) -> Experiment:
@@ -38,15 +50,9 @@ def run_bundled(
 ) -> Experiment:
     """Run a bundled study; ``factors`` replaces its variants by their combinations.
 
-    Raises: UsageError for an unknown name.
+    A factor called ``server`` varies the PostgreSQL that runs.
     """
-    known = bundled_studies()
-    if name not in known:
-        raise UsageError(
-            f'no study "{name}", and no file of that name',
-            hint=f"known: {', '.join(known)}; see pgdyno run --list",
-        )
-    module, baseline = known[name], Variant("default")
+    module, baseline = find_study(name), Variant("default")
     if module.NEEDS_PLAN:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
         context = plan_for(subject, baseline, conditions, PlanRequest()).study_context

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -136,6 +136,18 @@ class Measuring:
             self.installation(), self.chosen_workloads(), self.design(base), self.budget_s, self.resume
         )
 
+    def pass_conditions(self, workloads: Mapping[str, Workload]) -> Conditions:
+        """Return conditions for a study that brings its own workloads, in whole passes of one arm each."""
+        from pgdyno.app.measure import Conditions, alternating
+
+        if self.workloads or self.scripts or self.scale:
+            raise UsageError(
+                "this study has workloads of its own", hint="leave out --workload, --script and --scale"
+            )
+        passes = self.blocks if self.blocks is not None else _PASSES
+        design = replace(alternating(self.design()), rounds=passes)
+        return Conditions(self.installation(), workloads, design, self.budget_s, self.resume)
+
     def file_conditions(self) -> Conditions:
         """Return conditions for an experiment file, which names its own workloads and design."""
         from pgdyno.app.measure import Conditions
@@ -181,5 +193,6 @@ def _with_stopping(design: Design, until: str | None) -> Design:
     raise UsageError(f'--until "{until}" is not known', hint="write --until decided or --until precision=1%")
 
 
+_PASSES = 5  # the fewest that a verdict needs
 _BLOCKS_FOR_TWO_A_ROUND = 12
 _MAXIMUM_ROUNDS = 200  # bound on an experiment that waits for a decision; arbitrary

@@ -40,15 +40,36 @@ _THE_FILES = {
 @click.option(
     "--factor", "factors", multiple=True, metavar="SETTING=A,B", help="Vary a setting instead; repeatable."
 )
+@click.option("--preset", metavar="NAME", help="Size of a study with workloads of its own [default: quick].")
+@click.option("--rows", metavar="X/Y/Z", help="Insert Benchmark: rows per client of l.i0, l.i1, l.i2.")
+@click.option(
+    "--step-seconds", type=click.IntRange(min=1), help="Insert Benchmark: length of each query step."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["corrected", "faithful"]),
+    help="Insert Benchmark: open loop and fixed time, or as the original does it [default: corrected].",
+)
 @workload_option
 @measuring_options
 @json_option
 def command(
-    study: str | None, *, is_list: bool, factors: tuple[str, ...], is_json: bool, **options: Any
+    study: str | None,
+    *,
+    is_list: bool,
+    factors: tuple[str, ...],
+    preset: str | None,
+    rows: str | None,
+    step_seconds: int | None,
+    mode: str | None,
+    is_json: bool,
+    **options: Any,
 ) -> None:
     """Run a bundled study by name, or an experiment file."""
-    from pgdyno.app.run import listing, run_bundled, run_file
+    from pgdyno.app.run import find_study, listing, run_bundled, run_file
     from pgdyno.cli.results import deliver
+    from pgdyno.studies import own_workloads
+    from pgdyno.studies._contract import Sizing
 
     if is_list:
         _print_list(listing(), is_json=is_json)
@@ -66,8 +87,21 @@ def command(
         )
         return
     varied = dict(_parse_factor(text) for text in factors)
+    clients = asked.clients if _is_given("clients") else None
+    sizing = Sizing(preset, clients, _parse_rows(rows), step_seconds, is_faithful=mode == "faithful")
+    own = own_workloads(find_study(study), sizing)
+    if own is None and sizing != Sizing(clients=clients):
+        raise UsageError(
+            f"study {study} has no sizes of its own",
+            hint="leave out --preset, --rows, --step-seconds, --mode",
+        )
     deliver(
-        lambda progress: run_bundled(study, asked.conditions(), varied, progress),
+        lambda progress: run_bundled(
+            study,
+            asked.conditions() if own is None else asked.pass_conditions(own),
+            varied,
+            progress,
+        ),
         is_json=is_json,
         is_gate=asked.gate,
     )
@@ -95,6 +129,24 @@ def _print_list(studies: list[tuple[str, str]], *, is_json: bool) -> None:
         return
     for name, title in studies:
         click.echo(f"{name:20} {title}")
+
+
+def _is_given(parameter: str) -> bool:
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
+
+
+def _parse_rows(text: str | None) -> tuple[int, int, int] | None:
+    if text is None:
+        return None
+    parts = text.split("/")
+    if len(parts) != _STEPS_WITH_ROWS or not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise UsageError(f'--rows "{text}" is not X/Y/Z', hint="for example --rows 400000/100000/10000")
+    x, y, z = (int(part) for part in parts)
+    return x, y, z
+
+
+_STEPS_WITH_ROWS = 3
 
 
 def _parse_factor(text: str) -> tuple[str, list[str]]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pgdyno.model.experiment import Block, Design
 from pgdyno.model.metric import METRICS, Metric
 from pgdyno.model.verdict import Verdict
 from pgdyno.stats.decision import adjust, decide
+
+BACKGROUND_RATE_ASKED = 0.95  # the Insert Benchmark's service level
+_BACKGROUND_RATE = "background_rate_share"
 
 
 def verdict_metrics() -> tuple[Metric, ...]:
@@ -40,24 +44,53 @@ def analyse(
 ) -> tuple[Verdict, ...]:
     """Return the verdict for every workload, metric and variant but the baseline, corrected by Holm."""
     verdicts = [
-        decide(
-            [
-                ratios
-                for _, ratios in sorted(log_ratios(blocks, workload, metric.name, variant, baseline).items())
-            ],
-            workload=workload,
-            metric=metric,
-            variant=variant,
-            baseline=baseline,
-            level=design.level,
-            equivalence_margin=design.equivalence_margin,
-            power=design.power,
-            stopping=design.stopping,
-            void_blocks=sum(1 for block in blocks if block.workload == workload and block.void),
-        )
+        _verdict(blocks, workload, metric, (variant, baseline), design)
         for workload in workloads
         for variant in variants
         if variant != baseline
         for metric in verdict_metrics()
     ]
     return tuple(adjust(verdicts))
+
+
+def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> float | None:
+    """Return the share of its background rate that an arm reached, if that is below what is asked for.
+
+    Returns: the mean over rounds; None if the rate was kept, or there is none.
+    """
+    reached = [
+        arm.values[_BACKGROUND_RATE]
+        for block in blocks
+        if block.workload == workload and not block.void
+        for arm in block.arms
+        if arm.variant == variant and _BACKGROUND_RATE in arm.values
+    ]
+    mean = sum(reached) / len(reached) if reached else 1.0
+    return mean if mean < BACKGROUND_RATE_ASKED else None
+
+
+def _verdict(
+    blocks: Sequence[Block], workload: str, metric: Metric, arms: tuple[str, str], design: Design
+) -> Verdict:
+    """Return one verdict; a cell that missed its background rate is not compared."""
+    variant, baseline = arms
+    missed = {name: missed_rate(blocks, workload, name) for name in arms}
+    reasons = [
+        f"{name} missed the background rate: {share:.0%} of it" for name, share in missed.items() if share
+    ]
+    ratios = [] if reasons else sorted(log_ratios(blocks, workload, metric.name, variant, baseline).items())
+    verdict = decide(
+        [of_round for _, of_round in ratios],
+        workload=workload,
+        metric=metric,
+        variant=variant,
+        baseline=baseline,
+        level=design.level,
+        equivalence_margin=design.equivalence_margin,
+        power=design.power,
+        stopping=design.stopping,
+        void_blocks=sum(1 for block in blocks if block.workload == workload and block.void),
+    )
+    if not reasons:
+        return verdict
+    return replace(verdict, reason=f"{'; '.join(reasons)} ({BACKGROUND_RATE_ASKED:.0%} is asked for)")

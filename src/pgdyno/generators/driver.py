@@ -49,18 +49,22 @@ class ArmTarget:
 
     name: str
     target: Target
-    log_prefix: Path
+    log_prefix: Path | None = None
 
 
-def job(arms: Sequence[ArmTarget], workload: str, data_set: DataSet, request: LoadRequest) -> str:
-    """Return a closed-loop job for all arms, as one line of JSON."""
+def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object], request: LoadRequest) -> str:
+    """Return a job for all arms, as one line of JSON. Its loop is closed unless the workload has rates."""
     document: dict[str, Any] = {
         "arms": [
-            {"name": arm.name, "target": _keywords(arm.target), "log_prefix": str(arm.log_prefix)}
+            {
+                "name": arm.name,
+                "target": _keywords(arm.target),
+                "log_prefix": None if arm.log_prefix is None else str(arm.log_prefix),
+            }
             for arm in arms
         ],
         "workload": workload,
-        "options": workload_options(data_set),
+        "options": dict(options),
         "clients": request.clients,
         "threads": min(request.threads, request.clients),
         "cpus": list(request.cpus),

@@ -11,6 +11,8 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.variant import Variant
 
+SERVER_FACTOR = "server"
+
 
 @dataclass(frozen=True)
 class Study:
@@ -35,6 +37,7 @@ class Study:
 def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> tuple[Variant, ...]:
     """Return one variant per combination of the factors' values; the first values are the baseline.
 
+    A factor called ``server`` varies the PostgreSQL that runs, every other one a setting.
     Raises: UsageError for a factor without values.
     """
     for name, values in factors.items():
@@ -43,15 +46,21 @@ def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> 
     combinations = itertools.product(
         *([(name, value) for value in values] for name, values in factors.items())
     )
-    fixed = base.settings if base else {}
-    return tuple(
-        Variant(
-            "-".join(f"{name}.{value}" for name, value in pairs),
-            _without(fixed, dict(pairs)) | dict(pairs),
-            base.server if base else None,
-        )
-        for pairs in combinations
+    return tuple(_varied(base or Variant(""), dict(pairs)) for pairs in combinations)
+
+
+def _varied(base: Variant, levels: Mapping[str, str]) -> Variant:
+    settings = {name: value for name, value in levels.items() if name != SERVER_FACTOR}
+    return Variant(
+        "-".join(f"{name}.{_short(value)}" for name, value in levels.items()),
+        _without(base.settings, settings) | settings,
+        levels.get(SERVER_FACTOR, base.server),
     )
+
+
+def _short(value: str) -> str:
+    """Return the last part of a path: what names of variants can hold of an installation prefix."""
+    return PurePosixPath(value).name if "/" in value else value
 
 
 def _without(settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

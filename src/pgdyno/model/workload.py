@@ -29,6 +29,11 @@ class DataSet:
         return self.scale * self.bytes_per_scale
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it is a database without tables: the workload makes its own."""
+        return self.bytes_per_scale == 0
+
+    @property
     def key(self) -> str:
         """A file name for this data set: equal keys hold equal rows."""
         options = "".join(f"-{key}{value}" for key, value in sorted(self.options.items()))
@@ -50,6 +55,25 @@ class Script:
 
 
 @dataclass(frozen=True)
+class Step:
+    """How a workload is run that is a step of a longer one: on the data that the step before has left.
+
+    ``operations`` names what is counted: "rows" inserted, or "queries". ``settle_s`` is the time from the
+    beginning of the clean-up (vacuum, checkpoint) until the step starts; None: there is no clean-up.
+    """
+
+    options: Mapping[str, object]  # the driver's
+    clients: int
+    operations: str
+    rows_per_commit: int
+    duration_s: float | None = None  # None: it ends when its rows are inserted
+    target_rows_per_s: float | None = None  # of all clients; None: as many as possible
+    settle_s: float | None = None
+    indexed_rows: int | None = None  # rows of all tables, for the step that builds the indexes
+    interval_s: float = 1.0
+
+
+@dataclass(frozen=True)
 class Workload:
     """What is run, and what it does to the data.
 
@@ -65,10 +89,13 @@ class Workload:
     scripts: tuple[Script, ...] = ()  # pgbench
     lua_script: str | None = None  # sysbench's own script by name
     invariant: str | None = None
+    step: Step | None = None
 
     @property
     def generators(self) -> tuple[str, ...]:
         """Who can issue it: our driver, and the program that it comes from."""
+        if self.step is not None:
+            return (DRIVER,)
         if self.lua_script is not None:
             return (DRIVER, "sysbench")
         return ("pgbench",) if any(script.file for script in self.scripts) else (DRIVER, "pgbench")

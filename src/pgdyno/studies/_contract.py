@@ -10,6 +10,17 @@ from pgdyno.model.variant import Variant
 
 
 @dataclass(frozen=True)
+class Sizing:
+    """The size of a study that brings its own workloads; None: as its preset has it."""
+
+    preset: str | None = None
+    clients: int | None = None
+    rows: tuple[int, int, int] | None = None
+    step_s: int | None = None
+    is_faithful: bool = False
+
+
+@dataclass(frozen=True)
 class StudyContext:
     """The baseline, the chosen workloads and design, and ready-made sets of settings by name.
 

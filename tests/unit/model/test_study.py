@@ -46,3 +46,13 @@ def test_variants_of_one_name_on_different_servers_are_told_apart_by_the_server(
     )
     assert [v.name for v in named] == ["debian-17-default", "pg18-default", "pg18-default-2", "default"]
     assert [v.server for v in named] == ["debian-17", "/opt/pg18/bin", "/opt/pg18/bin", None]
+
+
+def test_a_factor_called_server_varies_the_server_and_no_setting() -> None:
+    variants = cross({"server": ["source-17", "/opt/pg18"], "jit": ["on", "off"]})
+    assert [str(variant) for variant in variants] == [
+        "source-17@server.source-17-jit.on:jit=on",
+        "source-17@server.source-17-jit.off:jit=off",
+        "/opt/pg18@server.pg18-jit.on:jit=on",
+        "/opt/pg18@server.pg18-jit.off:jit=off",
+    ]

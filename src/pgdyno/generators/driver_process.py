@@ -1,0 +1,137 @@
+"""A running pgdyno-driver: a job, then commands in, events out, a JSON document per line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pgdyno.generators.process import Wrap
+from pgdyno.model.errors import GeneratorFailedError
+
+Event = Mapping[str, Any]
+
+_CONNECT_TIMEOUT_S = 600.0  # with what is done before clients connect, such as making tables
+_END_TIMEOUT_S = 30.0
+_OUTPUT_CHARACTERS = 800
+
+
+@dataclass
+class DriverProcess:
+    """The driver at work on one job. Every wait has a limit."""
+
+    argv: Sequence[str]
+    wrap: Wrap
+    environment: Mapping[str, str]
+    output_file: Path
+    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    _events: queue.SimpleQueue[str | None] = field(default_factory=queue.SimpleQueue, init=False)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has been started."""
+        return self._process is not None
+
+    def start(self, job: str) -> None:
+        """Start it, give it its job, and wait until all clients are connected."""
+        with self.output_file.open("wb") as output:
+            self._process = subprocess.Popen(
+                self.wrap(self.argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                env={**os.environ, **self.environment},
+                text=True,
+                start_new_session=True,
+            )
+        threading.Thread(target=self._read_events, args=(self._process,), daemon=True).start()
+        self._write(job)
+        self.expect("ready", self.receive(_CONNECT_TIMEOUT_S))
+
+    def send(self, command: Event) -> None:
+        """Give it a command."""
+        self._write(json.dumps(command))
+
+    def receive(self, timeout_s: float) -> Event:
+        """Return the next event.
+
+        Raises: GeneratorFailedError with the driver's own words if that is an error, or none comes in time.
+        """
+        try:
+            line = self._events.get(timeout=timeout_s)
+        except queue.Empty:
+            raise self.failure(f"it said nothing for {timeout_s:.0f} s") from None
+        if line is None:
+            raise self.failure("it ended before it was told to")
+        event: Event = json.loads(line)
+        if event["event"] == "error":
+            raise _as_error(event)
+        return event
+
+    def expect(self, name: str, event: Event) -> Event:
+        """Return the event if it is of this name. Raises: GeneratorFailedError."""
+        if event["event"] != name:
+            raise self.failure(f'it said "{event["event"]}" instead of "{name}"')
+        return event
+
+    def stop(self) -> Event:
+        """Stop it, wait for its end, and return the results of its last phase."""
+        self.send({"do": "stop"})
+        phase = self.expect("phase", self.receive(_END_TIMEOUT_S))
+        self.expect("end", self.receive(_END_TIMEOUT_S))
+        process = self._running()
+        if process.wait(_END_TIMEOUT_S) != 0:
+            raise self.failure(f"its status is {process.returncode}")
+        return phase
+
+    def close(self) -> None:
+        """Kill it if it still runs."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):  # what was not read yet is lost with it
+                    pipe.close()
+
+    def failure(self, why: str) -> GeneratorFailedError:
+        """Return an error with what the driver has printed."""
+        output = self.output_file.read_text(errors="replace").strip()[-_OUTPUT_CHARACTERS:]
+        return GeneratorFailedError(f"pgdyno-driver failed: {why}", detail=output or None)
+
+    def _read_events(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
+        with contextlib.suppress(ValueError):  # closed while reading: close() has ended the driver
+            for line in process.stdout:
+                self._events.put(line)
+        self._events.put(None)
+
+    def _write(self, line: str) -> None:
+        pipe = self._running().stdin
+        assert pipe is not None  # noqa: S101 — it was opened as a pipe
+        try:
+            pipe.write(f"{line}\n")
+            pipe.flush()
+        except BrokenPipeError:
+            self.receive(_END_TIMEOUT_S)  # raises what the driver said before it ended
+            raise
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            raise GeneratorFailedError("pgdyno-driver was not started")
+        return self._process
+
+
+def _as_error(event: Event) -> GeneratorFailedError:
+    code = f" (SQLSTATE {event['sqlstate']})" if "sqlstate" in event else ""
+    return GeneratorFailedError(
+        f"{event['message']}{code}", detail=event.get("detail"), hint=event.get("hint")
+    )

@@ -1,0 +1,67 @@
+"""``pgdyno run insert-benchmark`` on real servers, at a size that takes seconds."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.fix_home import pgdyno
+
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("pg18_bin")]
+
+STEPS = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"]
+TINY = ("--embedded", "--clients", "2", "--rows", "2000/500/100", "--step-seconds", "1", "--blocks", "1")
+
+
+def blocks_of(experiment: str, home: Path) -> list[dict[str, object]]:
+    bundle = home / "insert-benchmark.zip"
+    assert pgdyno("bundle", "export", experiment, "--output", str(bundle)).returncode == 0
+    with zipfile.ZipFile(bundle) as archive:
+        name = next(n for n in archive.namelist() if n.endswith("/experiment.json"))
+        blocks: list[dict[str, object]] = json.loads(archive.read(name))["blocks"]
+    return blocks
+
+
+def test_all_ten_steps_are_run_on_every_variant_and_named(home: Path) -> None:
+    done = pgdyno("run", "insert-benchmark", *TINY, "--factor", "io_method=sync,worker", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    named = list(dict.fromkeys(comparison["workload"] for comparison in document["comparisons"]))
+    assert named == [f"insert-benchmark-{step}" for step in STEPS]
+    blocks = blocks_of(document["experiment"], home)
+    assert sorted(str(block["workload"]) for block in blocks) == sorted(named)
+    for block in blocks:
+        arms = block["arms"]
+        assert isinstance(arms, list)
+        assert sorted(arm["variant"] for arm in arms) == ["io_method.sync", "io_method.worker"]
+        assert all(arm["values"]["throughput_tps"] > 0 for arm in arms)
+        has_rate = str(block["workload"]).startswith("insert-benchmark-q")
+        assert all(("background_rate_share" in arm["values"]) == has_rate for arm in arms)
+
+
+def test_the_faithful_mode_runs_the_ten_steps_too(home: Path) -> None:
+    done = pgdyno("run", "insert-benchmark", *TINY, "--mode", "faithful", "--json")
+    assert done.returncode == 0, done.stderr
+    blocks = blocks_of(json.loads(done.stdout)["experiment"], home)
+    named = [f"insert-benchmark-{step}" for step in STEPS]
+    assert sorted(str(block["workload"]) for block in blocks) == sorted(named)
+
+
+def test_rows_are_x_y_z() -> None:
+    done = pgdyno("run", "insert-benchmark", "--embedded", "--rows", "10/20")
+    assert done.returncode == 2
+    assert '--rows "10/20" is not X/Y/Z' in done.stderr
+
+
+def test_a_study_with_workloads_of_its_own_takes_no_others() -> None:
+    done = pgdyno("run", "insert-benchmark", "--embedded", "--workload", "pgbench-select")
+    assert done.returncode == 2
+    assert "this study has workloads of its own" in done.stderr
+
+
+def test_a_study_without_sizes_refuses_a_preset() -> None:
+    done = pgdyno("run", "noise-floor", "--embedded", "--workload", "pgbench-select", "--preset", "quick")
+    assert done.returncode == 2
+    assert "study noise-floor has no sizes of its own" in done.stderr

@@ -1,0 +1,53 @@
+"""Which blocks verdicts rest on, and which cells are not compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.experiments.analysis import analyse, missed_rate
+from pgdyno.model.experiment import ArmBlock, Block, Design
+from pgdyno.model.verdict import Decision
+
+NAMES = ("a", "b")
+
+
+def block(round_: int, shares: tuple[float, float], void: str | None = None) -> Block:
+    """Return a step in which both arms do the same, and reach these shares of their background rate."""
+    arms = tuple(
+        ArmBlock(name, 100, 1.0, {"throughput_tps": 100.0 + round_, "background_rate_share": share})
+        for name, share in zip(NAMES, shares, strict=True)
+    )
+    return Block("qr100", round_, 0, 0, arms, void)
+
+
+def throughput_verdict(blocks: list[Block]) -> tuple[Decision, str, float | None]:
+    verdicts = analyse(blocks, workloads=["qr100"], variants=NAMES, baseline="a", design=Design())
+    (found,) = (verdict for verdict in verdicts if verdict.metric == "throughput_tps")
+    return found.decision, found.reason, found.effect
+
+
+def test_a_cell_that_missed_its_background_rate_is_not_compared_and_says_so() -> None:
+    decision, reason, effect = throughput_verdict([block(r, (0.99, 0.90)) for r in range(6)])
+    assert (decision, effect) == (Decision.INCONCLUSIVE, None)
+    assert reason == "b missed the background rate: 90% of it (95% is asked for)"
+
+
+def test_a_baseline_that_missed_it_leaves_nothing_to_compare_with() -> None:
+    _, reason, _ = throughput_verdict([block(r, (0.80, 0.90)) for r in range(6)])
+    assert reason.startswith("b missed the background rate: 90% of it; a missed the background rate: 80% of")
+
+
+def test_a_cell_that_kept_its_rate_is_compared() -> None:
+    _, _, effect = throughput_verdict([block(r, (0.96, 0.97)) for r in range(6)])
+    assert effect == pytest.approx(1.0)
+
+
+def test_the_mean_over_rounds_decides_and_void_blocks_do_not_count() -> None:
+    blocks = [block(0, (1.0, 0.92)), block(1, (1.0, 0.99)), block(2, (1.0, 0.1), void="stolen")]
+    assert missed_rate(blocks, "qr100", "b") is None  # (0.92 + 0.99) / 2 = 0.955
+    assert missed_rate(blocks[:1], "qr100", "b") == pytest.approx(0.92)
+
+
+def test_a_workload_without_a_background_rate_cannot_miss_it() -> None:
+    plain = Block("w", 0, 0, 0, (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),))
+    assert missed_rate([plain], "w", "a") is None
