@@ -37,8 +37,8 @@ class Arena(Protocol):
         """
         ...
 
-    def build_of(self, variant: Variant) -> str:
-        """Name the PostgreSQL that runs a variant, for people."""
+    def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
+        """Say what runs the variants, and how builds differ besides their version; nothing if it is one."""
         ...
 
     def has_seats(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:

@@ -59,7 +59,6 @@ class AttachedArena:
     """One running server; a seat is a database on it."""
 
     dsn: str
-    build: str
     data_directory: str
     switch: Switch
     databases: WorkloadDatabases
@@ -72,9 +71,9 @@ class AttachedArena:
         """No command line measures this server's configuration as it was found."""
         return
 
-    def build_of(self, _variant: Variant) -> str:
-        """Name the PostgreSQL, which is the same for all variants."""
-        return self.build
+    def build_notes(self, _variants: Sequence[Variant]) -> tuple[str, ...]:
+        """Say nothing: it is one server."""
+        return ()
 
     def check(self, _variant: Variant, data_set: DataSet) -> None:
         """Load the data set. Settings are judged when they are applied, by the server itself."""

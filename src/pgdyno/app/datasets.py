@@ -42,7 +42,7 @@ class DataSets:
         Two builds of the same version share it: their data are byte-identical.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
-        target = self.workspace.datasets() / f"pg{installation.version}-{data_set.key}"
+        target = self.workspace.datasets() / f"pg{installation.version}-checksums-{data_set.key}"
         if target.is_dir():
             return target
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
@@ -80,7 +80,8 @@ class DataSets:
 
     def _load(self, data_set: DataSet, installation: Installation, data_directory: Path) -> None:
         account = self.workspace.account
-        initialise(installation, account, data_directory)
+        # Equal for all majors: initdb switches checksums on by itself from 18 on.
+        initialise(installation, account, data_directory, ["--data-checksums"])
         # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
         settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
         with self.workspace.sockets(self.scratch) as sockets:

@@ -117,19 +117,14 @@ class ExperimentRun:
             plan=context.plan,
             host=context.host,
             server=context.server,
-            notes=(*_marks(study), *study.notes, *self._server_notes(study), *_method_notes(workloads)),
+            notes=(
+                *_marks(study),
+                *study.notes,
+                *self.arena.build_notes(study.variants),
+                *_method_notes(workloads),
+            ),
             installation=self.arena.installation_name,
         )
-
-    def _server_notes(self, study: Study) -> tuple[str, ...]:
-        """Say which builds are compared, where variants name their servers."""
-        if all(variant.server is None for variant in study.variants):
-            return ()
-        named = "; ".join(f"{v.name} is {self.arena.build_of(v)}" for v in study.variants)
-        caveat = (
-            "builds may also differ in compiler, flags and initdb's defaults: each is compared as a whole"
-        )
-        return (f"{named}; {caveat}",)
 
     def _resumed(self, study: Study, experiment_id: str) -> Experiment:
         """Return the stored experiment, with what can be recovered of the round it was killed in.
@@ -189,6 +184,7 @@ class ExperimentRun:
             random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
             keep_slice=partial(self.store.add_slice, experiment.id),
             look_at=evidence.look_at,
+            announce=self.progress.step,
         )
         first = done = _rounds_done(experiment)
         planned, repeats = study.design.rounds, 0

@@ -50,6 +50,7 @@ class Running:
     random: Random
     keep_slice: KeepSlice
     look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
+    announce: Callable[[str], None]  # told what is done now, where that takes long
 
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
@@ -101,6 +102,7 @@ def _measure_alone(
     if workload.step is None:
         return _measure(running, round_index, workload, arms, [0])
     loads = running.arena.loads
+    running.announce(f"round {round_index + 1}: {workload.name} on {arms[0].variant.name}")
     return [measure_step(loads, arms[0], workload, round_index, running.design, running.meters)]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.arm import Arm
+from pgdyno.app.builds import build_note
 from pgdyno.app.datasets import DataSets
 from pgdyno.app.load import Loads
 from pgdyno.model.variant import Variant
@@ -17,6 +18,10 @@ from pgdyno.server.instance import Instance
 from pgdyno.server.workspace import Workspace
 
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
+
+
+def _title(installation: Installation) -> str:
+    return f"PostgreSQL {installation.version} ({installation.name})"
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,13 @@ class ScratchArena:
         """Return what a variant's server runs."""
         return self.installation if variant.server is None else self.servers[variant.server]
 
-    def build_of(self, variant: Variant) -> str:
-        """Name the PostgreSQL that runs a variant, for people."""
-        installation = self.installation_of(variant)
-        return f"PostgreSQL {installation.version} ({installation.name})"
+    def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
+        """Say what runs the variants, and how the builds differ besides their version."""
+        if all(variant.server is None for variant in variants):
+            return ()
+        named = "; ".join(f"{v.name} is {_title(self.installation_of(v))}" for v in variants)
+        first, *others = dict.fromkeys(self.installation_of(variant) for variant in variants)
+        return (named, *(build_note(first, other, self.workspace.account) for other in others))
 
     def check(self, variant: Variant, data_set: DataSet) -> None:
         """Load the data set if this is the first time, and let the server judge the variant's settings."""

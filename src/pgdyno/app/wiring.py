@@ -153,7 +153,6 @@ def open_attached_arena(attached: Attached, switch: Switch, progress: Progress) 
         loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
         arena = AttachedArena(
             dsn=attached.dsn,
-            build=f"PostgreSQL {installation.version} ({attached.target})",
             data_directory=attached.data_directory,
             switch=switch,
             databases=WorkloadDatabases(attached.dsn),
