@@ -11,6 +11,7 @@ writes the points as JSON and draws them as SVG.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from dataclasses import replace
 from datetime import datetime
@@ -26,18 +27,19 @@ from pgdyno.experiments.analysis import analyse
 from pgdyno.model.experiment import Design, Experiment
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DRIVER
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction")
 
 
-def measure(kind: str, workload: str, budget_s: float, seed: int) -> Experiment:
+def measure(kind: str, workload: str, generator: str, budget_s: float, seed: int) -> Experiment:
     """Run one A/A comparison."""
     design = replace(Design(), seed=seed)
     if kind == "alternating":
         design = alternating(design)
     conditions = Conditions(
         choose_installation(is_embedded=True, bin_directory=None),
-        find_workloads((workload,)),
+        find_workloads((workload,), generator=generator),
         design,
         budget_s,
     )
@@ -66,11 +68,25 @@ def points(experiment: Experiment) -> list[Point]:
             design=experiment.design,
         )
         found += [
-            Point(experiment.design.kind.value, v.metric, v.rounds, elapsed_s, v.mde)
+            Point(_label(experiment), v.metric, v.rounds, elapsed_s, v.mde)
             for v in verdicts
             if v.metric in METRICS
         ]
     return found
+
+
+def _label(experiment: Experiment) -> str:
+    (generator,) = experiment.generators.values()
+    kind = experiment.design.kind.value
+    return kind if generator == DRIVER else f"{kind}-{generator}"
+
+
+def _print_spread(experiment: Experiment) -> None:
+    """Print what of the spread is between rounds and within them, as standard deviations of log-ratios."""
+    for verdict in experiment.verdicts:
+        if verdict.metric in METRICS and verdict.components is not None:
+            between, within = verdict.components.between_rounds, verdict.components.within_rounds
+            print(f"  {verdict.metric}: sd {between:.4f} between rounds, {within:.4f} within")
 
 
 def main() -> None:
@@ -82,21 +98,26 @@ def main() -> None:
     parser.add_argument("--budget", default="10m")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--design", action="append", choices=["duet", "alternating"])
+    parser.add_argument("--generator", action="append", help="repeatable [default: driver]")
     parser.add_argument("--goal", type=float, default=0.01, help="a dashed line in the chart")
     parser.add_argument("--output", type=Path, help="where to write: OUTPUT-WORKLOAD.json and .svg")
     asked = parser.parse_args()
     found: list[Point] = []
-    for kind in asked.design or ["duet", "alternating"]:
-        experiment = measure(kind, asked.workload, parse_duration_s(asked.budget), asked.seed)
+    asked_for = itertools.product(asked.design or ["duet", "alternating"], asked.generator or [DRIVER])
+    for kind, generator in asked_for:
+        experiment = measure(kind, asked.workload, generator, parse_duration_s(asked.budget), asked.seed)
         found += points(experiment)
         void = sum(1 for block in experiment.blocks if block.void)
-        print(f"{kind}: experiment {experiment.id}, {len(experiment.blocks)} blocks, {void} void")
+        print(
+            f"{_label(experiment)}: experiment {experiment.id}, {len(experiment.blocks)} blocks, {void} void"
+        )
         for verdict in experiment.verdicts:
             print(f"  {verdict.metric}: {verdict.decision.value}, {verdict.reason}")
-    print(f"\n{'design':12} {'metric':32} {'rounds':>6} {'time':>7} {'MDE':>8}")
+        _print_spread(experiment)
+    print(f"\n{'design':20} {'metric':32} {'rounds':>6} {'time':>7} {'MDE':>8}")
     for point in found:
         mde = "-" if point.mde is None else f"{point.mde:.2%}"
-        print(f"{point.design:12} {point.metric:32} {point.rounds:6} {point.elapsed_s:6.0f}s {mde:>8}")
+        print(f"{point.design:20} {point.metric:32} {point.rounds:6} {point.elapsed_s:6.0f}s {mde:>8}")
     if asked.output:
         name = f"{asked.output}-{asked.workload}"
         Path(f"{name}.json").write_text(json.dumps([vars(point) for point in found], indent=1) + "\n")

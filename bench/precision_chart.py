@@ -15,7 +15,9 @@ svg { font: 13px system-ui, sans-serif; background: #fff } text { fill: #1c2733 
 .grid { stroke: #e3e8ed } .goal { stroke: #5c6b7a; stroke-dasharray: 5 4 }
 polyline { fill: none; stroke-width: 2 }
 .duet { stroke: #0a6ebd } .alternating { stroke: #c2571a; stroke-dasharray: 7 3 }
+.duet-sysbench, .duet-pgbench { stroke: #4a7d2c; stroke-dasharray: 2 3 }
 text.duet { fill: #0a6ebd; stroke: none } text.alternating { fill: #c2571a; stroke: none }
+text.duet-sysbench, text.duet-pgbench { fill: #4a7d2c; stroke: none }
 @media (prefers-color-scheme: dark) {
   svg { background: #12181f } text { fill: #e6edf3 } .grid { stroke: #27313b }
 }

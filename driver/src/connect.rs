@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use bytes::BytesMut;
@@ -10,6 +11,7 @@ use postgres_protocol::message::backend::Message;
 
 use crate::conninfo::{ConnInfo, SslMode};
 use crate::error::{Error, Result};
+use crate::protocol::frames::{HEADER_BYTES, check_length};
 use crate::protocol::request::{write_parse, write_sync, write_text};
 use crate::protocol::server_error::ServerError;
 use crate::protocol::startup::Startup;
@@ -18,6 +20,8 @@ use crate::transport::Transport;
 use crate::workload::{Statement, StatementKind};
 
 const READ_BYTES: usize = 16 << 10;
+/// Their answers fit into a socket's buffer: nobody reads them while these are sent.
+const PREPARED_AT_ONCE: usize = 1000;
 
 /// A connection that is logged in and idle.
 pub struct Connection {
@@ -56,22 +60,37 @@ impl Connection {
         }
     }
 
-    /// Lets the server take as long as it needs for what follows: an index build takes its time.
+    /// Lets the server take as long as it needs for what follows: an index build takes its time. A server that
+    /// has gone is noticed all the same.
     pub fn wait_without_limit(&self) -> Result<()> {
         self.transport.set_timeout(None).map_err(|error| self.lost(&error))
     }
 
     /// Prepares every statement that may be prepared, under its index.
     pub fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
-        let mut out = Vec::new();
-        for (index, statement) in statements.iter().enumerate() {
-            if statement.kind == StatementKind::Prepared {
-                write_parse(&mut out, index, statement);
+        let numbered: Vec<_> = statements.iter().enumerate().collect();
+        for some in numbered.chunks(PREPARED_AT_ONCE) {
+            let mut out = Vec::new();
+            for (index, statement) in some {
+                if statement.kind == StatementKind::Prepared {
+                    write_parse(&mut out, *index, statement);
+                }
+            }
+            write_sync(&mut out);
+            self.send(&out)?;
+            self.until_ready(|error| error.while_using_tables("prepare the workload's statements"), |_| {})?;
+        }
+        Ok(())
+    }
+
+    /// Its stream, for the event loop, when everything that has arrived is read.
+    pub fn into_transport(mut self) -> Result<Transport> {
+        while !self.inbox.is_empty() {
+            if let Message::ErrorResponse(body) = self.receive()? {
+                return Err(ServerError::of(&body).while_doing(&format!("stay connected to {}", self.place)));
             }
         }
-        write_sync(&mut out);
-        self.send(&out)?;
-        self.until_ready("prepare the workload's statements", |_| Ok(()))
+        Ok(self.transport)
     }
 
     /// Runs a query as text and returns the first column of its first row.
@@ -80,12 +99,15 @@ impl Connection {
         write_text(&mut out, sql);
         self.send(&out)?;
         let mut value = None;
-        self.until_ready(&format!("run \"{}\"", shortened(sql)), |message| {
-            if let Message::DataRow(row) = message {
-                value = value.take().or_else(|| first_column(row.buffer()));
-            }
-            Ok(())
-        })?;
+        let doing = format!("run \"{}\"", shortened(sql));
+        self.until_ready(
+            |error| error.while_doing(&doing),
+            |message| {
+                if let Message::DataRow(row) = message {
+                    value = value.take().or_else(|| first_column(row.buffer()));
+                }
+            },
+        )?;
         Ok(value)
     }
 
@@ -95,10 +117,13 @@ impl Connection {
         let mut out = Vec::new();
         write_text(&mut out, sql);
         self.send(&out)?;
-        match self.receive()? {
-            Message::CopyInResponse(_) => {}
-            Message::ErrorResponse(body) => return Err(ServerError::of(&body).while_doing(&doing)),
-            _ => return Err(Error::new(format!("could not {doing}: the server did not begin to copy"))),
+        loop {
+            match self.receive()? {
+                Message::CopyInResponse(_) => break,
+                Message::NoticeResponse(_) | Message::ParameterStatus(_) => {}
+                Message::ErrorResponse(body) => return Err(ServerError::of(&body).while_doing(&doing)),
+                _ => return Err(Error::new(format!("could not {doing}: the server did not begin to copy"))),
+            }
         }
         loop {
             out.clear();
@@ -114,19 +139,23 @@ impl Connection {
             }
         }
         self.send(b"c\0\0\0\x04")?;
-        self.until_ready(&doing, |_| Ok(()))
+        self.until_ready(|error| error.while_doing(&doing), |_| {})
     }
 
     /// Takes messages until the server is ready; the first error is returned then.
-    fn until_ready(&mut self, doing: &str, mut take: impl FnMut(&Message) -> Result<()>) -> Result<()> {
+    fn until_ready(
+        &mut self,
+        explain: impl Fn(ServerError) -> Error,
+        mut take: impl FnMut(&Message),
+    ) -> Result<()> {
         let mut failed = None;
         loop {
             match self.receive()? {
                 Message::ReadyForQuery(_) => return failed.map_or(Ok(()), Err),
                 Message::ErrorResponse(body) => {
-                    failed = failed.or(Some(ServerError::of(&body).while_doing(doing)));
+                    failed = failed.or_else(|| Some(explain(ServerError::of(&body))));
                 }
-                message => take(&message)?,
+                message => take(&message),
             }
         }
     }
@@ -140,6 +169,10 @@ impl Connection {
 
     fn receive(&mut self) -> Result<Message> {
         loop {
+            if let Some(length) = self.inbox.get(1..HEADER_BYTES) {
+                // Before the parser makes room for it.
+                check_length(self.inbox[0], length)?;
+            }
             match Message::parse(&mut self.inbox) {
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => {}
@@ -189,6 +222,7 @@ fn open_tcp(info: &ConnInfo) -> io::Result<TcpStream> {
         match TcpStream::connect_timeout(&address, info.connect_timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
                 stream.set_read_timeout(Some(info.connect_timeout))?;
                 stream.set_write_timeout(Some(info.connect_timeout))?;
                 return Ok(stream);
@@ -199,9 +233,34 @@ fn open_tcp(info: &ConnInfo) -> io::Result<TcpStream> {
     Err(last)
 }
 
+/// Notices within two minutes of waiting that a server's machine has gone, however long an answer may take.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let options = [
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 60),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 10),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 6),
+    ];
+    for (level, name, value) in options {
+        let value: libc::c_int = value;
+        let length = size_of::<libc::c_int>() as libc::socklen_t;
+        let result = unsafe {
+            // SAFETY: the descriptor is open, and the option's value is an int that lives through the call.
+            libc::setsockopt(stream.as_raw_fd(), level, name, (&raw const value).cast(), length)
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 fn unreachable(info: &ConnInfo, error: &io::Error) -> Error {
-    Error::new(format!("could not connect to {}: {error}", info.place()))
-        .hint("does a server run there, and does it listen at this address?")
+    let hint = match error.raw_os_error() {
+        Some(libc::EMFILE) => "allow more open files (ulimit -n) than connections, or use fewer clients",
+        _ => "does a server run there, and does it listen at this address?",
+    };
+    Error::new(format!("could not connect to {}: {error}", info.place())).hint(hint)
 }
 
 /// Reads the first column of a row: a count of columns, then length and bytes of each.

@@ -1,10 +1,14 @@
 //! Gives arms their turns: tells the threads, waits, reads processor times at the edges.
 //!
-//!     start        head           end        drained
-//!       |  (not counted) | counted  |  (ending) |
+//! ```text
+//! start        head           end        drained
+//!   |  (not counted) | counted  |  (ending) |
+//! ```
 //!
 //! Every wait has a limit.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -70,10 +74,11 @@ impl Coordinator {
         drain_limit: Nanos,
     ) -> Result<Self> {
         let (report, reports) = mpsc::channel();
+        let given_up = Arc::new(AtomicU64::new(0));
         let mut crewmen = Vec::new();
         for (index, crew) in crews.into_iter().enumerate() {
             let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
-            crewmen.push(start_thread(&load, clock, crew, cpu, report.clone())?);
+            crewmen.push(start_thread(&load, clock, crew, cpu, (report.clone(), given_up.clone()))?);
         }
         let running = vec![0; load.arms.len()];
         let mut coordinator =
@@ -117,11 +122,16 @@ impl Coordinator {
     ) -> Result<Slice> {
         let own_before = own_time();
         let start = start.max(self.clock.now());
-        let planned_end = start + length;
+        let planned_end = start.saturating_add(length);
         self.turns += 1;
         let turn = Turn { number: self.turns, arm, start, end: planned_end, base: self.running[arm] };
         let mut drained = 0;
-        self.wait(start, &mut drained)?;
+        while self.clock.now() < start {
+            match watch(self, self.clock.now())? {
+                Watch::Stop => return Ok(self.no_slice(arm, servers.len())),
+                Watch::Until(next) => self.wait(next.min(start), &mut drained)?,
+            }
+        }
         self.tell(|| Command::Turn(turn))?;
         self.wait(start + head.min(length), &mut drained)?;
         let before: Vec<Nanos> = servers.iter_mut().map(ProcessTimes::read).collect();
@@ -157,6 +167,13 @@ impl Coordinator {
         })
     }
 
+    /// The slice of an arm that was stopped before its turn began.
+    fn no_slice(&self, arm: usize, servers: usize) -> Slice {
+        let now = self.clock.now();
+        let server_cpu_ns = vec![0; servers];
+        Slice { arm, start_ns: now, end_ns: now, drained_ns: now, server_cpu_ns, client_cpu_ns: 0 }
+    }
+
     /// Takes what was counted since the last call, `counts[arm][role]`, over all threads.
     pub fn take_counts(&mut self) -> Vec<Vec<Counts>> {
         let mut total = empty_counts(&self.load);
@@ -173,8 +190,9 @@ impl Coordinator {
 
     /// Changes the rate of open loops, in transactions per second over all clients of an arm.
     pub fn change_rate(&mut self, rate: f64) -> Result<()> {
-        let threads = self.crewmen.len() as f64;
-        self.tell(|| Command::Rate(rate / threads))
+        let per_client = rate / self.load.clients.max(1) as f64;
+        let running = self.running.clone();
+        self.tell(|| Command::Rate { per_client, running: running.clone() })
     }
 
     /// Ends all threads and waits for them.
@@ -269,15 +287,21 @@ fn start_thread(
     clock: Clock,
     crew: Crew,
     cpu: Option<usize>,
-    reports: Sender<Report>,
+    (reports, given_up): (Sender<Report>, Arc<AtomicU64>),
 ) -> Result<Crewman> {
     let counts: SharedCounts = Arc::new(Mutex::new(empty_counts(load)));
     let (commands, command_receiver) = mpsc::channel();
     let (lost, lost_receiver) = mpsc::channel();
-    let channels = Channels { commands: command_receiver, reports, lost };
+    let panicked = reports.clone();
+    let channels = Channels { commands: command_receiver, reports, lost, given_up };
     let (worker, waker) = Worker::new(load.clone(), clock, crew, counts.clone(), channels)?;
     let waker = Arc::new(waker);
-    let thread = std::thread::spawn(move || worker.run(cpu));
+    let thread = std::thread::spawn(move || {
+        // The coordinator would wait for the reports of a thread that has panicked.
+        if catch_unwind(AssertUnwindSafe(|| worker.run(cpu))).is_err() {
+            let _ = panicked.send(Report::Failed(Error::new("a thread of the driver panicked")));
+        }
+    });
     if load.reconnects() {
         let (load, commands, waker) = (load.clone(), commands.clone(), waker.clone());
         std::thread::spawn(move || reconnect::serve(load, lost_receiver, commands, waker));

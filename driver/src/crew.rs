@@ -70,18 +70,18 @@ fn assign(
         let transport = reconnect::open(load, arm, role)?;
         crew.sessions.push(Session::new((arm, role, index), client, transport)?);
         // Arms have equal schedules: the seed, the role and the number decide, not the arm.
-        let new_group = |crew: &mut Crew, pace: Pace, number: usize| {
+        let new_group = |crew: &mut Crew, pace: Pace, number: usize, clients: usize| {
             let random = Random::stream(seed, &format!("arrivals of {name}"), number as u64);
-            crew.groups.push(Group::new(arm, Schedule::new(pace, random)));
+            crew.groups.push(Group::new(arm, Schedule::new(times(pace, clients), random), clients));
             crew.groups.len() - 1
         };
         let group = if role_clients.is_shared {
             *shared[thread].get_or_insert_with(|| {
                 let clients = (total - thread).div_ceil(threads);
-                new_group(crew, times(role_clients.pace, clients), thread)
+                new_group(crew, role_clients.pace, thread, clients)
             })
         } else {
-            new_group(crew, role_clients.pace, index)
+            new_group(crew, role_clients.pace, index, 1)
         };
         crew.group_of.push(group);
     }

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         // If nobody reads any more, the exit status has to do.
         let _ = print_event(&Event::Error(error.clone()));
     }
-    eprintln!("{error}");
+    let _ = writeln!(io::stderr(), "{error}");
     ExitCode::FAILURE
 }
 

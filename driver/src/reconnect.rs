@@ -72,5 +72,5 @@ pub fn open(load: &Load, arm: usize, role: usize) -> Result<Transport> {
     if matches!(load.mode, Mode::Prepared | Mode::Pipelined) {
         connection.prepare(&load.roles[role].statements)?;
     }
-    Ok(connection.transport)
+    connection.into_transport()
 }

@@ -1,9 +1,12 @@
 //! A run: connects, obeys commands, tells what happens.
 //!
-//!     ready → (turns → slice… turns-ended | run → interval… run-ended | phase → phase | rate)… → stop → phase end
+//! ```text
+//! ready → (turns → slice… turns-ended | run → interval… run-ended | phase → phase | rate)… → stop → phase end
+//! ```
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +24,8 @@ use crate::workload::{Chores, catalogue};
 
 /// Whoever holds this lock on a database works on it alone. The number is arbitrary ("pgdyno" in ASCII).
 const LOCK: &str = "SELECT pg_try_advisory_lock(123597430287983)::int";
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 /// A turn looks for commands this often.
 const LOOK_EVERY: Nanos = 20_000_000;
 
@@ -100,6 +105,7 @@ struct Run<'a> {
     phase: PhaseSoFar,
     chores: Vec<Chores>,
     began: Nanos,
+    has_rate: bool,
     is_stopped: bool,
 }
 
@@ -132,7 +138,8 @@ pub fn run<'a>(job: &Job, commands: &'a Receiver<Result<Command>>, tell: &'a mut
     tell(&Event::Ready { server_versions, connections })?;
     let began = coordinator.now();
     let phase = PhaseSoFar::begin("main", &mut coordinator);
-    let mut run = Run { coordinator, commands, tell, phase, chores, began, is_stopped: false };
+    let has_rate = job.rate.is_some();
+    let mut run = Run { coordinator, commands, tell, phase, chores, began, has_rate, is_stopped: false };
     while !run.is_stopped {
         match run.commands.recv() {
             Ok(command) => run.obey(command?)?,
@@ -154,8 +161,12 @@ fn version_number(version: &str) -> u32 {
 /// Opens a connection that keeps others from measuring on the same database.
 fn occupy(info: &crate::conninfo::ConnInfo) -> Result<Connection> {
     let mut connection = Connection::open(info)?;
-    if connection.execute(LOCK)?.as_deref() == Some("1") {
-        return Ok(connection);
+    for _ in 0..LOCK_TRIES {
+        if connection.execute(LOCK)?.as_deref() == Some("1") {
+            return Ok(connection);
+        }
+        // The backend of a driver that has just ended may not have noticed yet.
+        std::thread::sleep(LOCK_PAUSE);
     }
     Err(Error::new(format!("database \"{}\" on {} is under load already", info.login.database, info.place()))
         .detail("another pgdyno-driver holds its lock; two at once would measure each other")
@@ -166,14 +177,20 @@ impl Run<'_> {
     fn obey(&mut self, command: Command) -> Result<()> {
         match command {
             Command::Turns { order, slice_s, head_s, pids } => {
+                order.iter().try_for_each(|arm| self.require_arm(*arm))?;
+                require("slice_s", slice_s, slice_s >= 0.0, "a number that is not negative")?;
+                require("head_s", head_s, (0.0..=slice_s).contains(&head_s), "a part of slice_s")?;
                 self.take_turns(&order, nanos(slice_s), nanos(head_s), &pids)
             }
             Command::Run { arm, duration_s, start_at_ns, interval_s } => {
-                let length = duration_s.map_or(u64::MAX / 2, nanos);
-                self.run_one(arm, start_at_ns, length, nanos(interval_s))
+                self.require_arm(arm)?;
+                let duration = duration_s.unwrap_or(f64::INFINITY);
+                require("duration_s", duration, duration > 0.0, "a positive number")?;
+                require("interval_s", interval_s, interval_s >= 0.001, "at least 0.001")?;
+                self.run_one(arm, start_at_ns, nanos(duration), nanos(interval_s))
             }
             Command::Phase { name } => self.change_phase(&name),
-            Command::Rate { rate } => self.change_rate(rate),
+            Command::Rate { rate } => change_rate(&mut self.coordinator, self.has_rate, rate),
             Command::Stop => {
                 self.is_stopped = true;
                 Ok(())
@@ -184,7 +201,6 @@ impl Run<'_> {
     fn take_turns(&mut self, order: &[usize], slice: Nanos, head: Nanos, pids: &[Vec<u32>]) -> Result<()> {
         let mut servers: Vec<ProcessTimes> = pids.iter().map(|pids| ProcessTimes::open(pids)).collect();
         for arm in order {
-            self.require_arm(*arm)?;
             let commands = self.commands;
             let mut is_stopped = false;
             let done = self.coordinator.take_turn(*arm, (0, slice, head), &mut servers, |_, now| {
@@ -202,37 +218,40 @@ impl Run<'_> {
     }
 
     fn run_one(&mut self, arm: usize, start: Nanos, length: Nanos, every: Nanos) -> Result<()> {
-        self.require_arm(arm)?;
-        let every = every.max(1_000_000);
         let start = start.max(self.coordinator.now());
-        let mut next = start + every;
-        let Self { coordinator, commands, tell, phase, began, is_stopped, .. } = self;
+        let mut last = start;
+        let Self { coordinator, commands, tell, phase, began, has_rate, is_stopped, .. } = self;
         let done = coordinator.take_turn(arm, (start, length, 0), &mut [], |coordinator, now| {
-            if now >= next {
-                let length = now - (next - every);
-                next = now + every;
+            let command = commands.try_recv();
+            // An interval ends with its phase: its transactions are in both or in neither.
+            let is_last = matches!(command, Ok(Ok(Command::Phase { .. }))) && now > last;
+            if now >= last + every || is_last {
                 let counts = coordinator.take_counts();
-                tell(&Event::Interval(interval(&coordinator.load, &counts[arm], now - *began, length)))?;
+                let result = interval(&coordinator.load, &counts[arm], now - *began, now - last);
+                tell(&Event::Interval(result))?;
                 phase.add(&counts);
+                last = now;
             }
-            match commands.try_recv() {
+            match command {
                 Ok(Ok(Command::Stop)) | Err(TryRecvError::Disconnected) => {
                     *is_stopped = true;
                     return Ok(Watch::Stop);
                 }
-                Ok(Ok(Command::Rate { rate })) => coordinator.change_rate(rate)?,
+                Ok(Ok(Command::Rate { rate })) => change_rate(coordinator, *has_rate, rate)?,
                 Ok(Ok(Command::Phase { name })) => {
-                    phase.running[arm] += now - phase.began.max(start);
-                    let mut ended = std::mem::replace(phase, PhaseSoFar::begin(&name, coordinator));
+                    let next = PhaseSoFar::begin(&name, coordinator);
+                    phase.running[arm] += next.began.saturating_sub(phase.began.max(start));
+                    let mut ended = std::mem::replace(phase, next);
                     tell(&Event::Phase(ended.end(coordinator)))?;
                 }
                 Ok(Ok(other)) => return Err(unexpected(&other)),
                 Ok(Err(error)) => return Err(error),
                 Err(TryRecvError::Empty) => {}
             }
-            Ok(Watch::Until(next.min(now + LOOK_EVERY)))
+            Ok(Watch::Until((last + every).min(now + LOOK_EVERY)))
         })?;
-        self.phase.running[arm] += done.end_ns - self.phase.began.max(done.start_ns);
+        // A phase that begins with the run's last instant may begin after its end.
+        self.phase.running[arm] += done.end_ns.saturating_sub(self.phase.began.max(done.start_ns));
         let chores_s = if self.is_stopped { 0.0 } else { self.finish(arm)? };
         (self.tell)(&Event::RunEnded { chores_s })
     }
@@ -250,17 +269,6 @@ impl Run<'_> {
         (self.tell)(&Event::Phase(ended.end(&mut self.coordinator)))
     }
 
-    fn change_rate(&mut self, rate: f64) -> Result<()> {
-        let is_possible = rate > 0.0 && rate < 1e9;
-        let is_open = self.coordinator.load.roles.iter().any(|role| role.is_open);
-        if !is_open || !is_possible {
-            return Err(Error::new(format!("cannot change the rate to {rate}"))
-                .detail("a rate is positive, and only an open loop has one")
-                .hint("start with a rate"));
-        }
-        self.coordinator.change_rate(rate)
-    }
-
     fn require_arm(&self, arm: usize) -> Result<()> {
         let arms = self.coordinator.load.arms.len();
         if arm < arms {
@@ -269,6 +277,23 @@ impl Run<'_> {
         Err(Error::new(format!("there is no arm {arm}"))
             .detail(format!("arms are numbered from 0 to {}", arms - 1)))
     }
+}
+
+fn change_rate(coordinator: &mut Coordinator, has_rate: bool, rate: f64) -> Result<()> {
+    let is_possible = rate > 0.0 && rate < 1e9;
+    if !has_rate || !is_possible {
+        return Err(Error::new(format!("cannot change the rate to {rate}"))
+            .detail("a rate is positive, and only an open loop has one")
+            .hint("start with a rate"));
+    }
+    coordinator.change_rate(rate)
+}
+
+fn require(name: &str, value: f64, is_right: bool, wanted: &str) -> Result<()> {
+    if is_right {
+        return Ok(());
+    }
+    Err(Error::new(format!("{name} cannot be {value}")).hint(format!("give {wanted}")))
 }
 
 fn is_told_to_stop(commands: &Receiver<Result<Command>>) -> Result<bool> {

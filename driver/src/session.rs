@@ -1,15 +1,18 @@
 //! One connection at work: a state machine that is fed with bytes and instants and never waits.
 //!
-//!     Idle ─begin→ Running ─last answer→ Idle            (committed)
-//!                     └─error→ RollingBack ─→ Running    (tried again, if the error permits it)
-//!                                          └→ Idle       (given up)
-//!     any ─connection broken→ Lost ─connected again→ Idle
+//! ```text
+//! Idle ─begin→ Running ─last answer→ Idle            (committed)
+//!                 └─error→ RollingBack ─→ Running    (tried again, if the error permits it)
+//!                                      └→ Idle       (given up)
+//! any ─connection broken→ Lost ─connected again→ Idle
+//! ```
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 
 use crate::clock::Nanos;
 use crate::error::{Error, Result};
+use crate::protocol::answer::{affected, first_integer};
 use crate::protocol::frames::Frames;
 use crate::protocol::request::{Mode, write_call, write_pipeline, write_text};
 use crate::protocol::server_error::ServerError;
@@ -67,8 +70,6 @@ pub struct Session {
     pub client_index: usize,
     /// When its transaction was intended to start, on the arm's running clock.
     pub intended: Nanos,
-    /// When it was begun, on the driver's clock.
-    pub begun: Nanos,
     /// An arrival that was taken but could not start (the client was blocked).
     pub held: Option<Nanos>,
     client: Box<dyn Client>,
@@ -84,7 +85,9 @@ pub struct Session {
     rows_of_call: u64,
     rows: u64,
     value: Option<i64>,
+    calls_expected: usize,
     error: Option<ServerError>,
+    farewell: Option<ServerError>,
     tries: u32,
     committed: u64,
 }
@@ -101,7 +104,6 @@ impl Session {
             role,
             client_index,
             intended: 0,
-            begun: 0,
             held: None,
             client,
             transport: None,
@@ -116,7 +118,9 @@ impl Session {
             rows_of_call: 0,
             rows: 0,
             value: None,
+            calls_expected: 0,
             error: None,
+            farewell: None,
             tries: 0,
             committed: 0,
         };
@@ -133,14 +137,28 @@ impl Session {
         self.frames = Frames::default();
         self.outbox.clear();
         self.written = 0;
+        self.ends_expected = 0;
+        self.farewell = None;
         self.state = State::Idle;
         Ok(())
     }
 
-    /// Drops the connection.
+    /// Drops the connection. Who has finished needs none.
     pub fn disconnect(&mut self) {
         self.transport = None;
-        self.state = State::Lost;
+        if self.state != State::Finished {
+            self.state = State::Lost;
+        }
+    }
+
+    /// Whether the server has announced, between transactions, that it closes the connection.
+    pub fn has_farewell(&self) -> bool {
+        self.farewell.is_some()
+    }
+
+    /// The error with which the server announced that it closes the connection, if it did.
+    pub fn take_farewell(&mut self) -> Option<ServerError> {
+        self.farewell.take().or_else(|| self.error.take().filter(|error| error.is_fatal))
     }
 
     /// What it is doing.
@@ -165,7 +183,7 @@ impl Session {
 
     /// Whether bytes wait to be written.
     pub fn has_unwritten(&self) -> bool {
-        self.written < self.outbox.len()
+        self.written < self.outbox.len() || self.transport.as_ref().is_some_and(Transport::has_unsent)
     }
 
     /// Asks the client for a transaction, and sends its beginning if there is one.
@@ -174,7 +192,6 @@ impl Session {
         let next = self.client.next(&mut self.transaction);
         match next {
             Next::Ready => {
-                self.begun = now;
                 self.tries = 1;
                 self.write_from_start(manner, now);
                 self.flush()?;
@@ -193,11 +210,12 @@ impl Session {
     /// Reads what has arrived, and goes on as far as that leads. `buffer` is scratch space.
     ///
     /// An `io::Error` means that the connection is broken; the inner error that the server broke the protocol.
+    /// `is_closed` says that the stream is known to have an end, which nobody will be told of again.
     pub fn receive(
         &mut self,
         manner: Manner,
         counts: &mut Counts,
-        now: Nanos,
+        (now, is_closed): (Nanos, bool),
         buffer: &mut [u8],
     ) -> io::Result<Result<Outcome>> {
         loop {
@@ -209,11 +227,16 @@ impl Session {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let is_emptied = count < buffer.len() && transport.is_emptied_by_short_read();
+            let is_emptied = !is_closed && count < buffer.len() && transport.is_emptied_by_short_read();
             match self.feed(manner, counts, now, &buffer[..count]) {
                 Ok(Fed::Waiting) if is_emptied => return Ok(Ok(Outcome::Pending)),
                 Ok(Fed::Waiting) => {}
-                Ok(Fed::Send) => self.flush()?,
+                Ok(Fed::Send) => {
+                    self.flush()?;
+                    if is_emptied {
+                        return Ok(Ok(Outcome::Pending)); // the answer will make the socket readable again
+                    }
+                }
                 Ok(Fed::Ended(outcome)) => return Ok(Ok(outcome)),
                 Err(error) => return Ok(Err(error)),
             }
@@ -233,7 +256,10 @@ impl Session {
         }
         self.outbox.clear();
         self.written = 0;
-        Ok(())
+        match transport.flush() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn write_from_start(&mut self, manner: Manner, now: Nanos) {
@@ -241,9 +267,11 @@ impl Session {
         self.call = 0;
         self.rows = 0;
         self.rows_of_call = 0;
+        self.value = None;
         self.error = None;
         if manner.mode == Mode::Pipelined {
             self.sent = now;
+            self.calls_expected = self.transaction.calls().len();
             self.ends_expected = write_pipeline(&mut self.outbox, manner.statements, &self.transaction);
         } else {
             self.write_next_call(manner, now);
@@ -253,6 +281,7 @@ impl Session {
     fn write_next_call(&mut self, manner: Manner, now: Nanos) {
         let call = &self.transaction.calls()[self.call];
         self.sent = now;
+        self.calls_expected = self.call + 1;
         self.ends_expected = 1;
         write_call(&mut self.outbox, manner.mode, manner.statements, &self.transaction, call);
     }
@@ -266,7 +295,7 @@ impl Session {
         });
         self.frames = frames;
         result?;
-        Ok(if is_ready { self.advance(manner, counts, now) } else { Fed::Waiting })
+        if is_ready { self.advance(manner, counts, now) } else { Ok(Fed::Waiting) }
     }
 
     /// Takes one message. True if it was the last one that is expected for now.
@@ -279,6 +308,8 @@ impl Session {
                 self.rows_of_call += 1;
             }
             b'C' => self.complete_call(counts, now, body),
+            // Between transactions nothing was asked that could fail: the server is about to go.
+            b'E' if self.ends_expected == 0 => self.farewell = Some(ServerError::parse(body)),
             b'E' => self.error = Some(self.error.take().unwrap_or_else(|| ServerError::parse(body))),
             b'Z' => {
                 self.ends_expected = self.ends_expected.saturating_sub(1);
@@ -311,27 +342,31 @@ impl Session {
     }
 
     /// Goes on after the server has become ready.
-    fn advance(&mut self, manner: Manner, counts: &mut Counts, now: Nanos) -> Fed {
+    fn advance(&mut self, manner: Manner, counts: &mut Counts, now: Nanos) -> Result<Fed> {
         if self.state == State::RollingBack {
-            return self.after_rollback(manner, counts, now);
+            return Ok(self.after_rollback(manner, counts, now));
         }
         if let Some(error) = &self.error {
-            if error.code.starts_with("57P0") {
-                return Fed::Waiting; // the server is about to close the connection
+            if error.is_fatal {
+                return Ok(Fed::Waiting); // the server is about to close the connection
             }
             self.state = State::RollingBack;
             self.ends_expected = 1;
             write_text(&mut self.outbox, "ROLLBACK");
-            return Fed::Send;
+            return Ok(Fed::Send);
+        }
+        if self.call != self.calls_expected {
+            return Err(Error::new("the server is ready without having completed what it was asked for")
+                .detail(format!("statements completed: {} of {}", self.call, self.calls_expected)));
         }
         if manner.mode != Mode::Pipelined && self.call < self.transaction.calls().len() {
             self.write_next_call(manner, now);
-            return Fed::Send;
+            return Ok(Fed::Send);
         }
         self.state = State::Idle;
         self.committed += 1;
         self.client.committed(self.rows);
-        Fed::Ended(Outcome::Committed)
+        Ok(Fed::Ended(Outcome::Committed))
     }
 
     fn after_rollback(&mut self, manner: Manner, counts: &mut Counts, now: Nanos) -> Fed {
@@ -349,7 +384,7 @@ impl Session {
             .calls()
             .get(self.call)
             .map_or("a transaction", |call| manner.statements[call.statement].name);
-        Fed::Ended(Outcome::GivenUp(error.while_doing(&format!("run {name}"))))
+        Fed::Ended(Outcome::GivenUp(error.while_using_tables(&format!("run {name}"))))
     }
 }
 
@@ -357,37 +392,4 @@ enum Fed {
     Waiting,
     Send,
     Ended(Outcome),
-}
-
-/// Reads how many rows a command tag (`INSERT 0 50`, `SELECT 10`) names; 0 if it names none.
-fn affected(tag: &[u8]) -> u64 {
-    let text = tag.strip_suffix(b"\0").unwrap_or(tag);
-    let digits = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
-/// Reads the first column of a row as an integer; `None` if it is NULL or none.
-fn first_integer(row: &[u8]) -> Option<i64> {
-    let length = i32::from_be_bytes(row.get(2..6)?.try_into().ok()?);
-    let value = row.get(6..6 + usize::try_from(length).ok()?)?;
-    std::str::from_utf8(value).ok()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_tags_name_their_rows() {
-        for (tag, rows) in [("INSERT 0 50\0", 50), ("DELETE 7\0", 7), ("SELECT 100\0", 100), ("BEGIN\0", 0)] {
-            assert_eq!(affected(tag.as_bytes()), rows, "{tag}");
-        }
-    }
-
-    #[test]
-    fn the_first_column_of_a_row_is_read_or_absent() {
-        assert_eq!(first_integer(b"\0\x01\0\0\0\x0242"), Some(42));
-        assert_eq!(first_integer(b"\0\x01\xff\xff\xff\xff"), None);
-        assert_eq!(first_integer(b"\0"), None);
-    }
 }

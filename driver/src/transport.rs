@@ -24,6 +24,11 @@ impl Transport {
         !matches!(self, Self::Tls(_))
     }
 
+    /// Whether bytes that were taken wait to be sent: TLS keeps its own.
+    pub fn has_unsent(&self) -> bool {
+        matches!(self, Self::Tls(stream) if stream.conn.wants_write())
+    }
+
     /// Bounds every read and write, or none.
     pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {

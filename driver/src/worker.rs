@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +30,8 @@ const WAKE: Token = Token(usize::MAX);
 const TIMER: Token = Token(usize::MAX - 1);
 const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 256;
+/// The SQLSTATE of a connection that ends without one.
+const CONNECTION_FAILURE: &str = "08006";
 
 /// What the coordinator tells a thread.
 pub enum Command {
@@ -36,8 +39,13 @@ pub enum Command {
     Turn(Turn),
     /// The turn ends at another instant than planned.
     EndAt(Nanos),
-    /// Open loops go on at this many transactions per second and group.
-    Rate(f64),
+    /// Open loops go on at another rate.
+    Rate {
+        /// Transactions per second and client.
+        per_client: f64,
+        /// The running clocks of the arms that do not have their turn, and of the one that has when it began.
+        running: Vec<Nanos>,
+    },
     /// A lost session has a connection again, or will never have one.
     Reconnected(Reconnected),
     /// The thread ends.
@@ -90,13 +98,14 @@ pub struct Group {
     pub schedule: Schedule,
     /// Sessions that could start, in the order in which they became idle.
     pub waiting: VecDeque<usize>,
+    clients: usize,
     wake: Option<Nanos>,
 }
 
 impl Group {
-    /// Makes a group without sessions.
-    pub fn new(arm: usize, schedule: Schedule) -> Self {
-        Self { arm, schedule, waiting: VecDeque::new(), wake: None }
+    /// Makes a group for this many sessions.
+    pub fn new(arm: usize, schedule: Schedule, clients: usize) -> Self {
+        Self { arm, schedule, waiting: VecDeque::new(), clients, wake: None }
     }
 }
 
@@ -111,6 +120,8 @@ pub struct Channels {
     pub reports: Sender<Report>,
     /// To whoever connects again.
     pub lost: Sender<Lost>,
+    /// How many transactions all threads have given up.
+    pub given_up: Arc<AtomicU64>,
 }
 
 /// A thread's state.
@@ -129,7 +140,6 @@ pub struct Worker {
     channels: Channels,
     turn: Option<Turn>,
     in_flight: usize,
-    errors: u64,
 }
 
 /// A thread's sessions, their groups, and where it logs.
@@ -175,12 +185,11 @@ impl Worker {
             channels,
             turn: None,
             in_flight: 0,
-            errors: 0,
         };
         for index in 0..worker.sessions.len() {
             worker.register(index)?;
             let (session, load) = (&worker.sessions[index], &worker.load);
-            let delay = load.ramp * session.client_index as u64 / load.clients.max(1) as u64;
+            let delay = load.ramp / load.clients.max(1) as u64 * session.client_index as u64;
             worker.sleeping[session.arm].push(Reverse((delay, index)));
         }
         Ok((worker, waker))
@@ -189,8 +198,10 @@ impl Worker {
     /// Runs until it is told to quit; errors go to the coordinator.
     pub fn run(mut self, cpu: Option<usize>) {
         // A coordinator that has gone away has no use for reports.
-        let _ = self.channels.reports.send(Report::Started(processor::thread_id()));
-        let result = cpu.map_or(Ok(()), processor::pin).and_then(|()| self.serve());
+        let result = cpu.map_or(Ok(()), processor::pin).and_then(|()| {
+            let _ = self.channels.reports.send(Report::Started(processor::thread_id()));
+            self.serve()
+        });
         if let Err(error) = result {
             let _ = self.channels.reports.send(Report::Failed(error));
         }
@@ -215,7 +226,10 @@ impl Worker {
                         }
                     }
                     TIMER => self.timer.acknowledge(),
-                    Token(index) => self.on_event(index, &mut counts, now, &mut buffer)?,
+                    Token(index) => {
+                        let is_closed = event.is_read_closed() || event.is_error();
+                        self.on_event((index, is_closed), &mut counts, now, &mut buffer)?;
+                    }
                 }
             }
             self.start_due(&mut counts, now)?;
@@ -234,12 +248,12 @@ impl Worker {
                         turn.end = end;
                     }
                 }
-                Command::Rate(rate) => {
-                    let arm = self.turn.map(|turn| (turn.arm, turn.running(now)));
+                Command::Rate { per_client, mut running } => {
+                    if let Some(turn) = self.turn {
+                        running[turn.arm] = turn.running(now);
+                    }
                     for group in &mut self.groups {
-                        let running =
-                            arm.filter(|(arm, _)| *arm == group.arm).map_or(0, |(_, running)| running);
-                        group.schedule.change_rate(running, rate);
+                        group.schedule.change_rate(running[group.arm], per_client * group.clients as f64);
                     }
                 }
                 Command::Reconnected(Reconnected { session, transport }) => {
@@ -257,7 +271,7 @@ impl Worker {
 
     fn on_event(
         &mut self,
-        index: usize,
+        (index, is_closed): (usize, bool),
         counts: &mut [Vec<Counts>],
         now: Nanos,
         buffer: &mut [u8],
@@ -275,13 +289,23 @@ impl Worker {
         let was_in_flight = session.is_in_flight();
         let manner = self.load.manner(session.role);
         let counted = &mut counts[session.arm][session.role];
-        match session.receive(manner, counted, now, buffer) {
-            Err(error) => self.on_lost(index, counts, &error),
-            Ok(Err(error)) => Err(error),
-            Ok(Ok(Outcome::Pending)) => self.watch_for_writing(index),
-            Ok(Ok(outcome)) if was_in_flight => self.on_end(index, outcome, counts, now),
-            Ok(Ok(_)) => Ok(()),
+        match session.receive(manner, counted, (now, is_closed), buffer) {
+            Err(error) => return self.on_lost(index, counts, &error),
+            Ok(Err(error)) => return Err(error),
+            Ok(Ok(Outcome::Pending)) => self.watch_for_writing(index)?,
+            Ok(Ok(outcome)) if was_in_flight => {
+                self.on_end(index, outcome, counts, now)?;
+                if is_closed {
+                    // What ended the stream came behind the answers.
+                    return self.on_event((index, true), counts, now, buffer);
+                }
+            }
+            Ok(Ok(_)) => {}
         }
+        if self.sessions[index].has_farewell() {
+            return self.on_lost(index, counts, &io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
     }
 
     fn on_end(
@@ -306,10 +330,12 @@ impl Worker {
                 }
             }
             Outcome::GivenUp(error) => {
-                self.errors += 1;
-                if self.errors > self.load.max_errors {
-                    return Err(error
-                        .detail(format!("more than {} transactions were given up", self.load.max_errors)));
+                let given_up = self.channels.given_up.fetch_add(1, Ordering::Relaxed) + 1;
+                if given_up > self.load.max_errors {
+                    let limit = format!("more than {} transactions were given up", self.load.max_errors);
+                    let detail = error.detail.iter().chain([&limit]).map(String::as_str).collect::<Vec<_>>();
+                    let detail = detail.join("; ");
+                    return Err(error.detail(detail));
                 }
             }
             Outcome::Pending => {}
@@ -399,7 +425,7 @@ impl Worker {
             Ok(Next::Ready) => {
                 self.in_flight += 1;
                 if self.load.roles[session.role].is_open {
-                    counts[session.arm][session.role].lags.record(running - intended);
+                    counts[session.arm][session.role].lags.record(running.saturating_sub(intended));
                 }
                 self.watch_for_writing(index)
             }
@@ -439,20 +465,26 @@ impl Worker {
         self.timer.set(now, wake).map_err(|error| system(&error))
     }
 
+    /// Whether nothing can happen any more: those that wait for clients that have finished wait for ever.
     fn is_finished(&self, arm: usize) -> bool {
-        self.sessions.iter().filter(|session| session.arm == arm).all(|s| s.state() == State::Finished)
+        self.sessions
+            .iter()
+            .enumerate()
+            .filter(|(_, session)| session.arm == arm)
+            .all(|(index, session)| session.state() == State::Finished || self.blocked.contains(&index))
     }
 
     /// A connection broke: the transaction is lost, and the run with it unless it may connect again.
     fn on_lost(&mut self, index: usize, counts: &mut [Vec<Counts>], why: &io::Error) -> Result<()> {
         let session = &mut self.sessions[index];
+        let farewell = session.take_farewell();
+        let code = farewell.as_ref().map_or(CONNECTION_FAILURE, |farewell| farewell.code.as_str());
         if session.is_in_flight() {
             self.in_flight -= 1;
-            *counts[session.arm][session.role].errors.entry("08006".into()).or_default() += 1;
+            *counts[session.arm][session.role].errors.entry(code.into()).or_default() += 1;
         } else {
-            for group in &mut self.groups {
-                group.waiting.retain(|waiting| *waiting != index);
-            }
+            self.sleeping[session.arm].retain(|Reverse((_, sleeping))| *sleeping != index);
+            self.groups[self.group_of[index]].waiting.retain(|waiting| *waiting != index);
             self.blocked.retain(|blocked| *blocked != index);
         }
         if let Some(descriptor) = session.descriptor() {
@@ -460,15 +492,14 @@ impl Worker {
         }
         let session = &mut self.sessions[index];
         session.disconnect();
+        if session.state() == State::Finished {
+            return Ok(());
+        }
         if !self.load.reconnects() {
-            let why = match why.kind() {
-                io::ErrorKind::UnexpectedEof => "the server closed it".into(),
-                _ => why.to_string(),
-            };
             let arm = &self.load.arms[session.arm];
             return Err(Error::new(format!("lost a connection to {} ({})", arm.name, arm.info.place()))
-                .sqlstate("08006")
-                .detail(why)
+                .sqlstate(code)
+                .detail(farewell.as_ref().map_or_else(|| why_lost(why), |farewell| farewell.message.clone()))
                 .hint("the server's log says why; to go on after a restart, allow reconnecting"));
         }
         let lost = Lost { session: index, arm: session.arm, role: session.role };
@@ -500,6 +531,13 @@ impl Worker {
 
     fn deregister(&mut self, descriptor: RawFd) -> Result<()> {
         self.poll.registry().deregister(&mut SourceFd(&descriptor)).map_err(|error| system(&error))
+    }
+}
+
+fn why_lost(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the server closed it".into(),
+        _ => error.to_string(),
     }
 }
 

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 /// Larger messages than this are a broken stream, not a result of ours.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-const HEADER_BYTES: usize = 5;
+/// Of a message: its type and its length.
+pub const HEADER_BYTES: usize = 5;
 
 /// Keeps the beginning of a message until its end arrives.
 #[derive(Default)]
@@ -38,16 +39,22 @@ impl Frames {
     }
 }
 
+/// Reads the length in a message's header: four bytes, which are counted in.
+pub fn check_length(tag: u8, bytes: &[u8]) -> Result<usize> {
+    let length = bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+    if (4..=MAX_MESSAGE_BYTES).contains(&length) {
+        return Ok(length);
+    }
+    Err(Error::new(format!("the server sent a message of {length} bytes, which cannot be"))
+        .detail(format!("its type is byte {tag}"))
+        .hint("is this a PostgreSQL server, and nothing between that changes its bytes?"))
+}
+
 /// Hands over every complete message and returns how many bytes they took.
 fn each(data: &[u8], take: &mut impl FnMut(u8, &[u8]) -> Result<()>) -> Result<usize> {
     let mut at = 0;
     while let Some(header) = data.get(at..at + HEADER_BYTES) {
-        let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
-        if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
-            return Err(Error::new(format!("the server sent a message of {length} bytes, which cannot be"))
-                .detail(format!("its type is byte {}", header[0]))
-                .hint("is this a PostgreSQL server, and nothing between that changes its bytes?"));
-        }
+        let length = check_length(header[0], &header[1..])?;
         let Some(body) = data.get(at + HEADER_BYTES..=at + length) else { break };
         take(header[0], body)?;
         at += 1 + length;

@@ -1,5 +1,6 @@
 //! PostgreSQL's wire protocol, version 3, as pure functions over bytes: frames, authentication, queries.
 
+pub mod answer;
 pub mod frames;
 pub mod request;
 pub mod server_error;

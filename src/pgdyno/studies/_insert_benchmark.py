@@ -45,7 +45,7 @@ class Size:
 
 PRESETS: Mapping[str, Size] = {
     # Fits two CPUs: about a minute per pass.
-    "quick": Size(clients=2, rows=(400_000, 100_000, 10_000), step_s=6, settle_s=8.0),
+    "quick": Size(clients=2, rows=(400_000, 100_000, 10_000), step_s=6, settle_s=3.0),
 }
 
 

@@ -1,0 +1,124 @@
+//! A small PostgreSQL server on a Unix socket that answers as a test tells it.
+
+mod login;
+mod peer;
+
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+pub use login::Login;
+use peer::Peer;
+
+/// A statement that a client asks for.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// Counts connections; 0 is the one that holds the driver's lock.
+    pub connection: usize,
+    /// Counts statements of the connection, without `ROLLBACK`.
+    pub number: usize,
+    /// Its text.
+    pub sql: &'a str,
+    /// Its parameters, if they do not stand in the text.
+    pub arguments: &'a [String],
+}
+
+/// What the mock does about it.
+#[derive(Clone, Debug)]
+pub enum Reaction {
+    /// Completes the statement.
+    Complete,
+    /// Answers with an error of this SQLSTATE.
+    Fail(&'static str),
+    /// Sends these bytes before it completes the statement.
+    Prefix(Vec<u8>),
+    /// Sends these bytes and nothing else any more.
+    Bytes(Vec<u8>),
+    /// Sends these bytes and closes the connection.
+    Close(Vec<u8>),
+    /// Closes the connection after the answers of the whole transaction.
+    CloseWhenIdle(Vec<u8>),
+}
+
+type React = dyn Fn(&Asked) -> Reaction + Send + Sync;
+
+/// What a mock was made of.
+pub struct Behaviour {
+    login: Login,
+    react: Box<React>,
+    /// Fails Parse messages with this SQLSTATE.
+    prepare_error: Option<&'static str>,
+}
+
+/// A mock at work. Its threads end with their connections.
+pub struct Mock {
+    directory: PathBuf,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Mock {
+    /// Starts a server that reacts to statements.
+    pub fn start(react: impl Fn(&Asked) -> Reaction + Send + Sync + 'static) -> Self {
+        Self::with(Login::Trust, None, react)
+    }
+
+    /// Starts one that wants a login, or fails Parse messages.
+    pub fn with(
+        login: Login,
+        prepare_error: Option<&'static str>,
+        react: impl Fn(&Asked) -> Reaction + Send + Sync + 'static,
+    ) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("pgdyno-mock-{}-{number}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+        let behaviour = Arc::new(Behaviour { login, prepare_error, react: Box::new(react) });
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let all = seen.clone();
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let (behaviour, all) = (behaviour.clone(), all.clone());
+                all.lock().unwrap().push(String::new());
+                // A client that goes away is no failure of the mock.
+                std::thread::spawn(move || Peer::new(stream.unwrap(), number, &behaviour, &all).serve());
+            }
+        });
+        Self { directory, seen }
+    }
+
+    /// Where it is.
+    pub fn target(&self) -> String {
+        format!("host={} port=5432 user=ann dbname=shop connect_timeout=5", self.directory.display())
+    }
+
+    /// The same as JSON.
+    pub fn keywords(&self) -> serde_json::Value {
+        serde_json::json!({"host": self.directory, "port": "5432", "user": "ann", "dbname": "shop"})
+    }
+
+    /// The types of the messages that a connection has sent after its login.
+    pub fn tags(&self, connection: usize) -> String {
+        self.seen.lock().unwrap()[connection].clone()
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A message of this type.
+pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![tag];
+    bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// An `ErrorResponse`, `FATAL` or not.
+pub fn error(severity: &str, code: &str) -> Vec<u8> {
+    message(b'E', format!("S{severity}\0V{severity}\0C{code}\0Mthe mock says {code}\0\0").as_bytes())
+}

@@ -1,0 +1,389 @@
+//! The program against a server that answers as no PostgreSQL should, and as a real one seldom does.
+
+mod mock;
+mod program;
+
+use std::io::{BufRead, BufReader};
+use std::sync::{Arc, Mutex};
+
+use mock::{Asked, Login, Mock, Reaction, error, message};
+use program::{Driver, Ended, driver, run};
+use serde_json::{Value, json};
+
+/// Runs `pgbench-tpcb`, seven statements, on one connection.
+fn run_tpcb(mock: &Mock, more: &[&str]) -> Ended {
+    run(&[&["run", "pgbench-tpcb", &mock.target(), "--json", "-t", "2"], more].concat())
+}
+
+fn job(mock: &Mock) -> Value {
+    json!({"arms": [{"name": "mock", "target": mock.keywords()}], "workload": "pgbench-tpcb",
+           "drain_limit_s": 0.3})
+}
+
+/// Answers the third statement of connection 1 like this, and completes all others.
+fn reacting(reaction: Reaction) -> Mock {
+    Mock::start(move |asked| match asked {
+        Asked { connection: 1, number: 2, .. } => reaction.clone(),
+        _ => Reaction::Complete,
+    })
+}
+
+fn completing() -> Mock {
+    Mock::start(|_| Reaction::Complete)
+}
+
+#[test]
+fn every_mode_sends_the_messages_of_its_mode_and_no_others() {
+    for (mode, prepared, transaction) in [
+        ("simple", "", "Q".repeat(7)),
+        ("extended", "", "PBDES".repeat(7)),
+        ("prepared", "PPPPPPPS", "BDES".repeat(7)),
+        ("pipelined", "PPPPPPPS", "BDE".repeat(7) + "S"),
+    ] {
+        let mock = completing();
+        let role = run_tpcb(&mock, &["-M", mode]).role(0);
+        assert_eq!(role["transactions"], 2, "{mode}");
+        assert_eq!(mock.tags(1), prepared.to_string() + &transaction + &transaction, "{mode}");
+    }
+}
+
+#[test]
+fn every_known_login_succeeds_with_the_password_and_only_with_it() {
+    for login in [Login::Cleartext, Login::Md5, Login::Scram] {
+        let mock = Mock::with(login, None, |_| Reaction::Complete);
+        for (password, status) in [("pencil", Some(0)), ("pen", Some(1))] {
+            let target = format!("{} password={password}", mock.target());
+            let ended = run(&["run", "pgbench-select", &target, "--json", "-t", "1"]);
+            assert_eq!(ended.status, status, "{login:?} {password}: {}", ended.err);
+            if status == Some(1) {
+                assert_eq!(ended.error()["sqlstate"], "28P01", "{login:?}");
+            }
+        }
+        let error = run(&["run", "pgbench-select", &mock.target(), "--json"]).error();
+        assert_eq!(error["message"], "the server wants a password for role \"ann\"");
+    }
+}
+
+#[test]
+fn a_login_that_is_not_known_refused_or_not_proven_is_an_error() {
+    for (login, expected) in [
+        (Login::Gss, "the server asked for an unknown kind of authentication"),
+        (Login::ForgedScram, "the server did not prove that it knows the password"),
+        (Login::Oversized, "the server sent a message of 2147483647 bytes, which cannot be"),
+        (Login::Refuse, "could not log in as \"ann\" to \"shop\": the mock says 28P01"),
+    ] {
+        let mock = Mock::with(login, None, |_| Reaction::Complete);
+        let target = mock.target() + " password=pencil";
+        let error = run(&["run", "pgbench-select", &target, "--json"]).error();
+        assert_eq!(error["message"], expected, "{login:?}");
+    }
+}
+
+#[test]
+fn a_missing_table_is_answered_with_how_to_load_it_in_every_mode() {
+    let at_parse = Mock::with(Login::Trust, Some("42P01"), |_| Reaction::Complete);
+    let at_execution = reacting(Reaction::Fail("42P01"));
+    for (mock, mode) in [(&at_parse, "prepared"), (&at_execution, "simple")] {
+        let error = run_tpcb(mock, &["-M", mode]).error();
+        assert_eq!(error["sqlstate"], "42P01");
+        assert_eq!(error["hint"], "load the workload's tables first: pgdyno-driver load WORKLOAD TARGET");
+    }
+}
+
+#[test]
+fn a_server_that_breaks_the_protocol_fails_the_run_with_what_it_sent() {
+    let cases: [(&[u8], &str); 6] = [
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            "the server sent a message of 1414811695 bytes, which cannot be",
+        ),
+        (b"D\x7f\xff\xff\xff", "the server sent a message of 2147483647 bytes, which cannot be"),
+        (b"C\0\0\0\x03", "the server sent a message of 3 bytes, which cannot be"),
+        (b"G\0\0\0\x07\0\0\0", "the server sent a message of type \"G\""),
+        (b"H\0\0\0\x07\0\0\0", "the server sent a message of type \"H\""),
+        (b"Z\0\0\0\x05I", "the server is ready without having completed what it was asked for"),
+    ];
+    for (bytes, expected) in cases {
+        let error = run_tpcb(&reacting(Reaction::Bytes(bytes.into())), &[]).error();
+        assert_eq!(error["message"], expected);
+    }
+}
+
+#[test]
+fn a_connection_that_ends_fails_the_run_with_the_code_that_the_server_gave_or_08006() {
+    let farewell = error("FATAL", "57P01");
+    for (reaction, code) in [
+        (Reaction::Close(Vec::new()), "08006"),
+        (Reaction::Close(b"D\0\0\0\x20half a message".to_vec()), "08006"),
+        (Reaction::Close(farewell.clone()), "57P01"),
+        (Reaction::CloseWhenIdle(Vec::new()), "08006"),
+        (Reaction::CloseWhenIdle(farewell.clone()), "57P01"),
+    ] {
+        let error = run_tpcb(&reacting(reaction.clone()), &[]).error();
+        assert_eq!(error["sqlstate"], code, "{reaction:?}");
+        assert!(error["message"].as_str().unwrap().starts_with("lost a connection to server (/"), "{error}");
+    }
+}
+
+#[test]
+fn a_connection_that_ends_while_nothing_is_asked_is_noticed_with_the_next_command() {
+    let mock = Mock::start(|asked| match asked {
+        Asked { connection: 1, number: 6, .. } => Reaction::CloseWhenIdle(error("FATAL", "57P01")),
+        _ => Reaction::Complete,
+    });
+    let mut driver = Driver::serve(&merged(job(&mock), &json!({"think_time_s": 60.0})));
+    driver.event("ready");
+    driver.send(&json!({"do": "run", "duration_s": 5.0}));
+    assert_eq!(driver.end().error()["sqlstate"], "57P01");
+}
+
+#[test]
+fn a_commit_counts_even_if_the_server_closes_the_connection_in_the_same_breath() {
+    let mock = Mock::start(|asked| match asked {
+        Asked { connection: 1, number: 6, .. } => {
+            let answers = [message(b'C', b"COMMIT\0"), message(b'Z', b"I"), error("FATAL", "57P01")];
+            Reaction::Close(answers.concat())
+        }
+        _ => Reaction::Complete,
+    });
+    let role = run_tpcb(&mock, &["--reconnect", "10"]).role(0);
+    assert_eq!((&role["transactions"], &role["errors"]), (&json!(2), &json!({})));
+}
+
+#[test]
+fn a_finished_client_needs_no_connection() {
+    let mock = Mock::start(|asked| match asked {
+        Asked { connection: 1, number: 13, .. } => Reaction::CloseWhenIdle(error("FATAL", "57P01")),
+        _ => Reaction::Complete,
+    });
+    let role = run_tpcb(&mock, &["-c", "2"]).role(0);
+    assert_eq!(by_client(&role), [2, 2]);
+}
+
+#[test]
+fn a_lost_client_that_was_asleep_works_once_after_it_has_reconnected() {
+    let mock = Mock::start(|asked| match asked {
+        Asked { connection: 1, number: 6, .. } => Reaction::CloseWhenIdle(Vec::new()),
+        _ => Reaction::Complete,
+    });
+    let job = merged(job(&mock), &json!({"reconnect_s": 10.0, "think_time_s": 0.2, "count": 4}));
+    let mut driver = Driver::serve(&job);
+    driver.event("ready");
+    driver.send(&json!({"do": "run"}));
+    driver.event("run-ended");
+    driver.close_input();
+    let role = driver.end().role(0);
+    assert_eq!((&role["transactions"], &role["reconnects"]), (&json!(4), &json!(1)));
+    assert_eq!(mock.tags(2), "PPPPPPPS".to_string() + &"BDES".repeat(7 * 3));
+}
+
+#[test]
+fn messages_that_come_at_any_time_change_nothing() {
+    let bytes = [
+        message(b'N', b"SNOTICE\0C00000\0Mfine\0\0"),
+        message(b'S', b"TimeZone\0UTC\0"),
+        message(b'A', b"\0\0\0\x01channel\0\0"),
+    ];
+    let mock = Mock::start(move |_| Reaction::Prefix(bytes.concat()));
+    for mode in ["simple", "extended", "prepared", "pipelined"] {
+        assert_eq!(run_tpcb(&mock, &["-M", mode]).role(0)["transactions"], 2, "{mode}");
+    }
+}
+
+#[test]
+fn a_conflict_is_tried_again_with_the_same_parameters_and_counted() {
+    for mode in ["prepared", "pipelined", "extended"] {
+        let asked_for = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked_for.clone();
+        let mock = Mock::start(move |asked| {
+            let mut seen = seen.lock().unwrap();
+            seen.push((asked.sql.to_string(), asked.arguments.to_vec()));
+            if asked.number == 2 { Reaction::Fail("40001") } else { Reaction::Complete }
+        });
+        let role = run_tpcb(&mock, &["-M", mode]).role(0);
+        assert_eq!((&role["transactions"], &role["retries"]), (&json!(2), &json!({"40001": 1})), "{mode}");
+        let asked_for = asked_for.lock().unwrap();
+        assert_eq!(asked_for.len(), 3 + 7 + 7, "{mode}");
+        assert_eq!(asked_for[..3], asked_for[3..6], "{mode}");
+        assert_eq!(asked_for[1].1.len(), 2, "an update of an account has two parameters");
+    }
+}
+
+#[test]
+fn a_conflict_without_end_is_given_up_after_ten_tries() {
+    let mock = Mock::start(|_| Reaction::Fail("40P01"));
+    let ended = run_tpcb(&mock, &[]);
+    assert_eq!(ended.error()["sqlstate"], "40P01");
+    assert_eq!(mock.tags(1), "PPPPPPPS".to_string() + &"BDESQ".repeat(10));
+}
+
+#[test]
+fn errors_up_to_the_limit_are_counted_and_one_more_fails_the_run_whatever_thread_sees_it() {
+    let failing_twice = |asked: &Asked| {
+        if asked.connection > 0 && asked.number < 2 { Reaction::Fail("23505") } else { Reaction::Complete }
+    };
+    let more = ["-c", "2", "-j", "2", "--max-errors"];
+    let role = run_tpcb(&Mock::start(failing_twice), &[&more[..], &["4"]].concat()).role(0);
+    assert_eq!((&role["errors"], by_client(&role)), (&json!({"23505": 4}), vec![2, 2]));
+    let error = run_tpcb(&Mock::start(failing_twice), &[&more[..], &["3"]].concat()).error();
+    assert_eq!(error["sqlstate"], "23505");
+    assert_eq!(error["message"], "could not run begin: the mock says 23505");
+    assert_eq!(error["detail"], "more than 3 transactions were given up");
+}
+
+#[test]
+fn a_server_that_never_answers_is_waited_for_as_long_as_the_job_permits() {
+    for command in
+        [json!({"do": "run", "duration_s": 0.1}), json!({"do": "turns", "order": [0, 0], "slice_s": 0.1})]
+    {
+        let mock = reacting(Reaction::Bytes(Vec::new()));
+        let mut driver = Driver::serve(&job(&mock));
+        driver.event("ready");
+        driver.send(&command);
+        let error = driver.end().error();
+        assert_eq!(error["message"], "transactions on mock were still under way 0 s after its turn");
+    }
+}
+
+#[test]
+fn a_broken_pipe_ends_the_run_with_status_1() {
+    let mock = completing();
+    let target = mock.target();
+    for json in [&["--json"][..], &[]] {
+        let mut command =
+            driver(&[&["run", "pgbench-select", &target, "-T", "20", "-i", "0.05"], json].concat());
+        let mut child = command.spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut String::new()).unwrap();
+        drop((out, child.stderr.take()));
+        assert_eq!(program::wait(&mut child).code(), Some(1));
+    }
+}
+
+#[test]
+fn the_end_of_the_input_ends_a_run_with_its_results() {
+    let mock = completing();
+    let mut driver = Driver::serve(&job(&mock));
+    driver.event("ready");
+    driver.send(&json!({"do": "run", "interval_s": 0.05}));
+    driver.event("interval");
+    driver.close_input();
+    let ended = driver.end();
+    assert!(ended.role(0)["transactions"].as_u64() > Some(0));
+    assert!(ended.out.ends_with("{\"event\":\"end\"}\n"), "{}", ended.out);
+}
+
+#[test]
+fn a_run_that_is_to_start_later_can_be_stopped_before() {
+    let mock = completing();
+    let mut driver = Driver::serve(&job(&mock));
+    driver.event("ready");
+    driver.send(&json!({"do": "run", "start_at_ns": u64::MAX / 2}));
+    driver.send(&json!({"do": "phase", "name": "waiting"}));
+    driver.event("phase");
+    driver.send(&json!({"do": "stop"}));
+    assert_eq!(driver.end().role(0)["transactions"], 0);
+}
+
+#[test]
+fn intervals_and_phases_count_every_transaction_once() {
+    let mock = completing();
+    let mut driver = Driver::serve(&job(&mock));
+    driver.event("ready");
+    driver.send(&json!({"do": "run", "duration_s": 0.5, "interval_s": 0.05}));
+    driver.event("interval");
+    driver.send(&json!({"do": "phase", "name": "second"}));
+    let first = driver.event("phase");
+    driver.send(&json!({"do": "phase", "name": "third"}));
+    driver.event("run-ended");
+    driver.send(&json!({"do": "stop"}));
+    let ended = driver.end();
+    let phases = ended.events("phase");
+    assert_eq!(phases.len(), 3);
+    let count = |result: &Value| result["transactions"].as_u64().unwrap();
+    let events = ended.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_first: u64 = events
+        .take_while(|event| event["event"] != "phase")
+        .filter(|event| event["event"] == "interval")
+        .map(|interval| count(&interval["roles"][0]))
+        .sum();
+    // A few more may end between the last interval and the phase.
+    assert!(of_first <= count(&first["arms"][0]["roles"][0]));
+    assert!(of_first > 0);
+    let running: f64 = phases.iter().map(|phase| phase["arms"][0]["running_s"].as_f64().unwrap()).sum();
+    assert!((0.5..0.6).contains(&running), "{running}");
+}
+
+#[test]
+fn nonsense_is_refused_with_its_value() {
+    let mock = completing();
+    for (extra, expected) in [
+        (json!({"clients": 0}), "clients cannot be 0"),
+        (json!({"workload": "pgbench-slect"}), "no workload \"pgbench-slect\""),
+        (json!({"cpus": [100_000]}), "cannot run on CPU 100000: there is no such CPU"),
+        (json!({"arms": []}), "the job names no server"),
+        (json!({"seed": "seven"}), "cannot read the job"),
+    ] {
+        assert_eq!(Driver::serve(&merged(job(&mock), &extra)).end().error()["message"], expected);
+    }
+    for (command, expected) in [
+        (json!({"do": "dance"}), "cannot read the command {\"do\":\"dance\"}"),
+        (json!({"do": "run", "arm": 7}), "there is no arm 7"),
+        (json!({"do": "run", "duration_s": -1.0}), "duration_s cannot be -1"),
+        (json!({"do": "run", "interval_s": 0.0}), "interval_s cannot be 0"),
+        (json!({"do": "turns", "order": [0, 1], "slice_s": 0.1}), "there is no arm 1"),
+        (json!({"do": "turns", "order": [0], "slice_s": -1}), "slice_s cannot be -1"),
+        (json!({"do": "turns", "order": [0], "slice_s": 0.1, "head_s": 0.2}), "head_s cannot be 0.2"),
+        (json!({"do": "rate", "rate": 5}), "cannot change the rate to 5"),
+    ] {
+        let mut driver = Driver::serve(&job(&mock));
+        driver.event("ready");
+        driver.send(&command);
+        assert_eq!(driver.end().error()["message"], expected);
+    }
+}
+
+#[test]
+fn an_impossible_rate_is_refused_in_the_middle_of_a_run_too() {
+    let mock = completing();
+    let mut driver = Driver::serve(&merged(job(&mock), &json!({"rate": 50.0})));
+    driver.event("ready");
+    driver.send(&json!({"do": "run", "interval_s": 0.05}));
+    driver.event("interval");
+    driver.send(&json!({"do": "rate", "rate": 0.0}));
+    assert_eq!(driver.end().error()["message"], "cannot change the rate to 0");
+}
+
+#[test]
+fn a_new_rate_holds_for_what_comes_and_not_for_what_has_been() {
+    let mock = completing();
+    let more = json!({"rate": 40.0, "arrivals": "uniform", "clients": 3, "threads": 2});
+    let mut driver = Driver::serve(&merged(job(&mock), &more));
+    driver.event("ready");
+    driver.send(&json!({"do": "run", "duration_s": 1.0}));
+    driver.event("run-ended");
+    driver.send(&json!({"do": "rate", "rate": 200.0}));
+    driver.send(&json!({"do": "phase", "name": "faster"}));
+    driver.event("phase");
+    driver.send(&json!({"do": "run", "duration_s": 0.5}));
+    driver.event("run-ended");
+    driver.close_input();
+    let ended = driver.end();
+    let slower = ended.events("phase")[0]["arms"][0]["roles"][0]["transactions"].as_u64().unwrap();
+    let faster = ended.role(0)["transactions"].as_u64().unwrap();
+    // 40/s for 1 s and 200/s for 0.5 s. What a stalled machine misses in the first run is due in the second.
+    assert!(slower <= 42, "{slower}");
+    assert!((100..=144).contains(&(slower + faster)), "{slower} {faster}");
+}
+
+fn by_client(role: &Value) -> Vec<u64> {
+    let clients = role["clients"].as_array().unwrap();
+    clients.iter().map(|client| client["transactions"].as_u64().unwrap()).collect()
+}
+
+fn merged(mut job: Value, extra: &Value) -> Value {
+    for (name, value) in extra.as_object().unwrap() {
+        job[name] = value.clone();
+    }
+    job
+}

@@ -1,0 +1,123 @@
+//! One session fed with bytes: any bytes, and good ones cut anywhere.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use pgdyno_driver::protocol::request::Mode;
+use pgdyno_driver::record::Counts;
+use pgdyno_driver::session::{Manner, Outcome, Session};
+use pgdyno_driver::transport::Transport;
+use pgdyno_driver::workload::{Client, Next, Statement, Transaction};
+use proptest::prelude::*;
+
+/// Two statements per transaction; the first gives a value back.
+struct TwoCalls;
+
+impl Client for TwoCalls {
+    fn next(&mut self, transaction: &mut Transaction) -> Next {
+        transaction.call_for_value(0).int(7);
+        transaction.call(0).int(8);
+        Next::Ready
+    }
+}
+
+/// A session with a transaction under way, and what it has been told.
+struct Fed {
+    session: Session,
+    server: UnixStream,
+    statements: Vec<Statement>,
+    mode: Mode,
+    counts: Counts,
+    retried: Vec<String>,
+}
+
+impl Fed {
+    fn begin(mode: Mode) -> Self {
+        let (client, server) = UnixStream::pair().unwrap();
+        let mut session = Session::new((0, 0, 0), Box::new(TwoCalls), Transport::Unix(client)).unwrap();
+        let statements = vec![Statement::prepared("read", "SELECT $1")];
+        let retried = vec!["40001".to_string()];
+        let manner = Manner { statements: &statements, mode, retried: &retried };
+        assert_eq!(session.begin(manner, 0).unwrap(), Next::Ready);
+        Self { session, server, statements, mode, counts: Counts::new(1, 1), retried }
+    }
+
+    /// Feeds some bytes; `None` when the session has refused them.
+    fn feed(&mut self, bytes: &[u8]) -> Option<Outcome> {
+        self.server.write_all(bytes).unwrap();
+        let manner = Manner { statements: &self.statements, mode: self.mode, retried: &self.retried };
+        self.session.receive(manner, &mut self.counts, (1, false), &mut [0; 64]).unwrap().ok()
+    }
+}
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    [&[tag], &length[..], body].concat()
+}
+
+fn an_answer() -> Vec<u8> {
+    let row = message(b'D', b"\0\x01\0\0\0\x0242");
+    [message(b'2', b""), row, message(b'C', b"SELECT 1\0"), message(b'Z', b"T")].concat()
+}
+
+const MODES: [Mode; 4] = [Mode::Simple, Mode::Extended, Mode::Prepared, Mode::Pipelined];
+
+#[test]
+fn answers_may_come_byte_by_byte() {
+    for mode in [Mode::Simple, Mode::Extended, Mode::Prepared] {
+        let mut fed = Fed::begin(mode);
+        let failure = [message(b'E', b"VERROR\0C40001\0Mconflict\0\0"), message(b'Z', b"E")].concat();
+        let rolled_back = [message(b'C', b"ROLLBACK\0"), message(b'Z', b"I")].concat();
+        let answers = [an_answer(), failure, rolled_back, an_answer(), an_answer()].concat();
+        let (last, others) = answers.split_last().unwrap();
+        for byte in others {
+            assert_eq!(fed.feed(&[*byte]), Some(Outcome::Pending), "{mode:?}");
+        }
+        assert_eq!(fed.feed(&[*last]), Some(Outcome::Committed), "{mode:?}");
+        assert_eq!((fed.counts.retries["40001"], fed.counts.statements[0].count()), (1, 3), "{mode:?}");
+    }
+}
+
+/// Something like a message of a server: a likely type, a body that may make sense.
+fn a_message() -> impl Strategy<Value = Vec<u8>> {
+    let body = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..24),
+        Just(b"SELECT 1\0".to_vec()),
+        Just(b"\0\x01\0\0\0\x0242".to_vec()),
+        Just(b"\0\x01\x7f\xff\xff\xff42".to_vec()),
+        Just(b"VERROR\0C40001\0Mconflict\0\0".to_vec()),
+        Just(b"VFATAL\0C57P01\0Mgoing\0\0".to_vec()),
+        Just(b"I".to_vec()),
+    ];
+    let tag = prop_oneof![4 => proptest::sample::select(b"CDEZ12TnNSAI".to_vec()), 1 => any::<u8>()];
+    (tag, body).prop_map(|(tag, body)| message(tag, &body))
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_of_bytes_panics_or_is_waited_for(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        for mode in MODES {
+            let _ = Fed::begin(mode).feed(&bytes);
+        }
+    }
+
+    #[test]
+    fn no_sequence_of_messages_panics_or_is_waited_for(
+        messages in proptest::collection::vec(a_message(), 0..40),
+        cut in 1usize..40,
+    ) {
+        for mode in MODES {
+            let mut fed = Fed::begin(mode);
+            for bytes in messages.concat().chunks(cut) {
+                match fed.feed(bytes) {
+                    None => break,
+                    Some(Outcome::Pending) => {}
+                    Some(_) => {
+                        let manner = Manner { statements: &fed.statements, mode, retried: &fed.retried };
+                        prop_assert_eq!(fed.session.begin(manner, 0).unwrap(), Next::Ready);
+                    }
+                }
+            }
+        }
+    }
+}
