@@ -19,10 +19,11 @@ use serde::Serialize;
 use crate::clock::{Clock, Nanos, SECOND, until};
 use crate::error::{Error, Result};
 use crate::load::Load;
+use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
 use crate::processor::{ProcessTimes, own_time};
 use crate::reconnect;
 use crate::record::Counts;
-use crate::worker::{Channels, Command, Crew, Report, SharedCounts, Turn, Worker};
+use crate::worker::{Crew, Worker};
 
 /// How long threads may take to start or to end.
 const THREAD_LIMIT: Nanos = 30 * SECOND;

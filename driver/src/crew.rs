@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::load::Load;
 use crate::random::Random;
 use crate::reconnect;
+use crate::roster::Group;
 use crate::schedule::Schedule;
 use crate::session::Session;
 use crate::transaction_log::TransactionLog;
-use crate::worker::{Crew, Group};
+use crate::worker::Crew;
 use crate::workload::{Client, Pace};
 
 /// A role's clients in one arm, and when they work.

@@ -9,9 +9,9 @@ use mio::Waker;
 use crate::connect::Connection;
 use crate::error::{Error, Result};
 use crate::load::Load;
+use crate::messages::Command;
 use crate::protocol::request::Mode;
 use crate::transport::Transport;
-use crate::worker::Command;
 
 const PAUSE: Duration = Duration::from_millis(100);
 

@@ -70,8 +70,6 @@ pub struct Session {
     pub client_index: usize,
     /// When its transaction was intended to start, on the arm's running clock.
     pub intended: Nanos,
-    /// An arrival that was taken but could not start (the client was blocked).
-    pub held: Option<Nanos>,
     client: Box<dyn Client>,
     transport: Option<Transport>,
     frames: Frames,
@@ -104,7 +102,6 @@ impl Session {
             role,
             client_index,
             intended: 0,
-            held: None,
             client,
             transport: None,
             frames: Frames::default(),

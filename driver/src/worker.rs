@@ -3,13 +3,10 @@
 //! Only the arm whose turn it is starts transactions. When the turn is over the thread lets those under way
 //! end, and reports that it is drained. Nothing in here waits but `Poll::poll`.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -17,10 +14,11 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use crate::clock::{Clock, Nanos};
 use crate::error::{Error, Result};
 use crate::load::Load;
+use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
 use crate::processor;
 use crate::reconnect::{Lost, Reconnected};
 use crate::record::Counts;
-use crate::schedule::{Due, Schedule};
+use crate::roster::{Group, Roster};
 use crate::session::{Outcome, Session, State};
 use crate::timer::Timer;
 use crate::transaction_log::TransactionLog;
@@ -33,97 +31,6 @@ const EVENTS: usize = 256;
 /// The SQLSTATE of a connection that ends without one.
 const CONNECTION_FAILURE: &str = "08006";
 
-/// What the coordinator tells a thread.
-pub enum Command {
-    /// An arm has its turn.
-    Turn(Turn),
-    /// The turn ends at another instant than planned.
-    EndAt(Nanos),
-    /// Open loops go on at another rate.
-    Rate {
-        /// Transactions per second and client.
-        per_client: f64,
-        /// The running clocks of the arms that do not have their turn, and of the one that has when it began.
-        running: Vec<Nanos>,
-    },
-    /// A lost session has a connection again, or will never have one.
-    Reconnected(Reconnected),
-    /// The thread ends.
-    Quit,
-}
-
-/// What a thread tells the coordinator.
-pub enum Report {
-    /// Its event loop runs; the kernel's number of the thread.
-    Started(libc::pid_t),
-    /// No transaction of this turn is under way any more.
-    Drained(u64),
-    /// The run has failed.
-    Failed(Error),
-}
-
-/// One arm's time to run.
-#[derive(Clone, Copy, Debug)]
-pub struct Turn {
-    /// Counts turns.
-    pub number: u64,
-    /// Whose turn.
-    pub arm: usize,
-    /// When it begins, on the driver's clock.
-    pub start: Nanos,
-    /// When no more transactions are started.
-    pub end: Nanos,
-    /// The arm's running clock at the beginning.
-    pub base: Nanos,
-}
-
-impl Turn {
-    /// The arm's running clock.
-    fn running(&self, now: Nanos) -> Nanos {
-        self.base + now.saturating_sub(self.start)
-    }
-
-    /// The driver's clock when the arm's running clock shows `running`.
-    fn clock(&self, running: Nanos) -> Nanos {
-        self.start + running.saturating_sub(self.base)
-    }
-}
-
-/// Clients that share a schedule. Closed loops and shared rates have one group per thread, role and arm; roles
-/// with a rate per client have one per client.
-pub struct Group {
-    /// Whose.
-    pub arm: usize,
-    /// When its transactions are due.
-    pub schedule: Schedule,
-    /// Sessions that could start, in the order in which they became idle.
-    pub waiting: VecDeque<usize>,
-    clients: usize,
-    wake: Option<Nanos>,
-}
-
-impl Group {
-    /// Makes a group for this many sessions.
-    pub fn new(arm: usize, schedule: Schedule, clients: usize) -> Self {
-        Self { arm, schedule, waiting: VecDeque::new(), clients, wake: None }
-    }
-}
-
-/// The counts of one thread, by arm and role; the coordinator takes them now and then.
-pub type SharedCounts = Arc<Mutex<Vec<Vec<Counts>>>>;
-
-/// How a thread reaches the others.
-pub struct Channels {
-    /// From the coordinator.
-    pub commands: Receiver<Command>,
-    /// To the coordinator.
-    pub reports: Sender<Report>,
-    /// To whoever connects again.
-    pub lost: Sender<Lost>,
-    /// How many transactions all threads have given up.
-    pub given_up: Arc<AtomicU64>,
-}
-
 /// A thread's state.
 pub struct Worker {
     load: Arc<Load>,
@@ -131,10 +38,7 @@ pub struct Worker {
     poll: Poll,
     timer: Timer,
     sessions: Vec<Session>,
-    group_of: Vec<usize>,
-    groups: Vec<Group>,
-    blocked: Vec<usize>,
-    sleeping: Vec<BinaryHeap<Reverse<(Nanos, usize)>>>, // by arm, on its running clock
+    roster: Roster,
     counts: SharedCounts,
     logs: Vec<Option<TransactionLog>>,
     channels: Channels,
@@ -176,10 +80,7 @@ impl Worker {
             poll,
             timer,
             sessions: crew.sessions,
-            group_of: crew.group_of,
-            groups: crew.groups,
-            blocked: Vec::new(),
-            sleeping: std::iter::repeat_with(BinaryHeap::new).take(arms).collect(),
+            roster: Roster::new(crew.groups, crew.group_of, arms),
             counts,
             logs: crew.logs,
             channels,
@@ -190,7 +91,7 @@ impl Worker {
             worker.register(index)?;
             let (session, load) = (&worker.sessions[index], &worker.load);
             let delay = load.ramp / load.clients.max(1) as u64 * session.client_index as u64;
-            worker.sleeping[session.arm].push(Reverse((delay, index)));
+            worker.roster.enlist_at(index, delay);
         }
         Ok((worker, waker))
     }
@@ -252,16 +153,14 @@ impl Worker {
                     if let Some(turn) = self.turn {
                         running[turn.arm] = turn.running(now);
                     }
-                    for group in &mut self.groups {
-                        group.schedule.change_rate(running[group.arm], per_client * group.clients as f64);
-                    }
+                    self.roster.change_rate(&running, per_client);
                 }
                 Command::Reconnected(Reconnected { session, transport }) => {
                     let lost = &mut self.sessions[session];
                     lost.reconnect(transport?)?;
                     counts[lost.arm][lost.role].reconnects += 1;
                     self.register(session)?;
-                    self.enlist(session);
+                    self.roster.enlist(session);
                 }
                 Command::Quit => return Ok(false),
             }
@@ -340,9 +239,7 @@ impl Worker {
             }
             Outcome::Pending => {}
         }
-        for blocked in std::mem::take(&mut self.blocked) {
-            self.enlist(blocked);
-        }
+        self.roster.unblock();
         let session = &mut self.sessions[index];
         if self.load.count.is_some_and(|count| session.committed() >= count) {
             session.finish();
@@ -352,59 +249,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Puts a session to sleep for its think time, or where it waits for its next transaction.
+    /// Lets a session wait for its next transaction, after its think time.
     fn rest_or_enlist(&mut self, index: usize, now: Nanos) {
         match (self.load.think_time, self.turn) {
             (think_time, Some(turn)) if think_time > 0 => {
-                self.sleeping[turn.arm].push(Reverse((turn.running(now) + think_time, index)));
+                self.roster.enlist_at(index, turn.running(now) + think_time);
             }
-            _ => self.enlist(index),
+            _ => self.roster.enlist(index),
         }
-    }
-
-    fn enlist(&mut self, index: usize) {
-        self.groups[self.group_of[index]].waiting.push_back(index);
     }
 
     /// Starts every transaction that is due.
     fn start_due(&mut self, counts: &mut [Vec<Counts>], now: Nanos) -> Result<()> {
         let Some(turn) = self.turn.filter(|turn| now < turn.end) else { return Ok(()) };
         let running = turn.running(now);
-        while let Some(Reverse((at, index))) = self.sleeping[turn.arm].peek().copied() {
-            if at > running {
-                break;
-            }
-            self.sleeping[turn.arm].pop();
-            self.enlist(index);
-        }
-        for group in 0..self.groups.len() {
-            if self.groups[group].arm == turn.arm {
-                self.start_group(group, running, counts, now)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn start_group(
-        &mut self,
-        group: usize,
-        running: Nanos,
-        counts: &mut [Vec<Counts>],
-        now: Nanos,
-    ) -> Result<()> {
-        self.groups[group].wake = None;
-        while let Some(index) = self.groups[group].waiting.front().copied() {
-            let intended = match self.sessions[index].held.take() {
-                Some(held) => held,
-                None => match self.groups[group].schedule.due(running) {
-                    Due::Now(intended) => intended,
-                    Due::At(at) => {
-                        self.groups[group].wake = Some(at);
-                        return Ok(());
-                    }
-                },
-            };
-            self.groups[group].waiting.pop_front();
+        while let Some((index, intended)) = self.roster.next_due(turn.arm, running) {
             self.start(index, intended, running, counts, now)?;
         }
         Ok(())
@@ -430,8 +289,7 @@ impl Worker {
                 self.watch_for_writing(index)
             }
             Ok(Next::Blocked) => {
-                session.held = Some(intended);
-                self.blocked.push(index);
+                self.roster.block(index, intended);
                 Ok(())
             }
             Ok(Next::Finished) => Ok(()),
@@ -454,11 +312,11 @@ impl Worker {
                 }
                 let _ = self.channels.reports.send(Report::Drained(turn.number));
             } else {
-                let arrivals =
-                    self.groups.iter().filter(|group| group.arm == turn.arm && !group.waiting.is_empty());
-                let sleeper = self.sleeping[turn.arm].peek().map(|Reverse((at, _))| *at);
-                let due = arrivals.filter_map(|group| group.wake).chain(sleeper).min();
-                let due = due.map(|running| turn.clock(running)).filter(|at| *at < turn.end);
+                let due = self
+                    .roster
+                    .next_wake(turn.arm)
+                    .map(|running| turn.clock(running))
+                    .filter(|at| *at < turn.end);
                 wake = if is_idle { Some(due.unwrap_or(turn.end)) } else { due };
             }
         }
@@ -471,7 +329,7 @@ impl Worker {
             .iter()
             .enumerate()
             .filter(|(_, session)| session.arm == arm)
-            .all(|(index, session)| session.state() == State::Finished || self.blocked.contains(&index))
+            .all(|(index, session)| session.state() == State::Finished || self.roster.is_blocked(index))
     }
 
     /// A connection broke: the transaction is lost, and the run with it unless it may connect again.
@@ -483,9 +341,7 @@ impl Worker {
             self.in_flight -= 1;
             *counts[session.arm][session.role].errors.entry(code.into()).or_default() += 1;
         } else {
-            self.sleeping[session.arm].retain(|Reverse((_, sleeping))| *sleeping != index);
-            self.groups[self.group_of[index]].waiting.retain(|waiting| *waiting != index);
-            self.blocked.retain(|blocked| *blocked != index);
+            self.roster.remove(index);
         }
         if let Some(descriptor) = session.descriptor() {
             self.deregister(descriptor)?;
