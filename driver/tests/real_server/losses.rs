@@ -28,7 +28,10 @@ fn a_restart_is_survived_if_that_is_allowed_and_told_if_it_is_not() {
         phases.iter().map(|phase| phase["arms"][0]["roles"][0][name].as_u64().unwrap()).sum()
     };
     assert_eq!((ended.status, sum("reconnects")), (Some(0), 4), "{}", ended.err);
-    assert_eq!(query(&target, "SELECT count(*) FROM pgbench_history"), sum("transactions").to_string());
+    // Every acknowledged commit is there; the one that a client had in flight may be, its answer lost.
+    let rows: u64 = query(&target, "SELECT count(*) FROM pgbench_history").parse().unwrap();
+    let acknowledged = sum("transactions");
+    assert!((acknowledged..=acknowledged + 4).contains(&rows), "{rows} rows, {acknowledged} acknowledged");
     assert_balanced(&target);
 
     let mut driver = Driver::serve(&job(&target, "pgbench-tpcb", &json!({"clients": 2})));
