@@ -113,6 +113,7 @@ class ExperimentRun:
             reset_policies={workload.name: workload.reset for workload in workloads},
             scales={workload.name: workload.data_set.scale for workload in workloads},
             generators={workload.name: workload.generator for workload in workloads},
+            operations={workload.name: workload.step.operations for workload in workloads if workload.step},
             noise_floor=context.noise_floor,
             plan=context.plan,
             host=context.host,

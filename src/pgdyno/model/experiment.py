@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from pgdyno.model.plan import Plan
+from pgdyno.model.step_record import StepRecord
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
 
@@ -95,6 +96,7 @@ class ArmBlock:
     transactions: int
     running_s: float
     values: Mapping[str, float]  # by metric name, see model/metric.py
+    step: StepRecord | None = None  # in full, where the workload is a step of a longer one
 
 
 @dataclass(frozen=True)
@@ -166,3 +168,4 @@ class Experiment:
     installation: str | None = None
     scales: Mapping[str, int] = field(default_factory=dict)  # size of each workload's data set
     generators: Mapping[str, str] = field(default_factory=dict)  # who issued each workload
+    operations: Mapping[str, str] = field(default_factory=dict)  # what workloads count, if not transactions
