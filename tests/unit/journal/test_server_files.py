@@ -109,7 +109,12 @@ def test_without_a_control_file_it_is_no_data_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "is_there"), [(f"{os.getpid()}\n/data\n", True), ("4194305\n", False), ("", False)]
+    ("content", "is_there"),
+    [
+        pytest.param(f"{os.getpid()}\n/data\n", True, id="itself"),
+        pytest.param("4194305\n", False, id="above the kernel's limit"),
+        pytest.param("", False, id="nobody"),
+    ],
 )
 def test_a_postmaster_is_there_if_its_process_exists(tmp_path: Path, content: str, *, is_there: bool) -> None:
     (tmp_path / "postmaster.pid").write_text(content)  # 4194304 is the highest process id of Linux
