@@ -213,9 +213,19 @@ def test_a_full_server_is_said(scratch_pg18: RealServer) -> None:
     scratch_pg18.append_configuration(
         "max_connections = 4\nsuperuser_reserved_connections = 3\nmax_wal_senders = 0\n"
     )
-    scratch_pg18.restart()
     scratch_pg18.execute("CREATE ROLE app LOGIN")
-    with psycopg.connect(scratch_pg18.dsn_for("app")):
+    scratch_pg18.restart()
+    with contextlib.ExitStack() as held:
+
+        def takes_the_last_slot() -> bool:
+            """Whoever looked whether the server is up may still be leaving."""
+            try:
+                held.enter_context(psycopg.connect(scratch_pg18.dsn_for("app")))
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        wait_until(takes_the_last_slot)
         error = failure(scratch_pg18.dsn_for("app"))
     assert error.detail == "remaining connection slots are reserved for roles with the SUPERUSER attribute"
     assert error.hint == "wait for a connection to end, or connect as a role that may use the reserved ones"
