@@ -1,6 +1,6 @@
 """pgdyno-driver, pgbench and sysbench with equal work for each, and what a run of each costs.
 
-All run as pgdyno's generators do: as the unprivileged account, on the CPUs of the client.
+They run as pgdyno's generators do: as the unprivileged account, on the CPUs of the client.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.generators import driver
 from pgdyno.meters.server import cpu
 from pgdyno.model.workload import Workload
+from pgdyno.server.account import caller
 
 CLIENTS = 4
 DRIVER = "driver"
@@ -34,6 +35,9 @@ class Program:
     name: str
     argv: tuple[str, ...]  # ``{seconds}`` is replaced
     read_transactions: Callable[[str], int]
+    is_unprivileged: bool = (
+        True  # else it runs as whoever calls: what it needs may be within reach of them only
+    )
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def measure(arena: ScratchArena, arm: Arm, program: Program, seconds: int) -> Co
     aside = set(arm.server_pids())
     server_before_us, client_before_us = _server_cpu_us(arm), _children_cpu_us()
     argv = [part.replace("{seconds}", str(seconds)) for part in program.argv]
-    output = run(arena, argv, seconds)
+    output = run(arena, argv, seconds, is_unprivileged=program.is_unprivileged)
     client_us = _children_cpu_us() - client_before_us
     deadline = time.monotonic() + _BACKENDS_END_WITHIN_S
     while set(arm.server_pids()) - aside:
@@ -110,9 +114,10 @@ def measure(arena: ScratchArena, arm: Arm, program: Program, seconds: int) -> Co
     return Cost(program.name, program.read_transactions(output), client_us, server_us)
 
 
-def run(arena: ScratchArena, argv: list[str], seconds: int) -> str:
+def run(arena: ScratchArena, argv: list[str], seconds: int, *, is_unprivileged: bool = True) -> str:
     """Run a program on the client's CPUs and return what it prints. Raises: SystemExit if it fails."""
-    wrapped = arena.workspace.account.command(argv, cpus=arena.loads.split.client)
+    account = arena.workspace.account if is_unprivileged else caller()
+    wrapped = account.command(argv, cpus=arena.loads.split.client)
     done = subprocess.run(wrapped, capture_output=True, text=True, check=False, timeout=seconds + 60)
     if done.returncode != 0:
         raise SystemExit(f"{argv[0]} failed: {done.stdout[-800:]}{done.stderr[-800:]}")

@@ -40,7 +40,6 @@ def report(arm: Arm, design: Design) -> None:
     reading_s = cpu_s(lambda: read_meters(meters, arm), times=200)
     clock = arm.cpu_clock()
     clock_s = cpu_s(clock.read_ns, times=20_000)
-    clock.close()
     slices = design.block_s / design.slice_s
     meters_share = 2 * ARMS * reading_s / design.block_s
     clocks_share = 2 * ARMS * slices * clock_s / design.block_s

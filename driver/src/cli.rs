@@ -10,11 +10,15 @@ use serde_json::{Map, Value};
 
 /// Issues load on PostgreSQL servers, on schedule and at little cost, and measures it.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version, about, after_help = EXIT_STATUS)]
 pub struct Arguments {
     #[command(subcommand)]
     pub task: Task,
 }
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 done; 1 failed; 2 usage; 130 or 143 ended by SIGINT or SIGTERM, with the results so far. \
+A second signal ends it at once.";
 
 #[derive(Subcommand)]
 pub enum Task {
@@ -80,6 +84,9 @@ pub struct RunArguments {
     /// For how long a lost connection is tried to be replaced; 0: losing one fails the run.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub reconnect: f64,
+    /// How long the server may leave a statement unanswered before the run fails.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
+    pub answer_limit: f64,
     /// Length of an interval.
     #[arg(short = 'i', long, value_name = "SECONDS", default_value_t = 1.0)]
     pub interval: f64,
@@ -129,6 +136,7 @@ impl RunArguments {
             max_errors: self.max_errors,
             reconnect_s: self.reconnect,
             drain_limit_s: 60.0,
+            answer_limit_s: self.answer_limit,
         })
     }
 

@@ -40,3 +40,19 @@ pub fn nanos(seconds: f64) -> Nanos {
 pub fn until(now: Nanos, then: Nanos) -> Duration {
     Duration::from_nanos(then.saturating_sub(now))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_go_on_from_the_beginning_whatever_the_wall_clock_shows_since() {
+        // As if the wall clock had been set from the year 2001 to today, right after the start.
+        let begin = 1_000_000_000 * SECOND;
+        let clock = Clock { origin: Instant::now(), origin_ns: begin };
+        let first = clock.now();
+        std::thread::sleep(Duration::from_millis(2));
+        let second = clock.now();
+        assert!(begin <= first && first + 2_000_000 <= second && second < begin + 3600 * SECOND);
+    }
+}

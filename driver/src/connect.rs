@@ -3,8 +3,11 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::message::backend::Message;
@@ -17,11 +20,15 @@ use crate::protocol::server_error::ServerError;
 use crate::protocol::startup::Startup;
 use crate::tls;
 use crate::transport::Transport;
-use crate::workload::{Statement, StatementKind};
+use crate::workload::{Statement, StatementId, StatementKind};
 
 const READ_BYTES: usize = 16 << 10;
 /// Their answers fit into a socket's buffer: nobody reads them while these are sent.
 const PREPARED_AT_ONCE: usize = 1000;
+/// Building an index or loading a table takes its time, but none of ours takes longer than this.
+const LONG: Duration = Duration::from_secs(6 * 3600);
+/// A Unix socket whose queue is full is tried again this often.
+const QUEUE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A connection that is logged in and idle.
 pub struct Connection {
@@ -60,15 +67,15 @@ impl Connection {
         }
     }
 
-    /// Lets the server take as long as it needs for what follows: an index build takes its time. A server that
-    /// has gone is noticed all the same.
-    pub fn wait_without_limit(&self) -> Result<()> {
-        self.transport.set_timeout(None).map_err(|error| self.lost(&error))
+    /// Lets the server take as long as six hours for each of the statements that follow: an index build takes
+    /// its time. A server that has gone is noticed all the same.
+    pub fn wait_long(&self) -> Result<()> {
+        self.transport.set_timeout(Some(LONG)).map_err(|error| self.lost(&error))
     }
 
-    /// Prepares every statement that may be prepared, under its index.
-    pub fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
-        let numbered: Vec<_> = statements.iter().enumerate().collect();
+    /// Prepares those in `used` of a role's statements, each under its index, if it may be prepared.
+    pub fn prepare(&mut self, statements: &[Statement], used: Range<StatementId>) -> Result<()> {
+        let numbered: Vec<_> = used.clone().zip(&statements[used]).collect();
         for some in numbered.chunks(PREPARED_AT_ONCE) {
             let mut out = Vec::new();
             for (index, statement) in some {
@@ -204,7 +211,7 @@ impl Connection {
 
 fn open_transport(info: &ConnInfo) -> Result<Transport> {
     let transport = if let Some(path) = info.socket_path() {
-        Transport::Unix(UnixStream::connect(path).map_err(|error| unreachable(info, &error))?)
+        Transport::Unix(open_unix(&path, info.connect_timeout).map_err(|error| unreachable(info, &error))?)
     } else {
         let stream = open_tcp(info).map_err(|error| unreachable(info, &error))?;
         match info.ssl_mode {
@@ -214,6 +221,26 @@ fn open_transport(info: &ConnInfo) -> Result<Transport> {
     };
     transport.set_timeout(Some(info.connect_timeout)).map_err(|error| unreachable(info, &error))?;
     Ok(transport)
+}
+
+/// Connects without waiting in the kernel, which has no limit for a server whose queue is full.
+fn open_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match mio::net::UnixStream::connect(path) {
+            Ok(stream) => {
+                let stream = UnixStream::from(stream);
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) if Instant::now() >= deadline => {
+                let why = format!("its queue of connections stayed full for {:.0} s", limit.as_secs_f64());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(_) => std::thread::sleep(QUEUE_PAUSE),
+        }
+    }
 }
 
 fn open_tcp(info: &ConnInfo) -> io::Result<TcpStream> {
@@ -257,6 +284,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 
 fn unreachable(info: &ConnInfo, error: &io::Error) -> Error {
     let hint = match error.raw_os_error() {
+        None if error.kind() == io::ErrorKind::TimedOut => "the server accepts nobody: does it hang?",
         Some(libc::EMFILE) => "allow more open files (ulimit -n) than connections, or use fewer clients",
         _ => "does a server run there, and does it listen at this address?",
     };

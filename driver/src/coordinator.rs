@@ -20,6 +20,7 @@ use crate::clock::{Clock, Nanos, SECOND, until};
 use crate::error::{Error, Result};
 use crate::load::Load;
 use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
+use crate::occupancy::Occupancy;
 use crate::processor::{ProcessTimes, own_time};
 use crate::reconnect;
 use crate::record::Counts;
@@ -68,7 +69,7 @@ pub struct Coordinator {
 impl Coordinator {
     /// Starts one thread per crew, on `cpus` in turn if there are any.
     pub fn start(
-        load: Arc<Load>,
+        (load, occupancy): (Arc<Load>, &Arc<Occupancy>),
         clock: Clock,
         crews: Vec<Crew>,
         cpus: &[usize],
@@ -79,7 +80,8 @@ impl Coordinator {
         let mut crewmen = Vec::new();
         for (index, crew) in crews.into_iter().enumerate() {
             let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
-            crewmen.push(start_thread(&load, clock, crew, cpu, (report.clone(), given_up.clone()))?);
+            let channels = (report.clone(), given_up.clone());
+            crewmen.push(start_thread((&load, occupancy), clock, crew, cpu, channels)?);
         }
         let running = vec![0; load.arms.len()];
         let mut coordinator =
@@ -104,6 +106,11 @@ impl Coordinator {
     /// The time now.
     pub fn now(&self) -> Nanos {
         self.clock.now()
+    }
+
+    /// Waits for the end of transactions no longer than this from now on.
+    pub fn shorten_drain(&mut self, limit: Nanos) {
+        self.drain_limit = self.drain_limit.min(limit);
     }
 
     /// Processor time that each thread has used.
@@ -284,7 +291,7 @@ pub enum Watch {
 }
 
 fn start_thread(
-    load: &Arc<Load>,
+    (load, occupancy): (&Arc<Load>, &Arc<Occupancy>),
     clock: Clock,
     crew: Crew,
     cpu: Option<usize>,
@@ -304,8 +311,9 @@ fn start_thread(
         }
     });
     if load.reconnects() {
-        let (load, commands, waker) = (load.clone(), commands.clone(), waker.clone());
-        std::thread::spawn(move || reconnect::serve(load, lost_receiver, commands, waker));
+        let (load, occupancy) = (load.clone(), occupancy.clone());
+        let (commands, waker) = (commands.clone(), waker.clone());
+        std::thread::spawn(move || reconnect::serve(load, occupancy, lost_receiver, commands, waker));
     }
     Ok(Crewman { commands, waker, counts, thread })
 }

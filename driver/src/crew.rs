@@ -68,7 +68,8 @@ fn assign(
     for (index, client) in role_clients.clients.into_iter().enumerate() {
         let thread = index % threads;
         let crew = &mut crews[thread];
-        let transport = reconnect::open(load, arm, role)?;
+        let statements = client.statements(load.roles[role].statements.len());
+        let transport = reconnect::open(load, (arm, role), statements)?;
         crew.sessions.push(Session::new((arm, role, index), client, transport)?);
         // Arms have equal schedules: the seed, the role and the number decide, not the arm.
         let new_group = |crew: &mut Crew, pace: Pace, number: usize, clients: usize| {

@@ -67,6 +67,9 @@ pub struct Job {
     /// How long transactions may go on after their turn.
     #[serde(default = "a_minute")]
     pub drain_limit_s: f64,
+    /// How long a server may leave a statement unanswered.
+    #[serde(default = "two_minutes")]
+    pub answer_limit_s: f64,
 }
 
 /// A server.
@@ -107,6 +110,10 @@ fn one_thread() -> usize {
 
 fn a_minute() -> f64 {
     60.0
+}
+
+fn two_minutes() -> f64 {
+    120.0
 }
 
 impl Job {
@@ -150,6 +157,7 @@ impl Job {
             ramp: nanos(self.ramp_s),
             max_errors: self.max_errors,
             reconnect: nanos(self.reconnect_s),
+            answer_limit: nanos(self.answer_limit_s),
         };
         Ok((load, clients))
     }
@@ -192,7 +200,8 @@ impl Job {
         within("think_time_s", self.think_time_s, 0.0, 1e6)?;
         within("ramp_s", self.ramp_s, 0.0, 1e6)?;
         within("reconnect_s", self.reconnect_s, 0.0, 1e6)?;
-        within("drain_limit_s", self.drain_limit_s, 0.001, 1e6)
+        within("drain_limit_s", self.drain_limit_s, 0.001, 1e6)?;
+        within("answer_limit_s", self.answer_limit_s, 0.001, 1e6)
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use crate::clock::Nanos;
 use crate::conninfo::ConnInfo;
 use crate::protocol::request::Mode;
-use crate::session::Manner;
 use crate::workload::Statement;
 
 /// A server under load.
@@ -30,6 +29,17 @@ pub struct RoleFacts {
     pub is_open: bool,
 }
 
+/// What a session needs of its role.
+#[derive(Clone, Copy)]
+pub struct Manner<'a> {
+    /// The role's statements.
+    pub statements: &'a [Statement],
+    /// How they travel.
+    pub mode: Mode,
+    /// SQLSTATEs after which the same transaction is tried again.
+    pub retried: &'a [String],
+}
+
 /// A load.
 pub struct Load {
     /// The servers; all get the same streams of transactions.
@@ -52,6 +62,8 @@ pub struct Load {
     pub max_errors: u64,
     /// For how long a lost connection is tried to be replaced; 0: it fails the run.
     pub reconnect: Nanos,
+    /// How long an answer is waited for before the run fails.
+    pub answer_limit: Nanos,
 }
 
 impl Load {

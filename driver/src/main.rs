@@ -5,6 +5,8 @@ mod text;
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 
 use clap::Parser;
@@ -12,7 +14,8 @@ use pgdyno_driver::conninfo::Keywords;
 use pgdyno_driver::error::{Error, Result};
 use pgdyno_driver::job::Job;
 use pgdyno_driver::loading::load;
-use pgdyno_driver::run::{Command, Event, run};
+use pgdyno_driver::run::{Command, Event, Interrupted, run};
+use pgdyno_driver::signals;
 use pgdyno_driver::workload::catalogue;
 
 use cli::{Arguments, LoadArguments, RunArguments, Task};
@@ -23,11 +26,14 @@ fn main() -> ExitCode {
         matches!(&arguments.task, Task::Serve) || matches!(&arguments.task, Task::Run(run) if run.json);
     let result = match arguments.task {
         Task::Run(arguments) => run_alone(&arguments),
-        Task::Load(arguments) => load_tables(&arguments),
+        Task::Load(arguments) => load_tables(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Serve => serve(),
-        Task::Workloads => print_lines(&catalogue::names().join("\n")),
+        Task::Workloads => print_lines(&catalogue::names().join("\n")).map(|()| ExitCode::SUCCESS),
     };
-    let Err(error) = result else { return ExitCode::SUCCESS };
+    let error = match result {
+        Ok(status) => return status,
+        Err(error) => error,
+    };
     if is_json {
         // If nobody reads any more, the exit status has to do.
         let _ = print_event(&Event::Error(error.clone()));
@@ -37,15 +43,51 @@ fn main() -> ExitCode {
 }
 
 /// Takes the job from the first line of the standard input and commands from the others.
-fn serve() -> Result<()> {
+fn serve() -> Result<ExitCode> {
+    let (sender, commands) = mpsc::channel();
+    let interrupts = Interrupts::through(&sender)?;
     let mut first = String::new();
     io::stdin()
         .read_line(&mut first)
         .map_err(|error| Error::new(format!("could not read the job: {error}")))?;
     let job = Job::parse(&first)?;
-    let (sender, commands) = mpsc::channel();
     std::thread::spawn(move || read_commands(&sender));
-    run(&job, &commands, &mut print_event)
+    let outcome = run(&job, &commands, &mut |event| {
+        interrupts.notice(event);
+        print_event(event)
+    });
+    outcome.map(exit_status)
+}
+
+/// Signals become commands, once there is a run that obeys.
+struct Interrupts {
+    is_ready: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    fn through(commands: &Sender<Result<Command>>) -> Result<Self> {
+        let (commands, is_ready) = (commands.clone(), Arc::new(AtomicBool::new(false)));
+        let has_results = is_ready.clone();
+        signals::watch(move |signal| {
+            has_results.load(Ordering::Relaxed) && commands.send(Ok(Command::Interrupt(signal))).is_ok()
+        })?;
+        Ok(Self { is_ready })
+    }
+
+    fn notice(&self, event: &Event) {
+        if matches!(event, Event::Ready { .. }) {
+            self.is_ready.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn exit_status(interrupted: Option<Interrupted>) -> ExitCode {
+    let Some(Interrupted { signal, failure }) = interrupted else { return ExitCode::SUCCESS };
+    let _ = writeln!(io::stderr(), "ended by {}: results are those until then", signal.name());
+    if let Some(failure) = failure {
+        let _ = writeln!(io::stderr(), "{failure}");
+    }
+    ExitCode::from(signal.exit_status())
 }
 
 fn read_commands(sender: &Sender<Result<Command>>) {
@@ -60,14 +102,18 @@ fn read_commands(sender: &Sender<Result<Command>>) {
             return;
         }
     }
+    // Whoever gave commands has gone. If the run has as well, nobody needs to be told.
+    let _ = sender.send(Ok(Command::Stop));
 }
 
 /// Gives the commands of the command line, each when the one before it is done.
-fn run_alone(arguments: &RunArguments) -> Result<()> {
+fn run_alone(arguments: &RunArguments) -> Result<ExitCode> {
     let job = arguments.job()?;
     let (sender, commands) = mpsc::channel();
+    let interrupts = Interrupts::through(&sender)?;
     let mut waiting = arguments.commands().into_iter();
-    run(&job, &commands, &mut |event| {
+    let outcome = run(&job, &commands, &mut |event| {
+        interrupts.notice(event);
         if matches!(event, Event::Ready { .. } | Event::RunEnded { .. } | Event::Phase(_))
             && let Some(command) = waiting.next()
         {
@@ -78,7 +124,8 @@ fn run_alone(arguments: &RunArguments) -> Result<()> {
             return print_event(event);
         }
         text::describe(event).map_or(Ok(()), |lines| print_lines(&lines))
-    })
+    });
+    outcome.map(exit_status)
 }
 
 fn load_tables(arguments: &LoadArguments) -> Result<()> {

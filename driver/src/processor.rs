@@ -1,8 +1,6 @@
 //! Processor time: our own, other processes', and where our threads run.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use crate::clock::{Nanos, SECOND};
 use crate::error::{Error, Result};
@@ -28,12 +26,7 @@ fn unusable(cpu: usize, why: &str) -> Error {
 
 /// Processor time that this whole process has used.
 pub fn own_time() -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    unsafe {
-        // SAFETY: `time` is a valid place for the result. This clock always exists on Linux.
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
-    }
-    time.tv_sec.cast_unsigned() * SECOND + time.tv_nsec.cast_unsigned()
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0) // it always exists on Linux
 }
 
 /// The kernel's number of the calling thread.
@@ -54,35 +47,51 @@ pub fn peak_memory_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// Reads the processor time of other processes, again and again: their files stay open.
+/// Reads processor times of other processes or of our own threads, again and again.
 #[derive(Default)]
 pub struct ProcessTimes {
-    files: Vec<(File, Nanos)>,
+    clocks: Vec<(libc::clockid_t, Nanos)>,
 }
 
+/// `CPUCLOCK_SCHED` of include/linux/posix-timers_types.h: the sum of the scheduler's run time.
+const SCHED: libc::clockid_t = 2;
+/// `CPUCLOCK_PERTHREAD_MASK` of the same: one thread instead of all that the process has and had.
+const PER_THREAD: libc::clockid_t = 4;
+
 impl ProcessTimes {
-    /// Opens the processes that exist; the others have ended already.
+    /// Processes with all their threads: those of `io_uring`, which work for a server's processes, are among
+    /// them, and /proc/PID/schedstat would leave them out. Processes that do not exist have ended already.
     pub fn open(pids: &[u32]) -> Self {
-        let open = |pid| File::open(format!("/proc/{pid}/schedstat")).ok().map(|file| (file, 0));
-        Self { files: pids.iter().filter_map(open).collect() }
+        let pids = pids.iter().filter_map(|pid| libc::pid_t::try_from(*pid).ok());
+        Self::of(pids.map(|pid| (!pid << 3) | SCHED))
     }
 
-    /// Opens threads of this process.
+    /// Threads of this process.
     pub fn open_threads(ids: &[libc::pid_t]) -> Self {
-        let open = |id| File::open(format!("/proc/self/task/{id}/schedstat")).ok().map(|file| (file, 0));
-        Self { files: ids.iter().filter_map(open).collect() }
+        Self::of(ids.iter().map(|id| (!id << 3) | SCHED | PER_THREAD))
+    }
+
+    fn of(clocks: impl Iterator<Item = libc::clockid_t>) -> Self {
+        Self { clocks: clocks.filter_map(|clock| read_clock(clock).map(|time| (clock, time))).collect() }
     }
 
     /// The sum of their times. A process that has ended counts as last read.
     pub fn read(&mut self) -> Nanos {
-        let mut buffer = [0; 64];
-        for (file, last) in &mut self.files {
-            let count = file.read_at(&mut buffer, 0).unwrap_or(0);
-            let text = std::str::from_utf8(&buffer[..count]).unwrap_or_default();
-            *last = text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(*last);
+        for (clock, last) in &mut self.clocks {
+            *last = read_clock(*clock).unwrap_or(*last);
         }
-        self.files.iter().map(|(_, last)| last).sum()
+        self.clocks.iter().map(|(_, last)| last).sum()
     }
+}
+
+/// The time of a clock; `None` if there is none, because its process has ended.
+fn read_clock(clock: libc::clockid_t) -> Option<Nanos> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let result = unsafe {
+        // SAFETY: `time` is a valid place for the result.
+        libc::clock_gettime(clock, &raw mut time)
+    };
+    (result == 0).then(|| time.tv_sec.cast_unsigned() * SECOND + time.tv_nsec.cast_unsigned())
 }
 
 #[cfg(test)]
@@ -101,8 +110,20 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_have_ended_count_too() {
+        let before = ProcessTimes::open(&[std::process::id()]).read();
+        let used = std::thread::spawn(|| {
+            let mut times = ProcessTimes::open_threads(&[thread_id()]);
+            while times.read() < 5_000_000 {}
+            times.read()
+        });
+        let used = used.join().unwrap();
+        assert!(ProcessTimes::open(&[std::process::id()]).read() - before >= used);
+    }
+
+    #[test]
     fn a_process_that_does_not_exist_has_used_nothing() {
-        assert_eq!(ProcessTimes::open(&[u32::MAX]).read(), 0);
+        assert_eq!(ProcessTimes::open(&[u32::MAX, 4_194_305]).read(), 0);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::clock::Nanos;
 use crate::load::Load;
 use crate::record::{Counts, Latencies, Summary};
+use crate::signals::Signal;
 
 /// Everything of a phase.
 #[derive(Debug, Serialize)]
@@ -19,6 +20,9 @@ pub struct Phase {
     pub arms: Vec<ArmResult>,
     /// What the driver itself used.
     pub driver: Audit,
+    /// The signal that ended the run before it was complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted_by: Option<Signal>,
 }
 
 /// One arm.

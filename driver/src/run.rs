@@ -3,31 +3,32 @@
 //! ```text
 //! ready → (turns → slice… turns-ended | run → interval… run-ended | phase → phase | rate)… → stop → phase end
 //! ```
+//!
+//! A signal ends it as `stop` does, but waits for transactions under way for a few seconds only.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::chores::{run_serially, run_stages};
-use crate::clock::{Clock, Nanos, nanos};
-use crate::connect::Connection;
+use crate::clock::{Clock, Nanos, SECOND, nanos};
 use crate::coordinator::{Coordinator, Slice, Watch};
 use crate::crew::muster;
 use crate::error::{Error, Result};
 use crate::job::Job;
-use crate::processor::{ProcessTimes, own_time, peak_memory_bytes};
-use crate::record::Counts;
-use crate::results::{Audit, Interval, Phase, arm_result, interval, seconds};
+use crate::occupancy::Occupancy;
+use crate::phase::PhaseSoFar;
+use crate::processor::ProcessTimes;
+use crate::results::{Interval, Phase, interval, seconds};
+use crate::signals::Signal;
 use crate::workload::{Chores, catalogue};
 
-/// Whoever holds this lock on a database works on it alone. The number is arbitrary ("pgdyno" in ASCII).
-const LOCK: &str = "SELECT pg_try_advisory_lock(123597430287983)::int";
-const LOCK_TRIES: u32 = 10;
-const LOCK_PAUSE: Duration = Duration::from_millis(100);
-/// A turn looks for commands this often.
-const LOOK_EVERY: Nanos = 20_000_000;
+/// A turn looks for commands this often: each look is a switch to another thread, which costs tens of microseconds.
+const LOOK_EVERY: Nanos = SECOND / 10;
+/// After a signal the transactions under way have so long to end.
+const INTERRUPTED_DRAIN: Nanos = 3 * SECOND;
 
 /// What can be asked for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -73,6 +74,27 @@ pub enum Command {
     },
     /// End.
     Stop,
+    /// End soon: a signal came. Never read from outside.
+    #[serde(skip)]
+    Interrupt(Signal),
+}
+
+/// Why a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It was told to, or nobody is there to give commands any more.
+    Told,
+    /// By a signal.
+    Signalled(Signal),
+}
+
+/// A run that was ended by a signal, whose results are those until then.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// Which.
+    pub signal: Signal,
+    /// What did not end in time because of it.
+    pub failure: Option<Error>,
 }
 
 fn a_second() -> f64 {
@@ -84,13 +106,21 @@ fn a_second() -> f64 {
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum Event {
-    Ready { server_versions: Vec<String>, connections: usize },
+    Ready {
+        server_versions: Vec<String>,
+        connections: usize,
+    },
     Slice(Slice),
     TurnsEnded,
     Interval(Interval),
-    RunEnded { chores_s: f64 },
+    RunEnded {
+        chores_s: f64,
+    },
     Phase(Phase),
-    End,
+    End {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        interrupted_by: Option<Signal>,
+    },
     Error(Error),
 }
 
@@ -106,26 +136,22 @@ struct Run<'a> {
     chores: Vec<Chores>,
     began: Nanos,
     has_rate: bool,
-    is_stopped: bool,
+    ending: Option<Ending>,
 }
 
-struct PhaseSoFar {
-    name: String,
-    began: Nanos,
-    own_cpu: Nanos,
-    thread_cpu: Vec<Nanos>,
-    counts: Vec<Vec<Counts>>,
-    running: Vec<Nanos>,
-}
-
-/// Runs a job until its commands end.
-pub fn run<'a>(job: &Job, commands: &'a Receiver<Result<Command>>, tell: &'a mut Tell<'a>) -> Result<()> {
+/// Runs a job until its commands end, or a signal ends it.
+pub fn run<'a>(
+    job: &Job,
+    commands: &'a Receiver<Result<Command>>,
+    tell: &'a mut Tell<'a>,
+) -> Result<Option<Interrupted>> {
     let (load, clients) = job.plan()?;
     let load = Arc::new(load);
-    let locks = load.arms.iter().map(|arm| occupy(&arm.info)).collect::<Result<Vec<_>>>()?;
-    let chores = locks
+    let occupancy = Arc::new(Occupancy::take(&load.arms)?);
+    let versions = &occupancy.server_versions;
+    let chores = versions
         .iter()
-        .map(|lock| catalogue::chores(&job.request(), version_number(&lock.server_version)))
+        .map(|version| catalogue::chores(&job.request(), version_number(version)))
         .collect::<Result<Vec<_>>>()?;
     for (arm, chores) in load.arms.iter().zip(&chores) {
         run_serially(&arm.info, &chores.before)?;
@@ -133,23 +159,15 @@ pub fn run<'a>(job: &Job, commands: &'a Receiver<Result<Command>>, tell: &'a mut
     let crews = muster(&load, clients, job.threads, job.seed)?;
     let connections = crews.iter().map(|crew| crew.sessions.len()).sum();
     let drain_limit = nanos(job.drain_limit_s);
-    let mut coordinator = Coordinator::start(load, Clock::start(), crews, &job.cpus, drain_limit)?;
-    let server_versions = locks.iter().map(|lock| lock.server_version.clone()).collect();
-    tell(&Event::Ready { server_versions, connections })?;
+    let mut coordinator =
+        Coordinator::start((load, &occupancy), Clock::start(), crews, &job.cpus, drain_limit)?;
+    tell(&Event::Ready { server_versions: versions.clone(), connections })?;
     let began = coordinator.now();
     let phase = PhaseSoFar::begin("main", &mut coordinator);
     let has_rate = job.rate.is_some();
-    let mut run = Run { coordinator, commands, tell, phase, chores, began, has_rate, is_stopped: false };
-    while !run.is_stopped {
-        match run.commands.recv() {
-            Ok(command) => run.obey(command?)?,
-            Err(_) => break, // nobody is there to give commands any more
-        }
-    }
-    let result = run.phase.end(&mut run.coordinator);
-    (run.tell)(&Event::Phase(result))?;
-    run.coordinator.finish()?;
-    (run.tell)(&Event::End)
+    let mut run = Run { coordinator, commands, tell, phase, chores, began, has_rate, ending: None };
+    let outcome = run.obey_all();
+    run.conclude(outcome)
 }
 
 /// Reads `server_version_num` off a version like `18.6 (Debian 18.6-1)`.
@@ -158,22 +176,34 @@ fn version_number(version: &str) -> u32 {
     major.parse::<u32>().unwrap_or(0) * 10_000
 }
 
-/// Opens a connection that keeps others from measuring on the same database.
-fn occupy(info: &crate::conninfo::ConnInfo) -> Result<Connection> {
-    let mut connection = Connection::open(info)?;
-    for _ in 0..LOCK_TRIES {
-        if connection.execute(LOCK)?.as_deref() == Some("1") {
-            return Ok(connection);
-        }
-        // The backend of a driver that has just ended may not have noticed yet.
-        std::thread::sleep(LOCK_PAUSE);
-    }
-    Err(Error::new(format!("database \"{}\" on {} is under load already", info.login.database, info.place()))
-        .detail("another pgdyno-driver holds its lock; two at once would measure each other")
-        .hint("wait until it has ended, or use another database"))
-}
-
 impl Run<'_> {
+    fn obey_all(&mut self) -> Result<()> {
+        while self.ending.is_none() {
+            match self.commands.recv() {
+                Ok(command) => self.obey(command?)?,
+                Err(_) => self.ending = Some(Ending::Told),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what was counted last. A signal is told even if something failed since.
+    fn conclude(mut self, outcome: Result<()>) -> Result<Option<Interrupted>> {
+        let Some(Ending::Signalled(signal)) = self.ending else {
+            outcome?;
+            let result = self.phase.end(&mut self.coordinator);
+            (self.tell)(&Event::Phase(result))?;
+            self.coordinator.finish()?;
+            return (self.tell)(&Event::End { interrupted_by: None }).map(|()| None);
+        };
+        let interrupted_by = Some(signal);
+        let result = Phase { interrupted_by, ..self.phase.end(&mut self.coordinator) };
+        (self.tell)(&Event::Phase(result))?;
+        let failure = outcome.and(self.coordinator.finish()).err();
+        (self.tell)(&Event::End { interrupted_by })?;
+        Ok(Some(Interrupted { signal, failure }))
+    }
+
     fn obey(&mut self, command: Command) -> Result<()> {
         match command {
             Command::Turns { order, slice_s, head_s, pids } => {
@@ -192,7 +222,11 @@ impl Run<'_> {
             Command::Phase { name } => self.change_phase(&name),
             Command::Rate { rate } => change_rate(&mut self.coordinator, self.has_rate, rate),
             Command::Stop => {
-                self.is_stopped = true;
+                self.ending = Some(Ending::Told);
+                Ok(())
+            }
+            Command::Interrupt(signal) => {
+                self.ending = Some(Ending::Signalled(signal));
                 Ok(())
             }
         }
@@ -201,16 +235,14 @@ impl Run<'_> {
     fn take_turns(&mut self, order: &[usize], slice: Nanos, head: Nanos, pids: &[Vec<u32>]) -> Result<()> {
         let mut servers: Vec<ProcessTimes> = pids.iter().map(|pids| ProcessTimes::open(pids)).collect();
         for arm in order {
-            let commands = self.commands;
-            let mut is_stopped = false;
-            let done = self.coordinator.take_turn(*arm, (0, slice, head), &mut servers, |_, now| {
-                is_stopped |= is_told_to_stop(commands)?;
-                Ok(if is_stopped { Watch::Stop } else { Watch::Until(now + LOOK_EVERY) })
+            let Self { coordinator, commands, ending, .. } = self;
+            let done = coordinator.take_turn(*arm, (0, slice, head), &mut servers, |coordinator, now| {
+                *ending = ending.or(asked_to_end(commands)?);
+                Ok(go_on(*ending, coordinator, now + LOOK_EVERY))
             })?;
             self.phase.running[*arm] += done.end_ns - done.start_ns;
             (self.tell)(&Event::Slice(done))?;
-            if is_stopped {
-                self.is_stopped = true;
+            if self.ending.is_some() {
                 break;
             }
         }
@@ -220,7 +252,7 @@ impl Run<'_> {
     fn run_one(&mut self, arm: usize, start: Nanos, length: Nanos, every: Nanos) -> Result<()> {
         let start = start.max(self.coordinator.now());
         let mut last = start;
-        let Self { coordinator, commands, tell, phase, began, has_rate, is_stopped, .. } = self;
+        let Self { coordinator, commands, tell, phase, began, has_rate, ending, .. } = self;
         let done = coordinator.take_turn(arm, (start, length, 0), &mut [], |coordinator, now| {
             let command = commands.try_recv();
             // An interval ends with its phase: its transactions are in both or in neither.
@@ -232,11 +264,8 @@ impl Run<'_> {
                 phase.add(&counts);
                 last = now;
             }
+            *ending = ending.or(ending_of(&command));
             match command {
-                Ok(Ok(Command::Stop)) | Err(TryRecvError::Disconnected) => {
-                    *is_stopped = true;
-                    return Ok(Watch::Stop);
-                }
                 Ok(Ok(Command::Rate { rate })) => change_rate(coordinator, *has_rate, rate)?,
                 Ok(Ok(Command::Phase { name })) => {
                     let next = PhaseSoFar::begin(&name, coordinator);
@@ -244,23 +273,39 @@ impl Run<'_> {
                     let mut ended = std::mem::replace(phase, next);
                     tell(&Event::Phase(ended.end(coordinator)))?;
                 }
-                Ok(Ok(other)) => return Err(unexpected(&other)),
+                Ok(Ok(other)) if ending.is_none() => return Err(unexpected(&other)),
                 Ok(Err(error)) => return Err(error),
-                Err(TryRecvError::Empty) => {}
+                Ok(Ok(_)) | Err(_) => {}
             }
-            Ok(Watch::Until((last + every).min(now + LOOK_EVERY)))
+            Ok(go_on(*ending, coordinator, (last + every).min(now + LOOK_EVERY)))
         })?;
         // A phase that begins with the run's last instant may begin after its end.
         self.phase.running[arm] += done.end_ns.saturating_sub(self.phase.began.max(done.start_ns));
-        let chores_s = if self.is_stopped { 0.0 } else { self.finish(arm)? };
+        let chores_s = if self.ending.is_some() { 0.0 } else { self.finish(arm)? };
         (self.tell)(&Event::RunEnded { chores_s })
     }
 
-    /// Does what is to be done after the arm's clients; returns how long that took.
-    fn finish(&self, arm: usize) -> Result<f64> {
+    /// Does what is to be done after the arm's clients; returns how long that took. Whoever asks for an end
+    /// meanwhile does not wait for it: index builds may take hours.
+    fn finish(&mut self, arm: usize) -> Result<f64> {
         let began = self.coordinator.now();
-        run_stages(&self.coordinator.load.arms[arm].info, &self.chores[arm].after)?;
-        Ok(seconds(self.coordinator.now() - began))
+        let (load, stages) = (self.coordinator.load.clone(), self.chores[arm].after.clone());
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || done.send(run_stages(&load.arms[arm].info, &stages)));
+        loop {
+            match is_done.recv_timeout(Duration::from_nanos(LOOK_EVERY)) {
+                Ok(result) => return result.map(|()| seconds(self.coordinator.now() - began)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::new("the thread of the work after the clients panicked"));
+                }
+            }
+            self.ending = asked_to_end(self.commands)?;
+            if self.ending.is_some() {
+                return Err(Error::new("the run was ended before the work after its clients was done")
+                    .detail("index builds and clean-ups belong to the step: it has no result"));
+            }
+        }
     }
 
     fn change_phase(&mut self, name: &str) -> Result<()> {
@@ -296,62 +341,35 @@ fn require(name: &str, value: f64, is_right: bool, wanted: &str) -> Result<()> {
     Err(Error::new(format!("{name} cannot be {value}")).hint(format!("give {wanted}")))
 }
 
-fn is_told_to_stop(commands: &Receiver<Result<Command>>) -> Result<bool> {
-    match commands.try_recv() {
-        Ok(Ok(Command::Stop)) | Err(TryRecvError::Disconnected) => Ok(true),
-        Ok(Ok(other)) => Err(unexpected(&other)),
-        Ok(Err(error)) => Err(error),
-        Err(TryRecvError::Empty) => Ok(false),
+/// Whether the watched turn goes on, and until when it need not be asked again.
+fn go_on(ending: Option<Ending>, coordinator: &mut Coordinator, until: Nanos) -> Watch {
+    match ending {
+        None => Watch::Until(until),
+        Some(Ending::Told) => Watch::Stop,
+        Some(Ending::Signalled(_)) => {
+            coordinator.shorten_drain(INTERRUPTED_DRAIN);
+            Watch::Stop
+        }
+    }
+}
+
+fn ending_of(command: &std::result::Result<Result<Command>, TryRecvError>) -> Option<Ending> {
+    match command {
+        Ok(Ok(Command::Stop)) | Err(TryRecvError::Disconnected) => Some(Ending::Told),
+        Ok(Ok(Command::Interrupt(signal))) => Some(Ending::Signalled(*signal)),
+        _ => None,
+    }
+}
+
+/// Looks for a command while only an end may be asked for.
+fn asked_to_end(commands: &Receiver<Result<Command>>) -> Result<Option<Ending>> {
+    let command = commands.try_recv();
+    match (ending_of(&command), command) {
+        (None, Ok(command)) => Err(unexpected(&command?)),
+        (ending, _) => Ok(ending),
     }
 }
 
 fn unexpected(command: &Command) -> Error {
-    Error::new("a command came at the wrong time").detail(format!("{command:?} while turns are under way"))
-}
-
-impl PhaseSoFar {
-    fn begin(name: &str, coordinator: &mut Coordinator) -> Self {
-        // What was counted until now belongs to the phase before, which takes it when it ends.
-        let load = &coordinator.load;
-        let roles =
-            || load.roles.iter().map(|role| Counts::new(role.statements.len(), role.clients)).collect();
-        let counts = load.arms.iter().map(|_| roles()).collect();
-        let running = vec![0; load.arms.len()];
-        Self {
-            name: name.into(),
-            began: coordinator.now(),
-            own_cpu: own_time(),
-            thread_cpu: coordinator.thread_times(),
-            counts,
-            running,
-        }
-    }
-
-    fn add(&mut self, counts: &[Vec<Counts>]) {
-        for (own, other) in self.counts.iter_mut().flatten().zip(counts.iter().flatten()) {
-            own.add(other);
-        }
-    }
-
-    fn end(&mut self, coordinator: &mut Coordinator) -> Phase {
-        let last = coordinator.take_counts();
-        self.add(&last);
-        let wall = coordinator.now() - self.began;
-        let busy = coordinator.thread_times();
-        let busy =
-            busy.iter().zip(&self.thread_cpu).map(|(after, before)| (after - before) as f64 / wall as f64);
-        let arms = self.counts.iter().zip(&self.running).enumerate();
-        Phase {
-            name: self.name.clone(),
-            wall_s: seconds(wall),
-            arms: arms
-                .map(|(arm, (counts, running))| arm_result(&coordinator.load, arm, counts, *running))
-                .collect(),
-            driver: Audit {
-                cpu_s: seconds(own_time() - self.own_cpu),
-                thread_busy_shares: busy.collect(),
-                peak_memory_bytes: peak_memory_bytes(),
-            },
-        }
-    }
+    Error::new("a command came at the wrong time").detail(format!("{command:?} while a run is under way"))
 }

@@ -8,17 +8,19 @@
 //! ```
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 
 use crate::clock::Nanos;
 use crate::error::{Error, Result};
+use crate::load::Manner;
 use crate::protocol::answer::{affected, first_integer};
 use crate::protocol::frames::Frames;
 use crate::protocol::request::{Mode, write_call, write_pipeline, write_text};
 use crate::protocol::server_error::ServerError;
 use crate::record::Counts;
 use crate::transport::Transport;
-use crate::workload::{Client, Next, Statement, Transaction};
+use crate::workload::{Client, Next, StatementId, Transaction};
 
 /// After so many tries a transaction is given up.
 const MAX_TRIES: u32 = 10;
@@ -47,17 +49,6 @@ pub enum Outcome {
     Committed,
     /// The transaction was given up with this error.
     GivenUp(Error),
-}
-
-/// What a session needs of its role.
-#[derive(Clone, Copy)]
-pub struct Manner<'a> {
-    /// The role's statements.
-    pub statements: &'a [Statement],
-    /// How they travel.
-    pub mode: Mode,
-    /// SQLSTATEs after which the same transaction is tried again.
-    pub retried: &'a [String],
 }
 
 /// One client and its connection.
@@ -156,6 +147,16 @@ impl Session {
     /// The error with which the server announced that it closes the connection, if it did.
     pub fn take_farewell(&mut self) -> Option<ServerError> {
         self.farewell.take().or_else(|| self.error.take().filter(|error| error.is_fatal))
+    }
+
+    /// Which of its role's `all` statements are to be prepared on its connection.
+    pub fn statements(&self, all: usize) -> Range<StatementId> {
+        self.client.statements(all)
+    }
+
+    /// Whether an answer has been outstanding since before this instant.
+    pub fn is_unanswered_since(&self, then: Nanos) -> bool {
+        self.is_in_flight() && self.sent < then
     }
 
     /// What it is doing.
@@ -348,6 +349,7 @@ impl Session {
                 return Ok(Fed::Waiting); // the server is about to close the connection
             }
             self.state = State::RollingBack;
+            self.sent = now;
             self.ends_expected = 1;
             write_text(&mut self.outbox, "ROLLBACK");
             return Ok(Fed::Send);

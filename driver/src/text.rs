@@ -40,6 +40,9 @@ fn describe_phase(phase: &Phase) -> String {
             let _ = writeln!(text, "{} {}: {}", phase.name, role.name, describe_role(role));
         }
     }
+    if let Some(signal) = phase.interrupted_by {
+        let _ = writeln!(text, "not complete: ended by {}", signal.name());
+    }
     let busiest = phase.driver.thread_busy_shares.iter().copied().fold(0.0, f64::max);
     let _ = write!(
         text,

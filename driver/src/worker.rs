@@ -15,8 +15,9 @@ use crate::clock::{Clock, Nanos};
 use crate::error::{Error, Result};
 use crate::load::Load;
 use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
+use crate::patience::Patience;
 use crate::processor;
-use crate::reconnect::{Lost, Reconnected};
+use crate::reconnect::{self, Lost, Reconnected};
 use crate::record::Counts;
 use crate::roster::{Group, Roster};
 use crate::session::{Outcome, Session, State};
@@ -44,6 +45,7 @@ pub struct Worker {
     channels: Channels,
     turn: Option<Turn>,
     in_flight: usize,
+    patience: Patience,
 }
 
 /// A thread's sessions, their groups, and where it logs.
@@ -74,6 +76,7 @@ impl Worker {
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
             .map_err(|error| system(&error))?;
         let arms = load.arms.len();
+        let patience = Patience::new(load.answer_limit, clock.now());
         let mut worker = Self {
             load,
             clock,
@@ -86,6 +89,7 @@ impl Worker {
             channels,
             turn: None,
             in_flight: 0,
+            patience,
         };
         for index in 0..worker.sessions.len() {
             worker.register(index)?;
@@ -303,6 +307,7 @@ impl Worker {
     /// Sets the timer for what comes next, and reports when the turn is over.
     fn rest(&mut self, now: Nanos) -> Result<()> {
         let mut wake = None;
+        self.patience.look(now, &self.sessions, &self.load)?;
         if let Some(turn) = self.turn {
             let is_idle = self.in_flight == 0;
             if is_idle && (now >= turn.end || self.is_finished(turn.arm)) {
@@ -317,7 +322,8 @@ impl Worker {
                     .next_wake(turn.arm)
                     .map(|running| turn.clock(running))
                     .filter(|at| *at < turn.end);
-                wake = if is_idle { Some(due.unwrap_or(turn.end)) } else { due };
+                let otherwise = if is_idle { turn.end } else { self.patience.next_look() };
+                wake = Some(due.map_or(otherwise, |due| if is_idle { due } else { due.min(otherwise) }));
             }
         }
         self.timer.set(now, wake).map_err(|error| system(&error))
@@ -352,13 +358,13 @@ impl Worker {
             return Ok(());
         }
         if !self.load.reconnects() {
-            let arm = &self.load.arms[session.arm];
-            return Err(Error::new(format!("lost a connection to {} ({})", arm.name, arm.info.place()))
-                .sqlstate(code)
-                .detail(farewell.as_ref().map_or_else(|| why_lost(why), |farewell| farewell.message.clone()))
-                .hint("the server's log says why; to go on after a restart, allow reconnecting"));
+            let why = farewell
+                .as_ref()
+                .map_or_else(|| reconnect::why_lost(why), |farewell| farewell.message.clone());
+            return Err(reconnect::refused(&self.load.arms[session.arm], code, why));
         }
-        let lost = Lost { session: index, arm: session.arm, role: session.role };
+        let statements = session.statements(self.load.roles[session.role].statements.len());
+        let lost = Lost { session: index, arm: session.arm, role: session.role, statements };
         self.channels.lost.send(lost).map_err(|_| Error::new("nobody connects again any more"))
     }
 
@@ -387,13 +393,6 @@ impl Worker {
 
     fn deregister(&mut self, descriptor: RawFd) -> Result<()> {
         self.poll.registry().deregister(&mut SourceFd(&descriptor)).map_err(|error| system(&error))
-    }
-}
-
-fn why_lost(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the server closed it".into(),
-        _ => error.to_string(),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
+use pgdyno_driver::load::Manner;
 use pgdyno_driver::protocol::request::Mode;
 use pgdyno_driver::record::Counts;
-use pgdyno_driver::session::{Manner, Outcome, Session};
+use pgdyno_driver::session::{Outcome, Session};
 use pgdyno_driver::transport::Transport;
 use pgdyno_driver::workload::{Client, Next, Statement, Transaction};
 use proptest::prelude::*;

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.browser.chromium import Tab
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.variant import Variant
@@ -123,7 +124,9 @@ def test_a_page_that_does_load_and_run_things_is_noticed(tab: Tab, tmp_path: Pat
     assert "http://evil.example/x.png" in tab.requests
 
 
-@pytest.mark.parametrize("of", [experiment(), crowded()], ids=["usual", "crowded"])
+@pytest.mark.parametrize(
+    "of", [experiment(), crowded(), of_ten_steps()], ids=["usual", "crowded", "ten steps"]
+)
 @pytest.mark.parametrize("width", [PHONE, 768, DESKTOP])
 def test_nothing_sticks_out_overlaps_or_is_cut_off(
     tab: Tab, tmp_path: Path, of: Experiment, width: int
@@ -135,10 +138,13 @@ def test_nothing_sticks_out_overlaps_or_is_cut_off(
     assert tab.evaluate(CUT_OFF) == []
 
 
+@pytest.mark.parametrize("of", [experiment(), of_ten_steps()], ids=["usual", "ten steps"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_texts_have_the_contrast_that_wcag_asks_for(tab: Tab, tmp_path: Path, scheme: str) -> None:
+def test_all_texts_have_the_contrast_that_wcag_asks_for(
+    tab: Tab, tmp_path: Path, scheme: str, of: Experiment
+) -> None:
     """Level AA, success criterion 1.4.3: at least 4.5 to 1."""
-    opened(tab, tmp_path, experiment(), scheme=scheme)
+    opened(tab, tmp_path, of, scheme=scheme)
     tab.evaluate(OPEN_ALL)
     assert tab.evaluate(CONTRASTS) >= 4.5
 

@@ -13,7 +13,6 @@ METERS = load()
 
 # /proc of a PostgreSQL 18 backend, shortened to what meters read.
 PROCESS = {
-    "schedstat": "2000000 500 10\n",
     "stat": "41 (postgres: a b) S 1 41 41 0 -1 4194560 300 7 0 0 11 12 5 6 20 0 1 0 100 0 0\n",
     "status": "Name:\tpostgres\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n",
     "io": "rchar: 1\nread_bytes: 8192\nwrite_bytes: 16384\n",
@@ -28,6 +27,9 @@ class Answering:
 
     def client_cpu_us(self) -> float | None:
         return 250.0
+
+    def cpu_ns(self, pid: int) -> int | None:
+        return 2_000_000
 
     def read_process(self, pid: int, name: str) -> str | None:
         return PROCESS[name]
@@ -46,6 +48,9 @@ class Forbidden(Answering):
     """Nothing may be read, and there is no load."""
 
     def client_cpu_us(self) -> float | None:
+        return None
+
+    def cpu_ns(self, pid: int) -> int | None:
         return None
 
     def read_process(self, pid: int, name: str) -> str | None:
@@ -95,6 +100,7 @@ def test_its_value_is_a_number_per_transaction_or_a_total(meter: MeterModule) ->
         ("checkpoints", (3.0,)),
         ("cache_hit_ratio", (3.0, 1.0)),
         ("wal_bytes_per_transaction", (3.0,)),
+        ("wal_full_page_images_per_transaction", (3.0,)),
     ],
 )
 def test_counters_are_what_the_kernel_and_the_server_say(metric: str, counters: tuple[float, ...]) -> None:
@@ -106,3 +112,12 @@ def test_the_hit_ratio_is_hits_over_all() -> None:
     (found,) = (m for m in METERS if m.METER.metric == "cache_hit_ratio")
     assert found.value((30.0, 10.0), 1) == 0.75
     assert found.value((0.0, 0.0), 1) == 1.0
+
+
+def test_versions_without_statistics_of_the_wal_have_no_full_page_images() -> None:
+    class Version13(Answering):
+        def has_relation(self, name: str) -> bool:
+            return name != "pg_stat_wal"
+
+    (found,) = (m for m in METERS if m.METER.metric == "wal_full_page_images_per_transaction")
+    assert found.read(Version13()) is None

@@ -13,6 +13,7 @@ from pgdyno.model.workload import Workload
 from pgdyno.workloads import load
 
 WORKLOADS = list(load().values())
+SHARED_BUFFERS_BYTES = 128 << 20  # the default
 
 
 @pytest.fixture(params=WORKLOADS, ids=lambda workload: workload.name)
@@ -24,7 +25,7 @@ def workload(request: pytest.FixtureRequest) -> Workload:
 
 def test_names_are_unique_and_begin_with_where_they_come_from(workload: Workload) -> None:
     assert [w.name for w in WORKLOADS].count(workload.name) == 1
-    assert workload.name.startswith(f"{workload.generators[-1]}-")
+    assert workload.name.startswith(f"{_origin(workload)}-")
 
 
 def test_our_driver_issues_it_and_the_program_that_it_comes_from_can(workload: Workload) -> None:
@@ -36,18 +37,45 @@ def test_our_driver_issues_it_and_the_program_that_it_comes_from_can(workload: W
 def test_the_driver_knows_it_by_the_same_name(workload: Workload) -> None:
     program = Path(sysconfig.get_path("scripts")) / "pgdyno-driver"
     known = subprocess.run([program, "workloads"], capture_output=True, text=True, check=True).stdout
-    assert workload.name in known.split()
+    assert (workload.issued_as or workload.name) in known.split()
 
 
-def test_its_data_is_several_times_the_default_shared_buffers(workload: Workload) -> None:
-    assert workload.data_set.size_bytes > 3 * 128 * 1024 * 1024
+def test_its_data_is_several_times_the_default_shared_buffers_unless_it_is_called_cached(
+    workload: Workload,
+) -> None:
+    if workload.name.endswith("-cached"):
+        assert workload.data_set.size_bytes < 0.75 * SHARED_BUFFERS_BYTES
+    else:
+        assert workload.data_set.size_bytes > 3 * SHARED_BUFFERS_BYTES
+
+
+def test_data_on_the_disk_is_several_times_what_the_servers_memory_holds(workload: Workload) -> None:
+    assert (workload.server_memory_bytes is not None) == workload.name.endswith("-io-bound")
+    if workload.server_memory_bytes is not None:
+        assert workload.server_memory_bytes > 2 * SHARED_BUFFERS_BYTES
+        assert workload.data_set.size_bytes > 3 * workload.server_memory_bytes
 
 
 def test_only_reading_workloads_keep_their_data(workload: Workload) -> None:
-    reads = "select" in workload.name or "read-only" in workload.name
+    reads = any(word in workload.name for word in ("select", "read-only", "scan"))
     assert (workload.reset is ResetPolicy.KEEP) == reads
 
 
 def test_workloads_of_a_generator_share_one_data_set() -> None:
     for generator in ("pgbench", "sysbench"):
         assert len({w.data_set.key for w in WORKLOADS if generator in w.generators}) == 1
+
+
+def test_equal_scans_differ_in_their_data_alone() -> None:
+    by_size = {}
+    for size in ("cached", "page-cache", "io-bound"):
+        names = [w.name.removesuffix(f"-{size}") for w in WORKLOADS if w.name.endswith(f"-{size}")]
+        by_size[size] = names
+        assert len({w.data_set.key for w in WORKLOADS if w.name.endswith(f"-{size}")}) == 1
+    assert by_size["cached"] == by_size["page-cache"] == by_size["io-bound"]
+    assert by_size["cached"] == ["scan-bitmap", "scan-index", "scan-point", "scan-sequential"]
+
+
+def _origin(workload: Workload) -> str:
+    """Where a workload comes from; those of nobody else are scans."""
+    return "scan" if workload.generators == ("driver",) else workload.generators[-1]

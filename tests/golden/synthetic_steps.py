@@ -121,6 +121,7 @@ def _arm(random_: random.Random, step: str, variant: str, level: float) -> ArmBl
         "server_cpu_us_per_transaction": round(1.4e6 / level / effect, 3),
         "client_cpu_us_per_transaction": 4.2,
         "wal_bytes_per_transaction": 310.0,
+        "wal_full_page_images_per_transaction": 0.0125,
         "cache_hit_ratio": 0.991,
     }
     if step.startswith("q"):

@@ -9,6 +9,9 @@ use crate::error::Error;
 /// There is no such table, or it has other columns.
 const MISFITS: [&str; 2] = ["42P01", "42703"];
 
+const HOW_TO_LOAD: &str = "load the workload's tables first: pgdyno-driver load WORKLOAD TARGET; the Insert \
+                           Benchmark's are made by its first step, insert-benchmark-l.i0";
+
 /// The fields of an `ErrorResponse` that we use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
@@ -66,7 +69,7 @@ impl ServerError {
     /// As `while_doing`, where it needed the workload's tables.
     pub fn while_using_tables(mut self, doing: &str) -> Error {
         if MISFITS.contains(&self.code.as_str()) {
-            self.hint = Some("load the workload's tables first: pgdyno-driver load WORKLOAD TARGET".into());
+            self.hint = Some(HOW_TO_LOAD.into());
         }
         self.while_doing(doing)
     }

@@ -29,6 +29,8 @@ pub struct Login {
 pub struct Startup<'a> {
     login: &'a Login,
     scram: Option<ScramSha256>,
+    is_proven: bool,
+    is_admitted: bool,
     /// The server's version, as it reports it.
     pub server_version: String,
     /// The backend's process id.
@@ -51,13 +53,21 @@ impl<'a> Startup<'a> {
             Error::new(format!("cannot log in as \"{}\" to \"{}\"", login.user, login.database))
                 .detail("a name holds a zero byte")
         })?;
-        Ok(Self { login, scram: None, server_version: String::new(), backend_pid: 0 })
+        Ok(Self {
+            login,
+            scram: None,
+            is_proven: false,
+            is_admitted: false,
+            server_version: String::new(),
+            backend_pid: 0,
+        })
     }
 
     /// Takes one message; writes the answer, if there is one, to `out`. True when the server is ready.
     pub fn advance(&mut self, message: Message, out: &mut BytesMut) -> Result<bool> {
         match message {
-            Message::AuthenticationOk | Message::NoticeResponse(_) => {}
+            Message::AuthenticationOk => self.admit()?,
+            Message::NoticeResponse(_) => {}
             Message::AuthenticationCleartextPassword => {
                 let password = self.password()?;
                 frontend::password_message(password.as_bytes(), out).map_err(unencodable)?;
@@ -69,11 +79,12 @@ impl<'a> Startup<'a> {
             Message::AuthenticationSasl(body) => self.begin_scram(&body, out)?,
             Message::AuthenticationSaslContinue(body) => {
                 let scram = self.scram()?;
-                scram.update(body.data()).map_err(|error| bad_scram(&error))?;
+                scram.update(body.data()).map_err(|error| unproven(&error.to_string()))?;
                 frontend::sasl_response(scram.message(), out).map_err(unencodable)?;
             }
             Message::AuthenticationSaslFinal(body) => {
-                self.scram()?.finish(body.data()).map_err(|error| bad_scram(&error))?;
+                self.scram()?.finish(body.data()).map_err(|error| unproven(&error.to_string()))?;
+                self.is_proven = true;
             }
             Message::ParameterStatus(body) => {
                 if body.name().is_ok_and(|name| name == "server_version") {
@@ -81,14 +92,26 @@ impl<'a> Startup<'a> {
                 }
             }
             Message::BackendKeyData(body) => self.backend_pid = body.process_id(),
-            Message::ReadyForQuery(_) => return Ok(true),
+            Message::ReadyForQuery(_) if self.is_admitted => return Ok(true),
             Message::ErrorResponse(body) => return Err(self.refused(&body)),
+            Message::ReadyForQuery(_) => {
+                return Err(Error::new("the server was ready before it had let anybody in"));
+            }
             _ => {
                 return Err(Error::new("the server asked for an unknown kind of authentication")
                     .detail("known: none, password, md5, scram-sha-256"));
             }
         }
         Ok(false)
+    }
+
+    /// SCRAM is mutual: a server that has not proven to know the password is not the one that was asked for.
+    fn admit(&mut self) -> Result<()> {
+        if self.scram.is_some() && !self.is_proven {
+            return Err(unproven("it ended the login before its proof"));
+        }
+        self.is_admitted = true;
+        Ok(())
     }
 
     fn begin_scram(
@@ -123,11 +146,26 @@ impl<'a> Startup<'a> {
     }
 }
 
-fn bad_scram(error: &std::io::Error) -> Error {
-    Error::new("the server did not prove that it knows the password").detail(error.to_string())
+fn unproven(why: &str) -> Error {
+    Error::new("the server did not prove that it knows the password").detail(why)
 }
 
 #[allow(clippy::needless_pass_by_value)] // it is handed to map_err
 fn unencodable(error: std::io::Error) -> Error {
     Error::new("cannot send the password").detail(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_ready_before_it_has_let_anybody_in_is_refused() {
+        let login = Login::default();
+        let mut out = BytesMut::new();
+        let mut startup = Startup::begin(&login, &mut out).unwrap();
+        let message = Message::parse(&mut BytesMut::from(&b"Z\0\0\0\x05I"[..])).unwrap().unwrap();
+        let error = startup.advance(message, &mut out).unwrap_err();
+        assert_eq!(error.message, "the server was ready before it had let anybody in");
+    }
 }

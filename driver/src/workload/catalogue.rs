@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::data_set::Table;
 use super::insert_benchmark::{self, Step, schema};
 use super::options::{PgbenchOptions, SysbenchOptions};
-use super::{Chores, Pace, Role, pgbench, sysbench};
+use super::{Chores, Pace, Role, pgbench, scan, sysbench};
 use crate::error::{Error, Result};
 
 /// SQLSTATEs after which any transaction may be tried again: serialisation failure, deadlock.
@@ -24,8 +24,10 @@ const CLEAN_UP: &str = "clean-up";
 pub fn names() -> Vec<String> {
     let sysbench = sysbench::SCRIPTS.iter().map(|script| script.name.to_string());
     let pgbench = pgbench::SCRIPTS.iter().map(|script| script.name.to_string());
+    let scans = scan::SCANS.iter().map(|scan| scan.name.to_string());
     let steps = Step::ALL.iter().map(|step| step.name()).chain([CLEAN_UP]);
-    sysbench.chain(pgbench).chain(steps.map(|step| format!("{INSERT_BENCHMARK}{step}"))).collect()
+    let steps = steps.map(|step| format!("{INSERT_BENCHMARK}{step}"));
+    sysbench.chain(pgbench).chain(scans).chain(steps).collect()
 }
 
 /// How a workload is to be issued.
@@ -57,6 +59,11 @@ pub fn roles(request: &Request, pace: Pace) -> Result<Vec<Role>> {
         let options: SysbenchOptions = read(name, options)?;
         script.check(&options)?;
         return Ok(script.roles(&options, clients, seed, pace));
+    }
+    if let Some(scan) = scan::find(name) {
+        let options: SysbenchOptions = read(name, options)?;
+        scan.check(&options)?;
+        return Ok(scan.roles(&options, clients, seed, pace));
     }
     let script = pgbench::find(name).ok_or_else(|| unknown(name))?;
     let options: PgbenchOptions = read(name, options)?;
@@ -127,6 +134,11 @@ pub fn tables(name: &str, options: &Value, seed: u64) -> Result<Vec<Table>> {
     if let Some(script) = sysbench::find(name) {
         let options: SysbenchOptions = read(name, options)?;
         script.check(&options)?;
+        return Ok(sysbench::data_set(&options, seed));
+    }
+    if let Some(scan) = scan::find(name) {
+        let options: SysbenchOptions = read(name, options)?;
+        scan.check(&options)?;
         return Ok(sysbench::data_set(&options, seed));
     }
     let script = pgbench::find(name).ok_or_else(|| unknown(name))?;

@@ -9,11 +9,14 @@ pub mod data_set;
 pub mod insert_benchmark;
 mod options;
 mod pgbench;
+mod scan;
 mod sysbench;
 mod transaction;
 
 #[cfg(test)]
 mod recorded;
+
+use std::ops::Range;
 
 pub use chores::Chores;
 pub use transaction::{Call, Transaction};
@@ -128,6 +131,11 @@ pub enum Next {
 
 /// One client's stream of transactions.
 pub trait Client: Send {
+    /// Which of its role's `all` statements it uses: only these are prepared on its connection.
+    fn statements(&self, all: usize) -> Range<StatementId> {
+        0..all
+    }
+
     /// Writes the next transaction into `transaction`, which is empty.
     fn next(&mut self, transaction: &mut Transaction) -> Next;
 

@@ -27,6 +27,12 @@ pub enum Login {
     Scram,
     /// As `Scram`, but the server does not know the password itself.
     ForgedScram,
+    /// As `Scram`, but the server lets the client in instead of proving that it knows the password.
+    UnfinishedScram,
+    /// As `Scram`, but the server lets the client in without having looked at its proof.
+    SkippedScram,
+    /// Never answers.
+    Silent,
     /// Asks for GSSAPI.
     Gss,
     /// Sends a message of 2 GiB.
@@ -41,7 +47,9 @@ impl Login {
             Self::Trust => Ok(()),
             Self::Cleartext => ask(peer, &[0, 0, 0, 3], b"pencil\0"),
             Self::Md5 => ask(peer, &[0, 0, 0, 5, 1, 2, 3, 4], MD5_ANSWER),
-            Self::Scram | Self::ForgedScram => scram(peer, self == Self::Scram),
+            Self::Scram | Self::ForgedScram | Self::UnfinishedScram => scram(peer, self),
+            Self::SkippedScram => begin_scram(peer).map(|_| ()),
+            Self::Silent => peer.read().map(|_| ()),
             Self::Gss => ask(peer, &[0, 0, 0, 7], b""),
             Self::Oversized => {
                 peer.stream.write_all(b"R\x7f\xff\xff\xff")?;
@@ -62,10 +70,15 @@ fn ask(peer: &mut Peer, request: &[u8], expected: &[u8]) -> io::Result<()> {
     if peer.read()?.1 == expected { Ok(()) } else { refuse(peer) }
 }
 
-/// RFC 5802, section 3.
-fn scram(peer: &mut Peer, is_honest: bool) -> io::Result<()> {
+/// Returns the client's first message.
+fn begin_scram(peer: &mut Peer) -> io::Result<String> {
     peer.stream.write_all(&message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"))?;
-    let first = String::from_utf8(peer.read()?.1).unwrap();
+    Ok(String::from_utf8(peer.read()?.1).unwrap())
+}
+
+/// RFC 5802, section 3.
+fn scram(peer: &mut Peer, login: Login) -> io::Result<()> {
+    let first = begin_scram(peer)?;
     let bare = &first[first.find("n=").unwrap()..];
     let server_first = format!("r={}server,s={SALT},i=4096", bare.split_once("r=").unwrap().1);
     peer.stream.write_all(&message(b'R', &[b"\0\0\0\x0b", server_first.as_bytes()].concat()))?;
@@ -83,7 +96,10 @@ fn scram(peer: &mut Peer, is_honest: bool) -> io::Result<()> {
     if Sha256::digest(client_key)[..] != stored[..] {
         return refuse(peer);
     }
-    let key = if is_honest { hex(SERVER_KEY) } else { vec![0; 32] };
+    if login == Login::UnfinishedScram {
+        return Ok(());
+    }
+    let key = if login == Login::Scram { hex(SERVER_KEY) } else { vec![0; 32] };
     let verifier = format!("v={}", BASE64_STANDARD.encode(hmac(&key, signed.as_bytes())));
     peer.stream.write_all(&message(b'R', &[b"\0\0\0\x0c", verifier.as_bytes()].concat()))
 }

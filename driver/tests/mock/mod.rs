@@ -49,6 +49,8 @@ pub struct Behaviour {
     react: Box<React>,
     /// Fails Parse messages with this SQLSTATE.
     prepare_error: Option<&'static str>,
+    /// Whether a connection that asks for the driver's lock gets it.
+    is_lock_free: fn(usize) -> bool,
 }
 
 /// A mock at work. Its threads end with their connections.
@@ -69,12 +71,25 @@ impl Mock {
         prepare_error: Option<&'static str>,
         react: impl Fn(&Asked) -> Reaction + Send + Sync + 'static,
     ) -> Self {
+        Self::behaving(Behaviour { login, prepare_error, react: Box::new(react), is_lock_free: |_| true })
+    }
+
+    /// Starts one that gives the driver's lock to some connections only.
+    pub fn locking(
+        is_lock_free: fn(usize) -> bool,
+        react: impl Fn(&Asked) -> Reaction + Send + Sync + 'static,
+    ) -> Self {
+        let react = Box::new(react);
+        Self::behaving(Behaviour { login: Login::Trust, prepare_error: None, react, is_lock_free })
+    }
+
+    fn behaving(behaviour: Behaviour) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pgdyno-mock-{}-{number}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
         let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
-        let behaviour = Arc::new(Behaviour { login, prepare_error, react: Box::new(react) });
+        let behaviour = Arc::new(behaviour);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let all = seen.clone();
         std::thread::spawn(move || {
@@ -96,6 +111,18 @@ impl Mock {
     /// The same as JSON.
     pub fn keywords(&self) -> serde_json::Value {
         serde_json::json!({"host": self.directory, "port": "5432", "user": "ann", "dbname": "shop"})
+    }
+
+    /// How many connections there have been.
+    pub fn connections(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+
+    /// Waits until somebody has connected.
+    pub fn await_connection(&self) {
+        while self.connections() == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
     }
 
     /// The types of the messages that a connection has sent after its login.

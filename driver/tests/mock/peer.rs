@@ -128,7 +128,8 @@ impl<'a> Peer<'a> {
 
     fn execute(&mut self, sql: &str, arguments: &[String]) -> io::Result<()> {
         if sql.contains("pg_try_advisory_lock") {
-            self.stream.write_all(&message(b'D', b"\0\x01\0\0\0\x011"))?;
+            let is_free = if (self.behaviour.is_lock_free)(self.connection) { b"1" } else { b"0" };
+            self.stream.write_all(&message(b'D', &[b"\0\x01\0\0\0\x01", &is_free[..]].concat()))?;
             return self.stream.write_all(&message(b'C', b"SELECT 1\0"));
         }
         if sql == "ROLLBACK" {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use pgdyno_driver::connect::Connection;
 use pgdyno_driver::conninfo::Keywords;
+use pgdyno_driver::load::Manner;
 use pgdyno_driver::protocol::request::Mode;
 use pgdyno_driver::record::Counts;
-use pgdyno_driver::session::{Manner, Outcome, Session};
+use pgdyno_driver::session::{Outcome, Session};
 use pgdyno_driver::workload::{Client, Next, Statement, Transaction};
 
 use crate::program::run;

@@ -21,6 +21,8 @@ fn a_restart_is_survived_if_that_is_allowed_and_told_if_it_is_not() {
     driver.send(&json!({"do": "phase", "name": "after"}));
     driver.event("phase");
     while driver.event("interval")["roles"][0]["transactions"] == 0 {}
+    let second = run(&["run", "pgbench-tpcb", &target, "--json"]).error();
+    assert!(second["message"].as_str().unwrap().ends_with(" is under load already"), "{second}");
     driver.close_input();
     let ended = driver.end();
     let sum = |name: &str| -> u64 {
@@ -67,7 +69,7 @@ fn a_backend_that_is_terminated_is_replaced_and_every_client_keeps_its_count() {
 }
 
 #[test]
-fn a_driver_that_is_told_to_terminate_leaves_no_connections() {
+fn a_driver_that_is_told_to_terminate_tells_its_results_and_leaves_no_connections() {
     let Some(server) = Server::shared() else { return };
     let target = loaded(server, "killed", "pgbench-tpcb", &[]);
     let mut driver = Driver::serve(&job(&target, "pgbench-tpcb", &json!({"clients": 3})));
@@ -75,7 +77,11 @@ fn a_driver_that_is_told_to_terminate_leaves_no_connections() {
     driver.send(&json!({"do": "run", "interval_s": 0.05}));
     driver.event("interval");
     signal("-TERM", &driver.child.id().to_string());
-    assert_eq!(driver.end().status, None, "ended by the signal");
+    let ended = driver.end();
+    assert_eq!(ended.status, Some(143), "{}", ended.err);
+    let phase = ended.events("phase").remove(0);
+    let acknowledged = &phase["arms"][0]["roles"][0]["transactions"];
+    assert_eq!(query(&target, "SELECT count(*) FROM pgbench_history"), acknowledged.to_string());
     let left = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'killed' AND pid <> pg_backend_pid()";
     let is_empty = (0..300).any(|_| {
         std::thread::sleep(Duration::from_millis(20));

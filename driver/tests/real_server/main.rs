@@ -7,6 +7,7 @@ mod server;
 
 mod logins;
 mod losses;
+mod steps;
 mod turns;
 
 use std::process::Command;

@@ -120,9 +120,13 @@ impl Drop for Server {
 
 /// Runs SQL and returns its first value.
 pub fn query(target: &str, sql: &str) -> String {
+    connect(target).execute(sql).unwrap().unwrap_or_default()
+}
+
+/// Opens a connection.
+pub fn connect(target: &str) -> Connection {
     let info = Keywords::parse(target).unwrap().resolve().unwrap();
-    let mut connection = Connection::open(&info).unwrap();
-    connection.execute(sql).unwrap().unwrap_or_default()
+    Connection::open(&info).unwrap()
 }
 
 fn find_binaries() -> Option<PathBuf> {

@@ -41,6 +41,10 @@ class Arena(Protocol):
         """Say what runs the variants, and how builds differ besides their version; nothing if it is one."""
         ...
 
+    def memory_note(self, limit_bytes: int) -> str:
+        """Say how servers' memory will be limited. Raises: PgdynoError if it cannot be."""
+        ...
+
     def has_seats(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
         """Whether the seat of every variant holds the data set."""
         ...
@@ -49,8 +53,16 @@ class Arena(Protocol):
         """Put the data set, as it was loaded, on the seat of every variant."""
         ...
 
+    def discard(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
+        """Give back the room of data that will not be used again."""
+        ...
+
     def arms(
-        self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet
+        self,
+        variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        server_memory_bytes: int | None = None,
     ) -> AbstractContextManager[list[Arm]]:
         """Provide the variants' servers, running and warm; they are given up at the end."""
         ...

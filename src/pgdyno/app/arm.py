@@ -14,7 +14,7 @@ from pgdyno.meters import MeterModule
 from pgdyno.meters._contract import Counters
 from pgdyno.model.errors import ServerCrashedError
 from pgdyno.model.variant import Variant
-from pgdyno.server.processes import CpuClock, children, read_process
+from pgdyno.server.processes import CpuClock, children, cpu_ns, read_process
 
 DATABASE = "bench"  # of scratch servers
 
@@ -131,6 +131,10 @@ class Arm:
         """Return the CPU time that the load has cost so far; None before it starts and after it ends."""
         return None if self.read_client_cpu_us is None else self.read_client_cpu_us()
 
+    def cpu_ns(self, pid: int) -> int | None:
+        """Return the CPU time of all threads of a process; None if it has ended."""
+        return cpu_ns(pid)
+
     def read_process(self, pid: int, name: str) -> str | None:
         """Return ``/proc/PID/NAME`` or None."""
         return read_process(pid, name)
@@ -191,11 +195,6 @@ class ServerClocks:
     def read_cpu_ns(self) -> tuple[int, ...]:
         """Return the CPU time that each arm's server has used so far."""
         return tuple(clock.read_ns() for clock in self.clocks)
-
-    def close(self) -> None:
-        """Close the clocks' files."""
-        for clock in self.clocks:
-            clock.close()
 
 
 def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:

@@ -20,7 +20,7 @@ from pgdyno.app.load import Loads
 from pgdyno.app.switch import Switch
 from pgdyno.generators._contract import Target
 from pgdyno.host.colocation import find_postmaster
-from pgdyno.model.errors import ServerError
+from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
@@ -75,6 +75,13 @@ class AttachedArena:
         """Say nothing: it is one server."""
         return ()
 
+    def memory_note(self, limit_bytes: int) -> str:
+        """Refuse: someone's server keeps the memory that it has. Raises: UsageError."""
+        raise UsageError(
+            f"the memory of a running server cannot be limited to {limit_bytes} bytes",
+            hint="measure on servers that pgdyno starts: --embedded or --pg-bin",
+        )
+
     def check(self, _variant: Variant, data_set: DataSet) -> None:
         """Load the data set. Settings are judged when they are applied, by the server itself."""
         if data_set.key in self._templates:
@@ -97,9 +104,16 @@ class AttachedArena:
         for seat in seats:
             self.databases.copy(self._templates[data_set.key], self._database(seat, data_set))
 
+    def discard(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
+        """Leave it: the next copy takes its place, and the last one is dropped at the end."""
+
     @contextmanager
     def arms(
-        self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet
+        self,
+        variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        server_memory_bytes: int | None = None,  # noqa: ARG002 — memory_note has refused it
     ) -> Iterator[list[Arm]]:
         """Bring the server to the one variant that there can be at a time."""
         (variant,), (seat,) = variants, seats

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from pgdyno.experiments.confounding import build_differences, is_confounded, parse_build
+from pgdyno.experiments.confounding import Build, build_differences, is_confounded, parse_build
 from pgdyno.model.facts import Unknown
 from pgdyno.server.account import Account
 from pgdyno.server.installation import Installation
 
 
-def build_note(one: Installation, other: Installation, account: Account) -> str:
-    """Return a sentence for the reader of a comparison of two builds."""
+def build_note(one: Installation, other: Installation, account: Account, *, is_accepted: bool = False) -> str:
+    """Return a sentence for the reader of a comparison of two builds.
+
+    It begins with CONFOUNDED if they differ in more than their version, unless that ``is_accepted``: then
+    the differences are listed all the same.
+    """
+    mark = "accepted" if is_accepted else "CONFOUNDED"
     pair = f"{one.name} and {other.name}"
     builds = []
     for installation in (one, other):
-        found = installation.build_configuration(account).value
-        if isinstance(found, Unknown):
-            return f"CONFOUNDED: nobody knows how {installation.name} was built ({found.reason})"
-        builds.append(parse_build(installation.name, found))
+        build = _build(installation, account)
+        if isinstance(build, Unknown):
+            return f"{mark}: nobody knows how {installation.name} was built ({build.reason})"
+        builds.append(build)
     differences = build_differences(*builds)
     listed = "; ".join(difference.sentence for difference in differences)
     if is_confounded(differences):
-        return f"CONFOUNDED: {pair} differ in more than their version: {listed}"
+        return f"{mark}: {pair} differ in more than their version: {listed}"
     return f"{pair} were built alike" + (f"; {listed}" if listed else "")
+
+
+def _build(installation: Installation, account: Account) -> Build | Unknown:
+    found = installation.build_configuration(account).value
+    if isinstance(found, Unknown):
+        return found
+    return parse_build(installation.name, found, version_text=installation.version_text().or_else(""))

@@ -12,7 +12,7 @@ from pgdyno.report.page import render_page
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle
 from pgdyno.store.documents import dump_experiment, experiment_schema
 from pgdyno.store.files import write_whole
-from pgdyno.store.series import SlicesOf, blocks_csv, slices_csv
+from pgdyno.store.series import SlicesOf, blocks_csv, intervals_csv, slices_csv, steps_csv
 
 _README = """\
 pgdyno bundle of experiment {id}
@@ -23,7 +23,7 @@ report.html              the report: open it in a browser, it needs no network
 experiment.json          the whole experiment: design, settings, every block, verdicts, facts
 experiment.schema.json   the form of experiment.json (JSON Schema)
 blocks.csv               every block: one line per variant and metric
-{slices}SHA256SUMS               checksums of all other files
+{slices}{steps}SHA256SUMS               checksums of all other files
 
 Check it with either of:
   pgdyno bundle verify FILE.zip
@@ -34,6 +34,10 @@ databases were left out.
 Written by pgdyno {version}.
 """
 _SLICES_LINE = "slices.csv               every turn of every variant\n"
+_STEPS_LINES = """\
+steps.csv                every step: counters, waits, clients, the benchmark's published fields
+intervals.csv            every step over its time: transactions by kind of client
+"""
 
 
 def export_bundle(
@@ -60,6 +64,7 @@ def verify_bundle(path: Path) -> Verification:
 
 def _files(experiment: Experiment, slices_of: SlicesOf | None) -> dict[str, bytes]:
     """Return the contents; ``experiment`` has been made portable."""
+    has_steps = any(arm.step for block in experiment.blocks for arm in block.arms)
     texts = {
         EXPERIMENT: _json(dump_experiment(experiment)),
         "experiment.schema.json": _json(experiment_schema()),
@@ -70,8 +75,14 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None) -> dict[str, byte
             question=experiment.question,
             version=experiment.pgdyno_version,
             slices=_SLICES_LINE if slices_of else "",
+            steps=_STEPS_LINES if has_steps else "",
         ),
     }
+    if has_steps:
+        texts |= {
+            "steps.csv": steps_csv(experiment.blocks),
+            "intervals.csv": intervals_csv(experiment.blocks),
+        }
     if slices_of:
         names = [variant.name for variant in experiment.variants]
         texts["slices.csv"] = slices_csv(experiment.blocks, slices_of, names)

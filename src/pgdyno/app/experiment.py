@@ -27,7 +27,7 @@ from pgdyno.experiments.stopping import (
     void_share,
 )
 from pgdyno.meters import load as load_meters
-from pgdyno.model.errors import InterruptedByUserError, UsageError
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UsageError
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
@@ -80,12 +80,13 @@ class ExperimentRun:
         Raises: InterruptedByUserError after storing what there is; errors of servers and generators.
         """
         started = self.clock()
+        memory_notes = self._memory_notes(study)
         self._prepare(study)
         if resume:
-            experiment = self._resumed(study, resume)
+            experiment = self._resumed(study, resume, memory_notes)
             study = replace(study, design=experiment.design)
         else:
-            experiment = self._new(study, context or Context())
+            experiment = self._new(study, context or Context(), memory_notes)
             self.store.save(experiment)
         try:
             experiment = self._rounds(study, experiment, started, budget_s)
@@ -95,9 +96,19 @@ class ExperimentRun:
                 f"interrupted; the {len(experiment.blocks)} blocks measured so far are kept",
                 hint=f"pgdyno report {experiment.id}, or continue with --resume {experiment.id}",
             ) from interrupt
+        except PgdynoError as error:
+            if kept := len(self.store.load(experiment.id).blocks):
+                resume_hint = f"the {kept} blocks of earlier rounds are kept: continue with --resume"
+                error.hint = "; ".join(filter(None, (error.hint, f"{resume_hint} {experiment.id}")))
+            raise
         return experiment
 
-    def _new(self, study: Study, context: Context) -> Experiment:
+    def _memory_notes(self, study: Study) -> tuple[str, ...]:
+        """Say which servers' memory is limited, and how. Raises: PgdynoError if it cannot be."""
+        limits = [self.workloads[name].server_memory_bytes for name in study.workloads]
+        return tuple(self.arena.memory_note(limit) for limit in dict.fromkeys(limits) if limit is not None)
+
+    def _new(self, study: Study, context: Context, memory_notes: tuple[str, ...]) -> Experiment:
         now = datetime.now(UTC)
         workloads = [self.workloads[name] for name in study.workloads]
         return Experiment(
@@ -120,20 +131,22 @@ class ExperimentRun:
             server=context.server,
             notes=(
                 *_marks(study),
+                *_labels(workloads),
                 *study.notes,
+                *memory_notes,
                 *self.arena.build_notes(study.variants),
                 *_method_notes(workloads),
             ),
             installation=self.arena.installation_name,
         )
 
-    def _resumed(self, study: Study, experiment_id: str) -> Experiment:
+    def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
         """Return the stored experiment, with what can be recovered of the round it was killed in.
 
         Raises: UsageError if it is another experiment than the one asked for now.
         """
         stored = self.store.load(experiment_id)
-        asked = self._new(study, Context())
+        asked = self._new(study, Context(), memory_notes)
         if stored.variants != asked.variants or stored.workloads != asked.workloads:
             was = " ".join(str(variant) for variant in stored.variants)
             raise UsageError(
@@ -146,6 +159,13 @@ class ExperimentRun:
                 f"experiment {experiment_id} used other data or another PostgreSQL",
                 detail=f"it ran {stored.installation} at scale {_listed(stored.scales)}, not "
                 f"{asked.installation} at scale {_listed(asked.scales)}",
+                hint="repeat its command line and add --resume",
+            )
+        labels = {*_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
+        if not labels <= {*stored.notes}:
+            raise UsageError(
+                f"experiment {experiment_id} was run in another mode or at another size",
+                detail=f"asked for: {'; '.join(sorted(labels - {*stored.notes}))}",
                 hint="repeat its command line and add --resume",
             )
         if stored.generators != asked.generators:
@@ -191,7 +211,7 @@ class ExperimentRun:
         planned, repeats = study.design.rounds, 0
         while done < planned + repeats:
             round_started = self.clock()
-            for workloads in _by_data_set([self.workloads[name] for name in study.workloads]):
+            for workloads in workloads_by_server([self.workloads[name] for name in study.workloads]):
                 self.progress.step(_label(done, planned + repeats, workloads))
                 self.store.add_blocks(experiment.id, run_round(running, done, workloads))
                 self.arena.loads.forget(experiment.id)
@@ -261,14 +281,23 @@ def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
     return (_CHECKPOINT_NOTE,) if is_charged else ()
 
 
+def _labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """Say how workloads of several steps are run; figures are comparable only where this is the same."""
+    return tuple(dict.fromkeys(workload.step.label for workload in workloads if workload.step))
+
+
 def _listed(scales: Mapping[str, int]) -> str:
     return ", ".join(sorted({str(scale) for scale in scales.values()}))
 
 
-def _by_data_set(workloads: Sequence[Workload]) -> list[list[Workload]]:
+def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:
     """Group workloads that can share started servers, read-only ones first."""
-    ordered = sorted(workloads, key=lambda w: (w.data_set.key, not w.is_read_only))
-    return [list(group) for _, group in groupby(ordered, key=lambda w: w.data_set.key)]
+
+    def servers(workload: Workload) -> tuple[str, int]:
+        return workload.data_set.key, workload.server_memory_bytes or 0
+
+    ordered = sorted(workloads, key=lambda w: (*servers(w), not w.is_read_only))
+    return [list(group) for _, group in groupby(ordered, key=servers)]
 
 
 def _rounds_done(experiment: Experiment) -> int:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arm import Arm
+from pgdyno.app.step_failure import failures_named
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
@@ -95,17 +96,22 @@ class Loads:
             for arm, prefix in zip(arms, prefixes, strict=True)
         ]
         options = driver.workload_options(workload.data_set)
-        job = driver.job(targets, workload.name, options, request)
+        job = driver.job(targets, workload.issued_as or workload.name, options, request)
         return DrainedTurns(self._driver(arms, labels[0]), job, prefixes)
 
-    def step(self, arm: Arm, workload: Workload, seed: int) -> StepResult:
-        """Run a workload that is a step of a longer one, from its beginning to its end."""
+    def step(
+        self, arm: Arm, workload: Workload, seed: int, at_end: Callable[[], None] = lambda: None
+    ) -> StepResult:
+        """Run a workload that is a step of a longer one, from its beginning to its end.
+
+        ``at_end`` is called when it is done, while its clients are still connected.
+        """
         step = workload.step
         assert step is not None  # noqa: S101 — callers have asked
         request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), self._pinned())
         job = driver.job([ArmTarget(arm.variant.name, arm.target())], workload.name, step.options, request)
-        with closing(self._driver([arm], workload.name)) as process:
-            return run_step(process, job, duration_s=step.duration_s, interval_s=step.interval_s)
+        with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
+            return run_step(process, job, step, at_end)
 
     def _driver(self, arms: Sequence[Arm], label: str) -> DriverProcess:
         return DriverProcess(

@@ -15,6 +15,7 @@ from pgdyno.app.portable_text import portable_text
 from pgdyno.app.redaction import SETTING_VALUES, rewritten, setting_name
 from pgdyno.model.experiment import DesignKind, Experiment, ResetPolicy, Stopping
 from pgdyno.model.plan import Effect, Layer, Risk
+from pgdyno.model.step_record import StallCause
 from pgdyno.model.verdict import Decision
 from pgdyno.server.redaction import REDACTED
 from pgdyno.store.documents import dump_experiment, load_experiment
@@ -27,6 +28,7 @@ _NAME_MEMBERS = frozenset(
 )
 _HOME_OWNER = re.compile(r"/(?:home|Users)/([^/\s'\":,;)]+)")
 _WORD = re.compile(r"[\w.-]+")
+_BELOW = r"(?:/[^\s'\",:;)]*)?"
 _LONG_ENOUGH = 8  # characters; a shorter value of a setting could be an ordinary word elsewhere
 _COMMON_NAMES = frozenset(
     {
@@ -74,17 +76,30 @@ def _hide_installations(document: dict[str, Any]) -> None:
 
 def _structural_texts(experiment: Experiment) -> set[str]:
     """Return texts that other parts of the experiment refer to: they stay, whatever the host is called."""
-    enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect)
+    enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause)
     names = {experiment.id, experiment.created, experiment.baseline, *experiment.workloads}
     names |= {variant.name for variant in experiment.variants}
+    names |= {*experiment.operations.values(), *experiment.generators.values(), *_step_names(experiment)}
     names |= {metric for block in experiment.blocks for arm in block.arms for metric in arm.values}
     return names | {verdict.metric for verdict in experiment.verdicts} | {v.value for e in enums for v in e}
 
 
+def _step_names(experiment: Experiment) -> Iterator[str]:
+    """Yield what steps count, and the names of their kinds of clients."""
+    for step in (arm.step for block in experiment.blocks for arm in block.arms if arm.step):
+        yield step.operations
+        yield from (role.name for role in step.roles)
+
+
 def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
-    """Return a pattern for private names; words are found as whole words only, the longest first."""
+    """Return a pattern for private names, the longest first.
+
+    Words are found as whole words only; of a path also what is below it.
+    """
     parts = [
-        rf"(?<![\w-]){re.escape(value)}(?![\w-])" if _WORD.fullmatch(value) else re.escape(value)
+        rf"(?<![\w-]){re.escape(value)}(?![\w-])"
+        if _WORD.fullmatch(value)
+        else re.escape(value) + (_BELOW if value.startswith("/") else "")
         for value in sorted(values, key=lambda value: (-len(value), value))
     ]
     return re.compile("|".join(parts)) if parts else None

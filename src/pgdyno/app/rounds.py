@@ -21,7 +21,7 @@ from numpy.random import Generator as Random
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
 from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
-from pgdyno.app.steps import measure_step
+from pgdyno.app.steps import measure_step, step_seed
 from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.turns import Turns
@@ -59,7 +59,7 @@ def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> 
 
 
 def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
-    """Run every block of one round over ``workloads``, which share one data set.
+    """Run every block of one round over ``workloads``, which share one data set and limit on memory.
 
     Raises: ServerError, GeneratorError, StorageError; the blocks of this round are then lost, others kept.
     """
@@ -72,7 +72,7 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     if not is_duet:
         return _alternating_round(running, round_index, workloads, places)
     blocks: list[Block] = []
-    with arena.arms(running.variants, places, data_set) as arms:
+    with arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
         running.look_at(arms)
         for workload in workloads:
             blocks += _measure(running, round_index, workload, arms, places)
@@ -85,13 +85,16 @@ def _alternating_round(
 ) -> list[Block]:
     """Run whole trials one after another, each on its own freshly started server, in random order."""
     trials: dict[str, dict[int, list[Block]]] = {workload.name: {} for workload in workloads}
+    data_set, memory_bytes = workloads[0].data_set, workloads[0].server_memory_bytes
     for arm in trial_order(len(running.variants), running.random):
         alone = replace(running, variants=[running.variants[arm]])
-        with running.arena.arms(alone.variants, [places[arm]], workloads[0].data_set) as arms:
+        with running.arena.arms(alone.variants, [places[arm]], data_set, memory_bytes) as arms:
             running.look_at(arms)
             for workload in workloads:
                 trials[workload.name][arm] = _measure_alone(alone, round_index, workload, arms)
             _check_invariant(workloads, arms)
+        if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
+            running.arena.discard(alone.variants, [places[arm]], data_set)
     return [block for by_arm in trials.values() for block in _join(by_arm)]
 
 
@@ -101,9 +104,12 @@ def _measure_alone(
     """Measure one workload on the only arm: in blocks, or as a whole if it is a step of a longer one."""
     if workload.step is None:
         return _measure(running, round_index, workload, arms, [0])
-    loads = running.arena.loads
-    running.announce(f"round {round_index + 1}: {workload.name} on {arms[0].variant.name}")
-    return [measure_step(loads, arms[0], workload, round_index, running.design, running.meters)]
+    loads, arm = running.arena.loads, arms[0]
+    for earlier in workload.step.preceded_by:
+        running.announce(f"round {round_index + 1}: {earlier.name} on {arm.variant.name}, not measured")
+        loads.step(arm, earlier, step_seed(running.design, round_index))
+    running.announce(f"round {round_index + 1}: {workload.name} on {arm.variant.name}")
+    return [measure_step(loads, arm, workload, round_index, running.design, running.meters)]
 
 
 def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:
@@ -178,15 +184,12 @@ def _observe_block(
     before = [read_meters(running.meters, arm) for arm in arms]
     split = running.arena.loads.split
     cpus = {*split.server, *split.client}
-    host, started_ns = read_host_cpu(cpus), time.time_ns()
+    host, started_ns, began_s = read_host_cpu(cpus), time.time_ns(), time.monotonic()
     slices = []
-    try:
-        for done in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
-            slices.append(done)
-            keep(done)
-    finally:
-        servers.close()
-    wall_s, host_after = (time.time_ns() - started_ns) / 1e9, read_host_cpu(cpus)
+    for done in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
+        slices.append(done)
+        keep(done)
+    wall_s, host_after = time.monotonic() - began_s, read_host_cpu(cpus)
     after = [read_meters(running.meters, arm) for arm in arms]
     own_cpu_s = time.process_time() - own_cpu_s
     deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))
@@ -201,7 +204,6 @@ def _checkpoint_debt(running: Running, workload: Workload, arm: Arm) -> Readings
     before_ns = clock.read_ns()
     arm.checkpoint()
     cpu_us = (clock.read_ns() - before_ns) / 1000
-    clock.close()
     debt = difference(before, read_meters(running.meters, arm))
     # The load's backends are ending at this moment, and what ended processes have used reaches the CPU meter
     # only when they are reaped: it would look like the checkpoint's. The clock sees live processes only.

@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.app.measure import Conditions, find_workloads, measure, require_durable
+from pgdyno.app import wiring
+from pgdyno.app.io_support import find_io_support
+from pgdyno.app.measure import Conditions, find_workloads, measure
 from pgdyno.app.planning import inspect_scratch, plan_for
+from pgdyno.app.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import cross, unique_names
+from pgdyno.model.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
-from pgdyno.studies import StudyModule
+from pgdyno.studies import StudyModule, needs_io_support, own_settings
 from pgdyno.studies import load as bundled_studies
-from pgdyno.studies._contract import StudyContext
+from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
 
 
 def listing() -> list[tuple[str, str]]:
@@ -46,20 +49,49 @@ def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Pr
 
 
 def run_bundled(
-    name: str, conditions: Conditions, factors: Mapping[str, Sequence[str]], progress: Progress
+    name: str,
+    conditions: Conditions,
+    factors: Mapping[str, Sequence[str]],
+    progress: Progress,
+    sizing: Sizing | None = None,
 ) -> Experiment:
     """Run a bundled study; ``factors`` replaces its variants by their combinations.
 
-    A factor called ``server`` varies the PostgreSQL that runs.
+    A factor called ``server`` varies the PostgreSQL that runs; alone, it keeps the study's own variants.
+    Settings that belong to the size asked for are those of all variants, except where a factor varies them.
     """
-    module, baseline = find_study(name), Variant("default")
+    module, size = find_study(name), sizing or Sizing()
+    preset = own_settings(module, size)
+    baseline = Variant("default", preset)
     if module.NEEDS_PLAN:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
         context = plan_for(subject, baseline, conditions, PlanRequest()).study_context
     else:
-        context = StudyContext(baseline, tuple(conditions.workloads), conditions.design)
+        context = StudyContext(
+            baseline,
+            tuple(conditions.workloads),
+            conditions.design,
+            sizing=size,
+            factors=factors,
+            io=_io_support(conditions, factors) if needs_io_support(module) else None,
+        )
     study = module.study(context)
     if factors:
-        study = replace(study, variants=unique_names(cross(factors, baseline)))
-        require_durable(study.variants)
-    return measure(study, conditions, progress)
+        study = replace(study, variants=unique_names(_varied(study, factors, baseline)))
+        require_preset_durability(study.variants, preset)
+    known = leave_out_unknown(study, preset, factors, conditions.installation)
+    return measure(known, conditions, progress)
+
+
+def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Variant) -> tuple[Variant, ...]:
+    """Return the study's own variants on every server if only servers vary, else all combinations."""
+    if set(factors) == {SERVER_FACTOR} and len(study.variants) > 1:
+        return on_servers(study.variants, factors[SERVER_FACTOR])
+    return cross(factors, baseline)
+
+
+def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) -> IoSupport:
+    """Look at the server that is measured; of several, at the first."""
+    servers = factors.get(SERVER_FACTOR, ())
+    first = Variant("", server=servers[0] if servers else None)
+    return find_io_support(wiring.installation_of(first, conditions.installation) or wiring.none_named())

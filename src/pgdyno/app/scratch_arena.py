@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +12,16 @@ from pgdyno.app.arm import Arm
 from pgdyno.app.builds import build_note
 from pgdyno.app.datasets import DataSets
 from pgdyno.app.load import Loads
+from pgdyno.model.errors import PgdynoError, ServerCrashedError
+from pgdyno.model.guc import readable_bytes
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance
+from pgdyno.server.memory_limit import RECORD_SUFFIX, GroupPlace, MemoryGroup, drop_from_page_cache
 from pgdyno.server.workspace import Workspace
 
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
-
-
-def _title(installation: Installation) -> str:
-    return f"PostgreSQL {installation.version} ({installation.name})"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class ScratchArena:
 
     A seat is a data directory with its port. Arms change seats from round to round, so that the placement of
     a copy on disk is not taken for an effect. ``installation`` runs the variants that name no server of
-    their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself.
+    their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
+    says where control groups can be made that limit a server's memory, or raises an error.
     """
 
     workspace: Workspace
@@ -39,6 +40,8 @@ class ScratchArena:
     data_sets: DataSets
     sockets: Path
     loads: Loads
+    find_place: Callable[[], GroupPlace]
+    accepts_builds: bool = False  # as they are: see build_note
 
     @property
     def installation_name(self) -> str:
@@ -53,9 +56,17 @@ class ScratchArena:
         """Say what runs the variants, and how the builds differ besides their version."""
         if all(variant.server is None for variant in variants):
             return ()
-        named = "; ".join(f"{v.name} is {_title(self.installation_of(v))}" for v in variants)
+        named = "; ".join(f"{v.name} is {self.installation_of(v).title}" for v in variants)
         first, *others = dict.fromkeys(self.installation_of(variant) for variant in variants)
-        return (named, *(build_note(first, other, self.workspace.account) for other in others))
+        account, accepts = self.workspace.account, self.accepts_builds
+        return (named, *(build_note(first, other, account, is_accepted=accepts) for other in others))
+
+    def memory_note(self, limit_bytes: int) -> str:
+        """Say how servers' memory is limited. Raises: PrivilegeError if it cannot be."""
+        return (
+            f"the server's memory, page cache included, is limited to {readable_bytes(limit_bytes)} "
+            f"by cgroup v{self.find_place().version}"
+        )
 
     def check(self, variant: Variant, data_set: DataSet) -> None:
         """Load the data set if this is the first time, and let the server judge the variant's settings."""
@@ -86,21 +97,42 @@ class ScratchArena:
         places = zip(variants, seats, strict=True)
         return all((self._seat_directory(v, seat, data_set) / "PG_VERSION").is_file() for v, seat in places)
 
+    def discard(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
+        """Remove the data directory of every seat."""
+        for variant, seat in zip(variants, seats, strict=True):
+            shutil.rmtree(self._seat_directory(variant, seat, data_set))
+
     @contextmanager
     def arms(
-        self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet
+        self,
+        variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        server_memory_bytes: int | None = None,
     ) -> Iterator[list[Arm]]:
-        """Start every variant's server on its seat, in seat order; stop them all at the end."""
+        """Start every variant's server on its seat, in seat order; stop them all at the end.
+
+        A server whose memory is limited begins without any of its data in the page cache.
+        """
         started: dict[int, Arm] = {}
+        limited: list[Instance] = []
         with ExitStack() as stack:
             for index in sorted(range(len(variants)), key=lambda arm: seats[arm]):
                 instance = self._instance(variants[index], seats[index], data_set)
+                if server_memory_bytes is not None:
+                    drop_from_page_cache(instance.data_directory)
+                    instance.memory = self._memory_group(instance.data_directory.name, server_memory_bytes)
+                    limited.append(instance)
                 arm = Arm(variants[index], instance)
                 stack.callback(arm.close)
                 instance.start()
                 arm.prewarm()
                 started[index] = arm
-            yield [started[index] for index in range(len(variants))]
+            try:
+                yield [started[index] for index in range(len(variants))]
+            except PgdynoError as error:
+                _explain_kill(limited, error)
+                raise
 
     def _instance(self, variant: Variant, seat: int, data_set: DataSet) -> Instance:
         return Instance(
@@ -113,5 +145,22 @@ class ScratchArena:
             cpus=self.loads.split.server,
         )
 
+    def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:
+        scratch = self.loads.scratch
+        name = f"pgdyno-{scratch.name}-{seat}"
+        return MemoryGroup(self.find_place(), name, limit_bytes, scratch / f"{seat}{RECORD_SUFFIX}")
+
     def _seat_directory(self, variant: Variant, seat: int, data_set: DataSet) -> Path:
         return self.loads.scratch / f"pg{self.installation_of(variant).version}-{data_set.key}-seat{seat}"
+
+
+def _explain_kill(limited: Sequence[Instance], error: PgdynoError) -> None:
+    """Raise ServerCrashedError if the kernel has killed a server's process because of the limit on memory."""
+    for instance in limited:
+        if instance.memory is not None and instance.memory.kills():
+            limit = readable_bytes(instance.memory.limit_bytes)
+            raise ServerCrashedError(
+                f"the kernel killed a process of a server that needed more than its {limit} of memory",
+                detail=instance.last_log_lines(),
+                hint="lower its shared_buffers, maintenance_work_mem or number of clients",
+            ) from error

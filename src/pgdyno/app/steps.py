@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app.arm import Arm, Readings, difference, read_meters
 from pgdyno.app.load import Loads
+from pgdyno.app.step_evidence import Evidence, HostCounters, witness
+from pgdyno.app.step_records import leading_role, operations, step_record
 from pgdyno.experiments.blocks import HostUse, audit_block, void_reason
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.generators.step_run import StepResult
@@ -22,21 +24,48 @@ from pgdyno.model.workload import Step, Workload
 from pgdyno.server.processes import HostCpu, read_host_cpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 
-_QUERIES = ("market", "register", "pdc", "point")
 _LATENCIES = ("p50", "p95", "p99", "p999", "max")
 _SERVER_CPU, _CLIENT_CPU = "server_cpu_us_per_transaction", "client_cpu_us_per_transaction"
 
 
 @dataclass(frozen=True)
+class Edge:
+    """What is read at one end of a step."""
+
+    at_ns: int  # on the wall clock, which may be set meanwhile
+    clock_s: float  # on the monotonic one
+    cpu: HostCpu
+    host: HostCounters
+    readings: Readings
+    own_cpu_s: float
+
+    @classmethod
+    def read(cls, arm: Arm, meters: Sequence[MeterModule], split: CpuSplit) -> Edge:
+        """Read it now."""
+        return cls(
+            at_ns=time.time_ns(),
+            clock_s=time.monotonic(),
+            cpu=read_host_cpu({*split.server, *split.client}),
+            host=HostCounters.read(arm),
+            readings=read_meters(meters, arm),
+            own_cpu_s=time.process_time(),
+        )
+
+
+@dataclass(frozen=True)
 class Observed:
-    """A step as it went."""
+    """A step as it went, from its clients' connecting until all its work was done."""
 
     result: StepResult
-    started_ns: int
-    ended_ns: int
+    began: Edge
+    ended: Edge
     delta: Readings
-    host: tuple[HostCpu, HostCpu]
-    own_cpu_s: float
+    evidence: Evidence
+
+    @property
+    def wall_s(self) -> float:
+        """How long it took."""
+        return self.ended.clock_s - self.began.clock_s
 
 
 def measure_step(
@@ -53,7 +82,7 @@ def measure_step(
     """
     step = workload.step
     assert step is not None  # noqa: S101 — callers have asked
-    seed = design.seed * 1000 + round_index  # the same for all arms, another one in every pass
+    seed = step_seed(design, round_index)
     if step.settle_s is not None:
         _clean_up(loads, arm, workload, step, seed)
     observed = _observe(loads, arm, workload, seed, meters)
@@ -62,11 +91,16 @@ def measure_step(
         workload=workload.name,
         round=round_index,
         index=0,
-        started_ns=observed.started_ns,
+        started_ns=observed.began.at_ns,
         arms=(_arm_block(arm, workload, step, observed, meters),),
         void=void_reason(audit, design.thresholds),
         audit=audit,
     )
+
+
+def step_seed(design: Design, round_index: int) -> int:
+    """Return the seed of a pass: the same for all arms, another one in every pass."""
+    return design.seed * 1000 + round_index
 
 
 def _clean_up(loads: Loads, arm: Arm, workload: Workload, step: Step, seed: int) -> None:
@@ -79,56 +113,67 @@ def _clean_up(loads: Loads, arm: Arm, workload: Workload, step: Step, seed: int)
 def _observe(
     loads: Loads, arm: Arm, workload: Workload, seed: int, meters: Sequence[MeterModule]
 ) -> Observed:
-    cpus = {*loads.split.server, *loads.split.client}
-    own_cpu_s = time.process_time()
-    before, host, started_ns = read_meters(meters, arm), read_host_cpu(cpus), time.time_ns()
-    result = loads.step(arm, workload, seed)
-    ended_ns, host_after, after = time.time_ns(), read_host_cpu(cpus), read_meters(meters, arm)
-    delta = {**difference(before, after), _CLIENT_CPU: (result.client_cpu_us,)}
-    return Observed(result, started_ns, ended_ns, delta, (host, host_after), time.process_time() - own_cpu_s)
+    """Run a step between two readings.
+
+    Its processes are read while its clients are still connected, because what a backend has used is lost
+    when it ends. What backends report late is read when they have ended.
+    """
+    step, ended = workload.step, []
+    assert step is not None  # noqa: S101 — callers have asked
+    with witness(arm, loads.split, step.interval_s) as seen:
+        began = Edge.read(arm, meters, loads.split)
+        with seen.watching():
+            result = loads.step(
+                arm, workload, seed, at_end=lambda: ended.append(Edge.read(arm, meters, loads.split))
+            )
+        late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
+        evidence = seen.evidence()
+    delta = difference(began.readings, {**ended[0].readings, **late})
+    return Observed(result, began, ended[0], {**delta, _CLIENT_CPU: (result.client_cpu_us,)}, evidence)
 
 
 def _arm_block(
     arm: Arm, workload: Workload, step: Step, observed: Observed, meters: Sequence[MeterModule]
 ) -> ArmBlock:
     result = observed.result
-    operations, elapsed_s = _operations(step, result), result.running_s + result.chores_s
-    if operations == 0 or elapsed_s == 0:
+    completed, elapsed_s = operations(step, result), result.running_s + result.chores_s
+    if completed == 0 or elapsed_s == 0:
         raise MeasurementError(f"{workload.name} completed nothing on the server of {arm.variant.name}")
-    role = result.roles["insert" if step.operations == "rows" else "query"]
-    values = {"throughput_tps": operations / elapsed_s}
+    host = observed.began.host, observed.ended.host
+    record = step_record(step, result, observed.evidence, host, observed.wall_s)
+    values = _values(step, observed, completed, elapsed_s, meters)
+    return ArmBlock(arm.variant.name, completed, elapsed_s, values, record)
+
+
+def _values(
+    step: Step, observed: Observed, completed: int, elapsed_s: float, meters: Sequence[MeterModule]
+) -> dict[str, float]:
+    result = observed.result
+    role = result.roles[leading_role(step)]
+    values = {"throughput_tps": completed / elapsed_s}
     values |= {f"latency_ms_{name}": role.latency_ms[name] for name in _LATENCIES}
     values |= {
-        meter.METER.metric: meter.value(observed.delta[meter.METER.metric], operations)
+        meter.METER.metric: meter.value(observed.delta[meter.METER.metric], completed)
         for meter in meters
         if meter.METER.metric in observed.delta
     }
     if step.target_rows_per_s is not None:
         inserted = result.roles["insert"].transactions * step.rows_per_commit
         values["background_rate_share"] = inserted / elapsed_s / step.target_rows_per_s
-    return ArmBlock(arm.variant.name, operations, elapsed_s, values)
-
-
-def _operations(step: Step, result: StepResult) -> int:
-    if step.indexed_rows is not None:
-        return step.indexed_rows
-    if step.operations == "rows":
-        return result.roles["insert"].transactions * step.rows_per_commit
-    return sum(result.roles["query"].statements.get(name, 0) for name in _QUERIES)
+    return values
 
 
 def _audit(observed: Observed, split: CpuSplit) -> dict[str, float]:
-    before, after = observed.host
-    wall_s = (observed.ended_ns - observed.started_ns) / 1e9
+    began, ended = observed.began, observed.ended
     server_us, client_us = sum(observed.delta.get(_SERVER_CPU, ())), observed.result.client_cpu_us
     use = HostUse(
-        wall_s=wall_s,
-        busy_s=after.busy_s - before.busy_s,
-        steal_s=after.steal_s - before.steal_s,
-        ours_s=(server_us + client_us) / 1e6 + observed.own_cpu_s,
+        wall_s=observed.wall_s,
+        busy_s=ended.cpu.busy_s - began.cpu.busy_s,
+        steal_s=ended.cpu.steal_s - began.cpu.steal_s,
+        ours_s=(server_us + client_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s,
         client_s=client_us / 1e6,
         cpus=len({*split.server, *split.client}),
         client_cpus=len(split.client) if split.is_isolated else None,
     )
-    whole = Slice(0, observed.started_ns, observed.ended_ns, ())
-    return audit_block([whole], wall_s, use)
+    whole = Slice(0, began.at_ns, began.at_ns + int(observed.wall_s * 1e9), ())
+    return audit_block([whole], observed.wall_s, use)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pgdyno.app.arena import online_cpus
 from pgdyno.app.attached_arena import AttachedArena
@@ -19,18 +19,21 @@ from pgdyno.app.switch import Switch
 from pgdyno.experiments.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_driver, find_generator
+from pgdyno.host.cgroups import read_hierarchy, read_membership
 from pgdyno.host.limits import available_memory
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter, command_restarter
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import PrivilegeError, UsageError
+from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.server.account import current_account
 from pgdyno.server.connection import Connection, addresses, connect, without_password
 from pgdyno.server.connection_by_directory import connect_by_directory
 from pgdyno.server.installation import Installation, embedded_installation, installation_at
+from pgdyno.server.memory_limit import GroupPlace, find_place
 from pgdyno.server.registry import find_installation
 from pgdyno.server.workload_databases import WorkloadDatabases
 from pgdyno.server.workspace import Workspace, default_root
@@ -133,15 +136,11 @@ def open_scratch_arena(
     servers = {v.server: find_installation(v.server, place) for v in variants if v.server is not None}
     first = installation or next((servers[v.server] for v in variants if v.server is not None), None)
     if first is None or (installation is None and any(v.server is None for v in variants)):
-        raise UsageError(
-            "no PostgreSQL was named",
-            hint="add --embedded, or --pg-bin DIR with the directory of its programs (pg_config --bindir), "
-            "or name a server in every variant (see pgdyno server list): debian-17@default",
-        )
+        none_named()
     with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
         data_sets = DataSets(place, scratch, loads, progress)
-        yield ScratchArena(place, first, servers, data_sets, sockets, loads)
+        yield ScratchArena(place, first, servers, data_sets, sockets, loads, memory_group_place)
 
 
 @contextmanager
@@ -164,6 +163,29 @@ def open_attached_arena(attached: Attached, switch: Switch, progress: Progress) 
             yield arena
         finally:
             arena.leave()
+
+
+def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
+    """Return what runs a variant: the server it names, or ``other``. Raises: UsageError if not known."""
+    return other if variant.server is None else find_installation(variant.server, workspace())
+
+
+def none_named() -> NoReturn:
+    """Raise UsageError: nobody said which PostgreSQL to measure."""
+    raise UsageError(
+        "no PostgreSQL was named",
+        hint="add --embedded, or --pg-bin DIR with the directory of its programs (pg_config --bindir), "
+        "or name a server in every variant (see pgdyno server list): debian-17@default",
+    )
+
+
+def memory_group_place() -> GroupPlace:
+    """Return where control groups with a limit on memory can be made. Raises: PrivilegeError."""
+    tree = Tree(Path("/"))
+    hierarchy = read_hierarchy(tree, read_membership(tree, "self"), "memory").value
+    if isinstance(hierarchy, Unknown):
+        raise PrivilegeError("the memory of a server cannot be limited here", detail=hierarchy.reason)
+    return find_place(hierarchy.version, hierarchy.directories)
 
 
 def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:

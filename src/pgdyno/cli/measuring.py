@@ -56,7 +56,7 @@ _OPTIONS = (
         "--block", metavar="TIME", help="Length of a block [default: 6s; alternating: 10s a trial]."
     ),
     click.option(
-        "--slice", "slice_", metavar="TIME", default="50ms", show_default=True, help="Length of one turn."
+        "--slice", "slice_", metavar="TIME", help="Length of one turn [default: 50ms; a study's own]."
     ),
     click.option(
         "--design",
@@ -102,7 +102,7 @@ class Measuring:
     budget: str | None
     until: str | None
     block: str | None
-    slice_: str
+    slice_: str | None
     kind: str
     isolate: bool
     seed: int
@@ -113,6 +113,10 @@ class Measuring:
     def budget_s(self) -> float | None:
         """The budget in seconds, or None when the number of blocks decides."""
         return parse_duration_s(self.budget) if self.budget else None
+
+    def or_workloads(self, usual: tuple[str, ...]) -> Measuring:
+        """Return the same with ``usual`` workloads if none was asked for."""
+        return self if self.workloads or self.scripts else replace(self, workloads=usual)
 
     def chosen_workloads(self) -> dict[str, Workload]:
         """Return the workloads asked for. Raises: UsageError if there is none, or an unknown one."""
@@ -159,7 +163,7 @@ class Measuring:
         from pgdyno.app.measure import alternating
 
         start = base or Design()
-        slice_s = parse_duration_s(self.slice_)
+        slice_s = start.slice_s if self.slice_ is None else parse_duration_s(self.slice_)
         design = replace(
             start,
             slice_s=slice_s,

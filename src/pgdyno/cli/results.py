@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from pgdyno.model.document import to_document
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
 from pgdyno.model.verdict import Decision, Verdict
+
+if TYPE_CHECKING:  # the report loads numerical libraries: commands start without them
+    from pgdyno.report.rqps import Result
 
 _COLUMNS_OF_A_FILE = 110
 _REGRESSION, _INCONCLUSIVE = 5, 6  # exit codes, only with --gate
@@ -56,6 +60,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "experiment": experiment.id,
         "question": experiment.question,
         "baseline": experiment.baseline,
+        "steps": steps_document(experiment),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
@@ -67,6 +72,39 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "blocks": len(experiment.blocks),
         "notes": list(experiment.notes),
         "is_complete": experiment.is_complete,
+    }
+
+
+def steps_document(experiment: Experiment) -> list[dict[str, object]]:
+    """Return every step with what each variant did in it; empty where no workload is a step."""
+    from pgdyno.report.rqps import step_results
+
+    return [
+        {
+            "workload": step.workload,
+            "step": step.name,
+            "operation": step.operation,
+            "unit": step.unit,
+            "background_target_rows_per_s": step.target_rows_per_s,
+            "variants": [_step_result(experiment, one) for one in step.results],
+        }
+        for step in step_results(experiment)
+    ]
+
+
+def _step_result(experiment: Experiment, one: Result) -> dict[str, object]:
+    """Return one variant in one step; where it or the baseline missed its background rate, no ratio."""
+    verdict, interval = one.verdict, one.verdict.interval if one.verdict else None
+    return {
+        "variant": one.variant,
+        "is_baseline": one.variant == experiment.baseline,
+        "rate": one.rate,
+        "relative": verdict.effect if verdict else None,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "verdict": verdict.decision.value if verdict else None,
+        "background_share": one.background_share,
+        "is_missed": one.missed is not None,
+        "is_compared": verdict is not None and verdict.effect is not None,
     }
 
 

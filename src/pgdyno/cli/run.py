@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -11,6 +12,9 @@ from click.core import ParameterSource
 from pgdyno.cli.measuring import Measuring, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
 from pgdyno.model.errors import UsageError
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.measure import Conditions
 
 _THE_FILES = {
     "factors": "--factor",
@@ -33,6 +37,7 @@ _THE_FILES = {
     epilog="\b\nExamples:\n"
     "  pgdyno run --list\n"
     "  pgdyno run noise-floor --embedded --workload pgbench-select --budget 5m\n"
+    "  pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --step qr100\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -40,10 +45,35 @@ _THE_FILES = {
 @click.option(
     "--factor", "factors", multiple=True, metavar="SETTING=A,B", help="Vary a setting instead; repeatable."
 )
-@click.option("--preset", metavar="NAME", help="Size of a study with workloads of its own [default: quick].")
-@click.option("--rows", metavar="X/Y/Z", help="Insert Benchmark: rows per client of l.i0, l.i1, l.i2.")
 @click.option(
-    "--step-seconds", type=click.IntRange(min=1), help="Insert Benchmark: length of each query step."
+    "--accept",
+    is_flag=True,
+    help="With several servers: accept differences of build; they are listed, and not called confounding.",
+)
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="Insert Benchmark: its size. quick and io-bound-quick take minutes; cached-small, io-bound-small "
+    "and ax162-s are the published ones, with the published configuration, which is not durable "
+    "[default: quick].",
+)
+@click.option(
+    "--step",
+    "steps",
+    multiple=True,
+    metavar="STEP",
+    help="Insert Benchmark: measure only this step (l.i0, l.x, …, qp1000), after what has to come before it; "
+    "repeatable.",
+)
+@click.option(
+    "--rows",
+    metavar="X/Y/Z",
+    help="Insert Benchmark: rows per client of l.i0, l.i1, l.i2 [default: the preset's].",
+)
+@click.option(
+    "--step-seconds",
+    type=click.IntRange(min=1),
+    help="Insert Benchmark: length of each query step [default: the preset's].",
 )
 @click.option(
     "--mode",
@@ -58,17 +88,23 @@ def command(
     *,
     is_list: bool,
     factors: tuple[str, ...],
+    accept: bool,
     preset: str | None,
+    steps: tuple[str, ...],
     rows: str | None,
     step_seconds: int | None,
     mode: str | None,
     is_json: bool,
     **options: Any,
 ) -> None:
-    """Run a bundled study by name, or an experiment file."""
-    from pgdyno.app.run import find_study, listing, run_bundled, run_file
+    """Run a bundled study by name, or an experiment file.
+
+    The Insert Benchmark runs in passes of all its steps, one variant after the other in random order: there,
+    --blocks is the number of passes [default: 5], and --clients are those of the preset unless given.
+    """
+    from pgdyno.app.run import find_study, listing, run_bundled
     from pgdyno.cli.results import deliver
-    from pgdyno.studies import own_workloads
+    from pgdyno.studies import own_workloads, usual_design, usual_workloads
     from pgdyno.studies._contract import Sizing
 
     if is_list:
@@ -79,29 +115,43 @@ def command(
     asked = Measuring(**options)
     path = Path(study)
     if path.suffix == ".toml" or path.is_file():
-        _refuse_what_the_file_decides()
-        deliver(
-            lambda progress: run_file(path, asked.file_conditions(), asked.scale, progress),
-            is_json=is_json,
-            is_gate=asked.gate,
-        )
+        _run_file(path, asked, accept=accept, is_json=is_json)
         return
     varied = dict(_parse_factor(text) for text in factors)
+    if accept and "server" not in varied:
+        raise UsageError("--accept is about several servers", hint="name them with --factor server=A,B")
     clients = asked.clients if _is_given("clients") else None
-    sizing = Sizing(preset, clients, _parse_rows(rows), step_seconds, is_faithful=mode == "faithful")
-    own = own_workloads(find_study(study), sizing)
+    sizing = Sizing(
+        preset, clients, _parse_rows(rows), step_seconds, is_faithful=mode == "faithful", steps=steps
+    )
+    module = find_study(study)
+    asked = asked.or_workloads(usual_workloads(module))
+    own = own_workloads(module, sizing)
     if own is None and sizing != Sizing(clients=clients):
         raise UsageError(
             f"study {study} has no sizes of its own",
-            hint="leave out --preset, --rows, --step-seconds, --mode",
+            hint="leave out --preset, --step, --rows, --step-seconds, --mode",
         )
+
+    def conditions() -> Conditions:
+        made = asked.conditions(usual_design(module)) if own is None else asked.pass_conditions(own)
+        return replace(made, accepts_builds=accept)
+
     deliver(
-        lambda progress: run_bundled(
-            study,
-            asked.conditions() if own is None else asked.pass_conditions(own),
-            varied,
-            progress,
-        ),
+        lambda progress: run_bundled(study, conditions(), varied, progress, sizing),
+        is_json=is_json,
+        is_gate=asked.gate,
+    )
+
+
+def _run_file(path: Path, asked: Measuring, *, accept: bool, is_json: bool) -> None:
+    from pgdyno.app.run import run_file
+    from pgdyno.cli.results import deliver
+
+    _refuse_what_the_file_decides()
+    conditions = replace(asked.file_conditions(), accepts_builds=accept)
+    deliver(
+        lambda progress: run_file(path, conditions, asked.scale, progress),
         is_json=is_json,
         is_gate=asked.gate,
     )

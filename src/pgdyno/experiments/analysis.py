@@ -76,7 +76,9 @@ def _verdict(
     variant, baseline = arms
     missed = {name: missed_rate(blocks, workload, name) for name in arms}
     reasons = [
-        f"{name} missed the background rate: {share:.0%} of it" for name, share in missed.items() if share
+        f"{name} missed the background rate: {share:.0%} of it"
+        for name, share in missed.items()
+        if share is not None
     ]
     ratios = [] if reasons else sorted(log_ratios(blocks, workload, metric.name, variant, baseline).items())
     verdict = decide(

@@ -17,10 +17,14 @@ Counters = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Meter:
-    """A meter: the metric that it yields (``model/metric.py``) and where the figure comes from."""
+    """A meter: the metric that it yields (``model/metric.py``) and where the figure comes from.
+
+    ``reports_late`` tells statistics that backends report when they end, and until then up to a second late.
+    """
 
     metric: str
     source: str
+    reports_late: bool = False
 
 
 class MeterContext(Protocol):
@@ -32,6 +36,10 @@ class MeterContext(Protocol):
 
     def client_cpu_us(self) -> float | None:
         """Return the CPU microseconds that issuing the load has cost so far; None if there is no load."""
+        ...
+
+    def cpu_ns(self, pid: int) -> int | None:
+        """Return the nanoseconds on a CPU of all threads of a process; None if it has ended."""
         ...
 
     def read_process(self, pid: int, name: str) -> str | None:

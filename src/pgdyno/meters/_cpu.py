@@ -12,14 +12,14 @@ _TICKS_PER_S = 100  # USER_HZ, fixed by the kernel's ABI for /proc
 def cpu_us(context: MeterContext, pids: Iterable[int]) -> Counters | None:
     """Return CPU microseconds of live processes, and of ended children of the first one.
 
-    /proc/PID/schedstat counts every thread group leader in nanoseconds. What ended children used is in their
-    parent's cutime and cstime, in ticks.
+    Live processes are counted in nanoseconds, all their threads together. What ended children used is in
+    their parent's cutime and cstime, in ticks.
     """
     live_ns, ended_ticks, is_seen = 0, 0, False
     for position, pid in enumerate(pids):
-        schedstat = context.read_process(pid, "schedstat")
-        if schedstat is not None:
-            live_ns, is_seen = live_ns + int(schedstat.split()[0]), True
+        used_ns = context.cpu_ns(pid)
+        if used_ns is not None:
+            live_ns, is_seen = live_ns + used_ns, True
         if position == 0:
             ended_ticks = _ended_children_ticks(context.read_process(pid, "stat"))
     return (live_ns / 1000 + ended_ticks * 1e6 / _TICKS_PER_S,) if is_seen else None

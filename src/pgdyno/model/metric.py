@@ -50,6 +50,12 @@ METRICS: dict[str, Metric] = {
             "written_bytes_per_transaction", "bytes written to storage per transaction", "B", Better.NEITHER
         ),
         Metric("wal_bytes_per_transaction", "WAL per transaction", "B", Better.NEITHER),
+        Metric(
+            "wal_full_page_images_per_transaction",
+            "full-page images in the WAL per transaction",
+            "",
+            Better.NEITHER,
+        ),
         Metric("checkpoints", "checkpoints completed", "", Better.NEITHER),
         Metric("cache_hit_ratio", "shared buffer hit ratio", "", Better.NEITHER),
         Metric("frozen_cpu_share", "server CPU used while frozen, share of its CPU", "", Better.NEITHER),

@@ -31,7 +31,7 @@ class ClientRecord:
 
 @dataclass(frozen=True)
 class RoleRecord:
-    """All clients of one kind: "insert", "delete" or "query".
+    """All clients of one kind: "insert", "delete", "query", or "maker", which reads the oldest row's key.
 
     ``latency_ms`` and ``lag_ms`` are by percentile: p50, p95, p99, p999, max; latency counts from the
     intended start, lag is how late a transaction began. ``statements`` are completed executions by name,
@@ -91,3 +91,4 @@ class StepRecord:
     counters: Mapping[str, float] = field(default_factory=dict)
     dead_tuples: int | None = None  # of all tables when the step began
     published: Mapping[str, float] = field(default_factory=dict)
+    target_rows_per_s: float | None = None  # of the inserts beside the queries, all clients together

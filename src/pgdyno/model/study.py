@@ -49,6 +49,11 @@ def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> 
     return tuple(_varied(base or Variant(""), dict(pairs)) for pairs in combinations)
 
 
+def on_servers(variants: Sequence[Variant], servers: Sequence[str]) -> tuple[Variant, ...]:
+    """Return every variant on every server; the first one on the first server is the baseline."""
+    return tuple(replace(variant, server=server) for server in servers for variant in variants)
+
+
 def _varied(base: Variant, levels: Mapping[str, str]) -> Variant:
     settings = {name: value for name, value in levels.items() if name != SERVER_FACTOR}
     return Variant(

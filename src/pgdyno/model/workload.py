@@ -58,19 +58,24 @@ class Script:
 class Step:
     """How a workload is run that is a step of a longer one: on the data that the step before has left.
 
-    ``operations`` names what is counted: "rows" inserted, or "queries". ``settle_s`` is the time from the
-    beginning of the clean-up (vacuum, checkpoint) until the step starts; None: there is no clean-up.
+    ``operations`` names what is counted: "rows" inserted, or "queries". ``label`` says how the whole is run:
+    its mode and its size; experiments note it, and only an equal one continues them. ``preceded_by`` are the
+    steps to run before, unmeasured, where their results were not asked for. ``settle_s`` is the time from
+    the beginning of the clean-up (vacuum, checkpoint) until the step starts; None: there is no clean-up.
     """
 
     options: Mapping[str, object]  # the driver's
     clients: int
     operations: str
     rows_per_commit: int
+    label: str = ""
+    preceded_by: tuple[Workload, ...] = ()
     duration_s: float | None = None  # None: it ends when its rows are inserted
     target_rows_per_s: float | None = None  # of all clients; None: as many as possible
     settle_s: float | None = None
     indexed_rows: int | None = None  # rows of all tables, for the step that builds the indexes
     interval_s: float = 1.0
+    patience_s: float = 600.0  # bound on waiting for a sign of life, beyond its planned time: index builds
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,9 @@ class Workload:
     """What is run, and what it does to the data.
 
     ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
-    written, or None.
+    written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
+    None: no limit. ``disk_bytes`` is what its server takes on disk at most; None: not much more than its data
+    set.
     """
 
     name: str
@@ -90,14 +97,17 @@ class Workload:
     lua_script: str | None = None  # sysbench's own script by name
     invariant: str | None = None
     step: Step | None = None
+    issued_as: str | None = None  # the driver's name of it, where workloads differ in their data alone
+    server_memory_bytes: int | None = None
+    disk_bytes: int | None = None
 
     @property
     def generators(self) -> tuple[str, ...]:
         """Who can issue it: our driver, and the program that it comes from."""
-        if self.step is not None:
-            return (DRIVER,)
         if self.lua_script is not None:
             return (DRIVER, "sysbench")
+        if not self.scripts:
+            return (DRIVER,)
         return ("pgbench",) if any(script.file for script in self.scripts) else (DRIVER, "pgbench")
 
     @property

@@ -56,16 +56,18 @@ class Card:
 
 
 def cards(experiment: Experiment) -> tuple[Card, ...]:
-    """Return a card per workload, in the experiment's order."""
+    """Return a card per workload, in the experiment's order; steps have tables instead."""
     judged = dict.fromkeys([*experiment.workloads, *(v.workload for v in experiment.verdicts)])
     return tuple(
-        Card(workload, _entries(experiment, workload), measured(experiment, workload)) for workload in judged
+        Card(workload, _entries(experiment, workload), measured(experiment, workload))
+        for workload in judged
+        if workload not in experiment.operations
     )
 
 
 def measured(experiment: Experiment, workload: str) -> tuple[Measured, ...]:
     """Return every variant's typical throughput with its range over the blocks that count."""
-    metric = metric_of(PRIMARY_METRIC)
+    metric = metric_of(PRIMARY_METRIC, experiment.operations.get(workload))
     found = []
     for arm in arm_series(experiment, workload, metric.name):
         values = [point.value for point in arm.points if point.trial.void is None]

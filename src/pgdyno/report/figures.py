@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from markupsafe import Markup
@@ -30,14 +30,14 @@ def forest_figure(experiment: Experiment) -> Figure | None:
     caption = Caption(
         "effects",
         "Effect and interval of every verdict",
-        "; ".join(_in_one_line(verdict) for verdict in experiment.verdicts),
+        "; ".join(_in_one_line(verdict, experiment.operations) for verdict in experiment.verdicts),
     )
     margin = experiment.design.equivalence_margin
     draw = partial(_forest, caption, groups, margin)
-    return figure(draw, verdict_table(experiment.verdicts), title="Effects")
+    return figure(draw, verdict_table(experiment), title="Effects")
 
 
-def verdict_table(verdicts: Iterable[Verdict]) -> Table:
+def verdict_table(experiment: Experiment) -> Table:
     """Return every number of every verdict."""
     titles = ("Workload", "Metric", "Variant", "Verdict", "Effect", "Interval", "Detectable", "p", "p (Holm)")
     return Table(
@@ -46,7 +46,7 @@ def verdict_table(verdicts: Iterable[Verdict]) -> Table:
             *columns(*titles, "Rounds", "Blocks", "Void", "sd rounds", "sd blocks", numbers_from=4),
             Column("Why"),
         ),
-        tuple(_verdict_row(verdict) for verdict in verdicts),
+        tuple(_verdict_row(verdict, experiment.operations) for verdict in experiment.verdicts),
     )
 
 
@@ -56,7 +56,8 @@ def ratio_figure(experiment: Experiment, verdict_key: tuple[str, str, str, str])
     points = ratios(experiment, workload, metric, variant, baseline)
     if not points:
         return None
-    title = sentence(f"{metric_of(metric).title}: {variant} relative to {baseline}")
+    known = metric_of(metric, experiment.operations.get(workload))
+    title = sentence(f"{known.title}: {variant} relative to {baseline}")
     caption = Caption(
         _key("ratio", *verdict_key),
         f"{workload}, {title}",
@@ -77,7 +78,7 @@ def value_figure(experiment: Experiment, workload: str, metric: str) -> Figure |
     arms = [arm for arm in arm_series(experiment, workload, metric) if arm.points]
     if not arms:
         return None
-    known = metric_of(metric)
+    known = metric_of(metric, experiment.operations.get(workload))
     unit = f" in {known.unit}" if known.unit else ""
     caption = Caption(
         _key("value", workload, metric),
@@ -150,20 +151,21 @@ def _forest_groups(experiment: Experiment) -> list[ForestGroup]:
     """Return a group per metric with a row per workload; with several variants also a group per workload."""
     has_variants = len({verdict.variant for verdict in experiment.verdicts}) > 1
     order = list(dict.fromkeys([*METRICS, *(verdict.metric for verdict in experiment.verdicts)]))
-    grouped: dict[tuple[int, str], list[Verdict]] = {}
+    grouped: dict[tuple[int, str, str], list[Verdict]] = {}
     for verdict in experiment.verdicts:
-        key = (order.index(verdict.metric), verdict.workload if has_variants else "")
+        title = metric_of(verdict.metric, experiment.operations.get(verdict.workload)).title
+        key = (order.index(verdict.metric), title, verdict.workload if has_variants else "")
         grouped.setdefault(key, []).append(verdict)
     return [
         ForestGroup(
-            " · ".join(filter(None, (sentence(metric_of(order[metric]).title), workload))),
+            " · ".join(filter(None, (sentence(title), workload))),
             direction_hint(metric_of(order[metric])),
             tuple(
                 _forest_row(v, v.variant if has_variants else v.workload, experiment.noise_floor)
                 for v in verdicts
             ),
         )
-        for (metric, workload), verdicts in sorted(grouped.items(), key=lambda item: item[0][0])
+        for (metric, title, workload), verdicts in sorted(grouped.items(), key=lambda item: item[0][0])
     ]
 
 
@@ -181,17 +183,18 @@ def _forest_row(verdict: Verdict, label: str, floors: Iterable[NoiseFloor]) -> F
     )
 
 
-def _in_one_line(verdict: Verdict) -> str:
+def _in_one_line(verdict: Verdict, operations: Mapping[str, str]) -> str:
     bounds = f" ({numbers.interval(verdict.interval)})" if verdict.interval else ""
-    subject = f"{verdict.workload}, {metric_of(verdict.metric).title}, {verdict.variant}"
+    title = metric_of(verdict.metric, operations.get(verdict.workload)).title
+    subject = f"{verdict.workload}, {title}, {verdict.variant}"
     return f"{subject}: {verdict.decision}, {effect_text(verdict)}{bounds}"
 
 
-def _verdict_row(verdict: Verdict) -> tuple[str, ...]:
+def _verdict_row(verdict: Verdict, operations: Mapping[str, str]) -> tuple[str, ...]:
     bounds, spread = verdict.interval, verdict.components
     return (
         verdict.workload,
-        metric_of(verdict.metric).title,
+        metric_of(verdict.metric, operations.get(verdict.workload)).title,
         verdict.variant,
         str(verdict.decision),
         "–" if verdict.effect is None else effect_text(verdict),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, USER_SCRIPTS
 from pgdyno.report import numbers
+from pgdyno.report.names import step_names
 from pgdyno.report.tables import Column, Table, columns
 from pgdyno.report.words import metric_of
 
@@ -17,6 +21,7 @@ _VOID_RULES = {
     "client_saturation_share": "load generator's CPUs busy, when pinned apart",
     "schedule_lag_share": "how much longer than planned all turns were",
 }
+_STEPS_OF_ALL = 10  # the Insert Benchmark's
 _RESETS = {
     ResetPolicy.KEEP: "never: the workload does not change its data",
     ResetPolicy.RESTORE: "from a snapshot, before every round",
@@ -36,7 +41,7 @@ def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
     design = experiment.design
     return (
         _pairing(experiment),
-        Paragraph("Replication.", _replication(design)),
+        Paragraph("Replication.", _passes(design) if _is_steps(experiment) else _replication(design)),
         Paragraph("Effect and verdict.", " ".join(estimator_sentences(design))),
     )
 
@@ -67,14 +72,20 @@ def estimator_sentences(design: Design) -> tuple[str, str, str]:
 def design_table(experiment: Experiment) -> Table:
     """Return every parameter of the design."""
     design = experiment.design
-    rows = (
-        ("Design", str(design.kind)),
-        ("Rounds (servers started afresh)", str(design.rounds)),
+    turns = (
         ("Blocks per round", str(design.blocks_per_round)),
         ("Block", numbers.duration(design.block_s)),
         ("Turn", numbers.duration(design.slice_s)),
         ("Left out at a turn's head", numbers.duration(design.head_s)),
         ("Warm-up per variant and round", numbers.duration(design.warmup_s)),
+    )
+    steps = (
+        ("Data of the steps", "what the step before has left; each round begins with an empty database"),
+    )
+    rows = (
+        ("Design", str(design.kind)),
+        ("Rounds (servers started afresh)", str(design.rounds)),
+        *(() if _is_steps(experiment) else turns),
         ("Clients per variant", str(design.clients)),
         ("Server and client on CPUs of their own", "yes" if design.is_isolated else "no"),
         ("Seed of all random choices", str(design.seed)),
@@ -85,7 +96,9 @@ def design_table(experiment: Experiment) -> Table:
         *(
             (f"Data reset, {workload}", _RESETS[policy])
             for workload, policy in experiment.reset_policies.items()
+            if workload not in experiment.operations
         ),
+        *(steps if experiment.operations else ()),
     )
     return Table(
         "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
@@ -133,7 +146,7 @@ def noise_floor_table(experiment: Experiment) -> Table:
         tuple(
             (
                 floor.workload,
-                metric_of(floor.metric).title,
+                metric_of(floor.metric, experiment.operations.get(floor.workload)).title,
                 numbers.change_within(floor.ratio, *floor.interval),
                 numbers.change_range(*floor.interval),
                 numbers.number(floor.sd_between_rounds),
@@ -147,15 +160,50 @@ def noise_floor_table(experiment: Experiment) -> Table:
 def repeat_command(experiment: Experiment) -> str | None:
     """Return the command that measures the same again; None where no command line can.
 
-    Variants that are not durable are measured from experiment files only; the files of a user's own scripts
-    are not part of an experiment.
+    Variants that are not durable are measured from experiment files only, or by a study's own preset; the
+    files of a user's own scripts are not part of an experiment.
     """
     if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
         return None
     if USER_SCRIPTS in experiment.workloads:
         return None
+    if experiment.operations:
+        return _repeat_steps(experiment)
     words = [*_question(experiment), *_installation(experiment), *_scale(experiment), *_generator(experiment)]
     return shlex.join([*words, *_design_options(experiment.design)])
+
+
+def _repeat_steps(experiment: Experiment) -> str | None:
+    """Return the command of a study of steps; None where its factors cannot be told.
+
+    Its preset, rows and mode are in the notes only.
+    """
+    factors = _factors(experiment.variants)
+    if factors is None:
+        return None
+    design, names = experiment.design, step_names(experiment).values()
+    words = ["pgdyno", "run", experiment.name, *_installation(experiment)]
+    for name, values in factors.items():
+        words += ["--factor", f"{name}={','.join(values)}"]
+    for name in names if len(names) < _STEPS_OF_ALL else ():
+        words += ["--step", name]
+    words += ["--blocks", str(design.rounds), "--seed", str(design.seed), "--clients", str(design.clients)]
+    return shlex.join(words if design.is_isolated else [*words, "--no-isolate"])
+
+
+def _factors(variants: Sequence[Variant]) -> dict[str, list[str]] | None:
+    """Return the values of every factor whose combinations the variants are; None if they are not."""
+    levels = [
+        {**({"server": variant.server} if variant.server else {}), **variant.settings} for variant in variants
+    ]
+    names = list(dict.fromkeys(name for level in levels for name in level))
+    if any(set(level) != set(names) for level in levels):
+        return None
+    factors = {name: list(dict.fromkeys(level[name] for level in levels)) for name in names}
+    if any("," in value for values in factors.values() for value in values):
+        return None
+    combined = [tuple(level[name] for name in names) for level in levels]
+    return factors if combined == list(product(*factors.values())) else None
 
 
 def _question(experiment: Experiment) -> list[str]:
@@ -208,6 +256,14 @@ def _pairing(experiment: Experiment) -> Paragraph:
         if design.is_isolated
         else "Servers and load generators shared the CPUs."
     )
+    if _is_steps(experiment):
+        return Paragraph(
+            "Passes.",
+            "In every round each variant went through all steps alone, one variant after another in random "
+            "order, on a freshly started server and an empty database. A step was measured from beginning to "
+            "end, with the same rows and queries for all variants of a round and others in the next. "
+            f"{pinned}",
+        )
     if design.kind is DesignKind.ALTERNATING:
         return Paragraph(
             "Alternating blocks.",
@@ -239,6 +295,18 @@ def _between_turns(experiment: Experiment) -> str:
     if drained and frozen:
         return f"For {', '.join(drained)}, {parts[0]}; for {', '.join(frozen)}, {parts[1]}."
     return f"{parts[0][0].upper()}{parts[0][1:]}."
+
+
+def _passes(design: Design) -> str:
+    return (
+        f"Planned were {design.rounds} rounds, each a pass over all steps by every variant. A step of a "
+        "round is one block; it is void for all variants if it is for one."
+    )
+
+
+def _is_steps(experiment: Experiment) -> bool:
+    """Whether all workloads are steps of a longer one."""
+    return bool(experiment.workloads) and all(name in experiment.operations for name in experiment.workloads)
 
 
 def _replication(design: Design) -> str:

@@ -32,12 +32,13 @@ from pgdyno.report.method import (
 )
 from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
+from pgdyno.report.steps import StepView, overview, step_views
 from pgdyno.report.tables import Figure
 from pgdyno.report.words import PRIMARY_METRIC, answers, sentence
 
 _STYLE = "page.css"
 _PAGE = "page.html.j2"
-_LOUD = ("not durable", "too noisy")  # notes that say one of these must not be overlooked
+_LOUD = ("not durable", "too noisy", "confounded")  # notes that say one of these must not be overlooked
 _DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
 
@@ -51,6 +52,7 @@ class WorkloadFigures:
     values: tuple[Figure, ...]
     more: tuple[Figure, ...]
     void: tuple[str, ...]
+    step: StepView | None = None  # its evidence, where the workload is a step of a longer one
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,10 @@ def render_page(experiment: Experiment) -> str:
         cards=cards(experiment),
         **_notes(experiment),
         forest=forest_figure(experiment),
-        verdicts=verdict_table(experiment.verdicts),
+        verdicts=verdict_table(experiment),
+        overview=overview(experiment),
         arms=_arms(experiment),
-        workloads=[_workload(experiment, workload) for workload in experiment.workloads],
+        workloads=_workloads(experiment),
         settings=variant_settings(experiment),
         memory=memory_figure(experiment.plan.memory_proof)
         if experiment.plan and experiment.plan.memory_proof
@@ -124,13 +127,21 @@ def _method(experiment: Experiment) -> dict[str, object]:
     }
 
 
-def _workload(experiment: Experiment, workload: str) -> WorkloadFigures:
-    """Return the figures of one workload; a ratio chart per variant and metric with a verdict."""
+def _workloads(experiment: Experiment) -> list[WorkloadFigures]:
+    steps = step_views(experiment)
+    return [_workload(experiment, workload, steps.get(workload)) for workload in experiment.workloads]
+
+
+def _workload(experiment: Experiment, workload: str, step: StepView | None) -> WorkloadFigures:
+    """Return the figures of one workload; a ratio chart per variant and metric with a verdict.
+
+    Metrics without a verdict are in a step's tables: with ten steps their charts would be hundreds.
+    """
     measured = [name for name in metrics_of(experiment, workload) if name in METRICS]
     judged = [name for name in measured if METRICS[name].has_verdict]
     leading = [name for name in judged if name == PRIMARY_METRIC] or judged[:1]
     others = [name for name in judged if name not in leading]
-    unjudged = [name for name in measured if name not in judged]
+    unjudged = [name for name in measured if name not in judged and step is None]
     ratios = _ratios(experiment, workload, leading)
     return WorkloadFigures(
         workload,
@@ -147,6 +158,7 @@ def _workload(experiment: Experiment, workload: str) -> WorkloadFigures:
             for block in experiment.blocks
             if block.workload == workload and block.void
         ),
+        step,
     )
 
 
@@ -199,8 +211,15 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(share=numbers.share, sentence=sentence, breakable=_breakable)
+    environment.filters.update(
+        share=numbers.share, sentence=sentence, breakable=_breakable, lower_first=_lower_first
+    )
     return environment
+
+
+def _lower_first(words: str) -> str:
+    """Return words as they stand within a sentence."""
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 def _breakable(name: str) -> Markup:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text as RichText
+from rich.text import Text
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
 from pgdyno.report.cards import measured
+from pgdyno.report.names import step_names
+from pgdyno.report.rqps_text import step_tables
 from pgdyno.report.series import typical
 from pgdyno.report.settings import unsafe_variants
+from pgdyno.report.terminal import DECISION_STYLES, plain_text, printable
 from pgdyno.report.words import answers, effect_text, metric_of, state, symbol
-
-_STYLES = {
-    Decision.BETTER: "bold green",
-    Decision.WORSE: "bold red",
-    Decision.EQUIVALENT: "cyan",
-    Decision.INCONCLUSIVE: "yellow",
-}
 
 
 def verdict_table(experiment: Experiment) -> RenderableType:
@@ -33,27 +28,29 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     Decisions are told by words and signs as well as by colour. Names are printed as they are: markup in
     them is not interpreted.
     """
-    parts: list[RenderableType] = [_text(experiment.question, style="bold")]
-    parts += [_text(warning, style="bold red") for warning in _warnings(experiment)]
-    parts += [_text(sentence) for sentence in answers(experiment)]
-    if experiment.verdicts:
-        parts += [_text(""), _table(experiment), *_undecided(experiment)]
-    else:
-        parts += [_text(line) for line in _measured_lines(experiment)]
-    return Group(*parts)
+    parts: list[RenderableType] = [plain_text(experiment.question, style="bold")]
+    parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
+    parts += [plain_text(sentence) for sentence in answers(experiment)]
+    parts += step_tables(experiment)
+    if any(verdict.workload not in experiment.operations for verdict in experiment.verdicts):
+        parts += [plain_text(""), _table(experiment)]
+    if not experiment.verdicts:
+        parts += [plain_text(line) for line in _measured_lines(experiment, is_with_steps=False)]
+    return Group(*parts, *_undecided(experiment))
 
 
 def verdict_lines(experiment: Experiment) -> list[str]:
     """Return the same as plain lines, one per verdict: for pipes, logs and mail."""
     lines = [experiment.question, *_warnings(experiment), *answers(experiment), *_verdict_lines(experiment)]
-    return [_printable(line) for line in lines]
+    return [printable(line) for line in lines]
 
 
 def _verdict_lines(experiment: Experiment) -> Iterator[str]:
     if not experiment.verdicts:
-        yield from _measured_lines(experiment)
+        yield from _measured_lines(experiment, is_with_steps=True)
     for verdict in _ordered(experiment):
-        statement = state(verdict, experiment.design.equivalence_margin)
+        operation = experiment.operations.get(verdict.workload)
+        statement = state(verdict, experiment.design.equivalence_margin, operation)
         details = "; ".join(filter(None, (statement.support, statement.reason)))
         yield (
             f"{verdict.workload}, {verdict.variant} against {verdict.baseline}: {verdict.decision}: "
@@ -61,32 +58,31 @@ def _verdict_lines(experiment: Experiment) -> Iterator[str]:
         )
 
 
-def _text(content: str, style: str = "") -> RichText:
-    return RichText(_printable(content), style=style)
-
-
-def _printable(content: str) -> str:
-    """Return a text without control characters: a name must not be able to steer the terminal."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) == "Cc" else c for c in content)
-
-
 def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
-    """Return why nothing could be said where nothing could: every reason once."""
+    """Return why nothing could be said where nothing could: every reason once.
+
+    Of steps, which are many, only what says more than an interval that allows both.
+    """
     reasons: dict[str, list[str]] = {}
+    names = step_names(experiment)
     for verdict in _ordered(experiment):
-        if verdict.decision is Decision.INCONCLUSIVE:
-            subject = f"{verdict.workload}, {verdict.variant}, {metric_of(verdict.metric).title}"
+        if verdict.decision is not Decision.INCONCLUSIVE:
+            continue
+        if verdict.workload not in names or verdict.is_withheld:
+            title = metric_of(verdict.metric, experiment.operations.get(verdict.workload)).title
+            subject = f"{names.get(verdict.workload, verdict.workload)}, {verdict.variant}, {title}"
             reasons.setdefault(verdict.reason, []).append(subject)
     for reason, subjects in reasons.items():
         shown = subjects[0] if len(subjects) == 1 else f"{len(subjects)} comparisons"
-        yield _text(f"{symbol(Decision.INCONCLUSIVE)} {shown}: {reason}", "dim")
+        yield plain_text(f"{symbol(Decision.INCONCLUSIVE)} {shown}: {reason}", "dim")
 
 
-def _measured_lines(experiment: Experiment) -> Iterator[str]:
+def _measured_lines(experiment: Experiment, *, is_with_steps: bool) -> Iterator[str]:
     """Return what every variant achieved: all there is without a verdict."""
     for workload in experiment.workloads:
-        for one in measured(experiment, workload):
-            yield f"{workload}, {one.variant}: {one.value} {one.unit} ({one.support})"
+        if is_with_steps or workload not in experiment.operations:
+            for one in measured(experiment, workload):
+                yield f"{workload}, {one.variant}: {one.value} {one.unit} ({one.support})"
 
 
 def _warnings(experiment: Experiment) -> Iterator[str]:
@@ -98,7 +94,10 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
 
 
 def _table(experiment: Experiment) -> Table:
-    """Return the table: a heading per workload, so that 80 columns are enough for the figures."""
+    """Return the table: a heading per workload, so that 80 columns are enough for the figures.
+
+    Steps have tables of their own.
+    """
     has_variants = len({verdict.variant for verdict in experiment.verdicts}) > 1
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", overflow="fold")
@@ -109,20 +108,24 @@ def _table(experiment: Experiment) -> Table:
     table.add_column("verdict", no_wrap=True)
     workload = None
     for verdict in _ordered(experiment):
+        if verdict.workload in experiment.operations:
+            continue
         if verdict.workload != workload:
             workload = verdict.workload
-            table.add_row(_text(workload, style="bold"))
+            table.add_row(plain_text(workload, style="bold"))
         cells = [verdict.variant] if has_variants else []
         cells += [_values(experiment, verdict), *_effect(verdict)]
-        decision = _text(f"{symbol(verdict.decision)} {verdict.decision}", style=_STYLES[verdict.decision])
-        table.add_row(Padding(_metric(verdict), (0, 0, 0, 2)), *map(_text, cells), decision)
+        decision = plain_text(
+            f"{symbol(verdict.decision)} {verdict.decision}", style=DECISION_STYLES[verdict.decision]
+        )
+        table.add_row(Padding(_metric(verdict), (0, 0, 0, 2)), *map(plain_text, cells), decision)
     return table
 
 
-def _metric(verdict: Verdict) -> RichText:
+def _metric(verdict: Verdict) -> Text:
     metric = metric_of(verdict.metric)
     unit = metric.unit.replace("transactions/s", "tps")
-    return _text(f"{metric.title} ({unit})" if unit else metric.title)
+    return plain_text(f"{metric.title} ({unit})" if unit else metric.title)
 
 
 def _effect(verdict: Verdict) -> tuple[str, str]:

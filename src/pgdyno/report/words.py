@@ -6,12 +6,13 @@ The decision is taken from the verdict and never made here; words only say what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
+from pgdyno.report.names import step_names
 
 PRIMARY_METRIC = "throughput_tps"
 
@@ -23,6 +24,9 @@ _DIRECTIONS = {
     ),
 }
 """How a rise and a fall of a metric are said; other metrics are "higher" and "lower"."""
+
+SINGULARS = {"rows": "row", "queries": "query", "operations": "operation"}
+"""What steps count, by the word for many of them; "operations" is said of different ones together."""
 
 _SYMBOLS = {
     Decision.BETTER: "✓",
@@ -50,9 +54,23 @@ class Statement:
         return f"{self.figure} {self.claim}"
 
 
-def metric_of(name: str) -> Metric:
-    """Return a metric; one that this version does not know is shown by its name."""
-    return METRICS.get(name) or Metric(name, name, "", Better.NEITHER)
+def metric_of(name: str, operation: str | None = None) -> Metric:
+    """Return a metric in the words of what was counted: ``operation`` is "rows", "queries", or None.
+
+    A metric that this version does not know is shown by its name.
+    """
+    metric = METRICS.get(name) or Metric(name, name, "", Better.NEITHER)
+    if name not in METRICS or operation is None:
+        return metric
+    return replace(metric, title=counted(metric.title, operation), unit=counted(metric.unit, operation))
+
+
+def counted(text: str, operation: str | None) -> str:
+    """Return a text that speaks of transactions in the words of what was counted: rows, or queries."""
+    if operation is None:
+        return text
+    singular = SINGULARS.get(operation, operation)
+    return text.replace("transactions", operation).replace("transaction", singular)
 
 
 def direction_hint(metric: Metric) -> str:
@@ -65,15 +83,18 @@ def symbol(decision: Decision) -> str:
     return _SYMBOLS[decision]
 
 
-def state(verdict: Verdict, margin: float) -> Statement:
-    """Return a verdict in plain words. ``margin`` is the equivalence margin, e.g. 0.02."""
-    title = metric_of(verdict.metric).title
+def state(verdict: Verdict, margin: float, operation: str | None = None) -> Statement:
+    """Return a verdict in plain words. ``margin`` is the equivalence margin, e.g. 0.02.
+
+    ``operation`` is what the workload counts, if not transactions.
+    """
+    title = metric_of(verdict.metric, operation).title
     if verdict.decision is Decision.INCONCLUSIVE or verdict.effect is None:
         return Statement("Not decided", f"for {title}", _measured(verdict), verdict.reason)
     if verdict.decision is Decision.EQUIVALENT:
         claim = f"in {title} beyond ±{numbers.share(margin)}"
         return Statement("No difference", claim, _measured(verdict))
-    claim = _direction(verdict.metric, is_rise=verdict.effect > 1)
+    claim = counted(_direction(verdict.metric, is_rise=verdict.effect > 1), operation)
     return Statement(effect_text(verdict).lstrip(f"+{numbers.MINUS}"), claim, _interval(verdict))
 
 
@@ -97,6 +118,7 @@ def answers(experiment: Experiment) -> tuple[str, ...]:
     variants = dict.fromkeys(verdict.variant for verdict in experiment.verdicts)
     return tuple(
         _answer_for(
+            experiment,
             [verdict for verdict in experiment.verdicts if verdict.variant == variant],
             variant if len(variants) > 1 else None,
         )
@@ -113,7 +135,7 @@ def primary_metric(verdicts: Iterable[Verdict]) -> str:
 def sentence(words: str) -> str:
     """Return words with a capital first letter; the name of a setting keeps its own spelling."""
     first = words.partition(" ")[0].rstrip(",;:")
-    return f"{words[:1].upper()}{words[1:]}" if first.isalpha() else words
+    return f"{words[:1].upper()}{words[1:]}" if first.replace("-", "").isalpha() else words
 
 
 def listed(names: Sequence[str]) -> str:
@@ -121,19 +143,26 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _answer_for(verdicts: Sequence[Verdict], variant: str | None) -> str:
-    leading = primary_metric(verdicts)
+def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: str | None) -> str:
+    leading, names = primary_metric(verdicts), step_names(experiment)
     parts = [
         f"{_ANSWERS[decision]} {listed(workloads)}"
         for decision in Decision
-        if (workloads := [v.workload for v in verdicts if v.metric == leading and v.decision is decision])
+        if (
+            workloads := [
+                names.get(v.workload, v.workload)
+                for v in verdicts
+                if v.metric == leading and v.decision is decision
+            ]
+        )
     ]
-    costs = [
-        f"{metric_of(v.metric).title} on {v.workload}"
-        for v in verdicts
-        if v.metric != leading and v.decision is Decision.WORSE
-    ]
-    found = "; ".join(parts) + (f". Worse: {listed(costs)}" if costs else "")
+    costs: dict[str, list[str]] = {}
+    for v in verdicts:
+        if v.metric != leading and v.decision is Decision.WORSE:
+            title = metric_of(v.metric, experiment.operations.get(v.workload)).title
+            costs.setdefault(title, []).append(names.get(v.workload, v.workload))
+    worse = [f"{title} on {listed(workloads)}" for title, workloads in costs.items()]
+    found = "; ".join(parts) + (f". Worse: {'; '.join(worse)}" if worse else "")
     return f"{variant}: {found}." if variant else f"{sentence(found)}."
 
 

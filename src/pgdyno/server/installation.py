@@ -17,6 +17,9 @@ from pgdyno.server.workspace import Workspace
 
 EMBEDDED = "embedded"  # the name of the wheel's PostgreSQL
 _PROBE_TIMEOUT_S = 20.0
+_VERSION_TEXT = re.compile(
+    rb"PostgreSQL \d[^\0\n]{1,200} on [^\0\n]{1,100}, compiled by [^\0\n]{1,200}, \d\d-bit"
+)
 _VERSION = re.compile(r"PostgreSQL\) ((\d+)\S*)")
 
 
@@ -28,6 +31,11 @@ class Installation:
     version: str
     major: int
     name: str
+
+    @property
+    def title(self) -> str:
+        """What sentences call it."""
+        return f"PostgreSQL {self.version} ({self.name})"
 
     def program(self, name: str) -> str:
         """Return the path of a program. Raises: ServerError if this installation does not have it."""
@@ -49,6 +57,13 @@ class Installation:
             check=False,
         )
         return Fact(done.stdout if done.returncode == 0 else Unknown(done.stderr.strip()), source)
+
+    def version_text(self) -> Fact[str]:
+        """Return what ``SELECT version()`` says, compiler included, as it stands in the server's program."""
+        program = Path(self.program("postgres"))
+        found = _VERSION_TEXT.search(program.read_bytes())
+        value = Unknown("no such text in it") if found is None else found[0].decode(errors="replace")
+        return Fact(value, str(program))
 
     def check_settings(self, account: Account, data_directory: Path, settings: Mapping[str, str]) -> None:
         """Let the server itself judge settings, without starting it.

@@ -14,11 +14,12 @@ import psycopg
 from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerStartError
 from pgdyno.server.account import Account
 from pgdyno.server.installation import Installation
+from pgdyno.server.memory_limit import MemoryGroup
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 60.0
 _POLL_S = 0.02
-_LOG_LINES = 12
+_LOG_LINES = 20  # a crash of one process takes about twelve, recovery included
 SUPERUSER = "pgdyno"
 
 
@@ -29,6 +30,7 @@ class Instance:
     Args:
         cpus: the CPUs that the postmaster and so all its children are pinned to; None = all.
         settings: passed on the postmaster's command line, over whatever the data directory says.
+        memory: the control group that limits its memory, made for each start; None = no limit.
     """
 
     installation: Installation
@@ -39,6 +41,7 @@ class Instance:
     settings: Mapping[str, str] = field(default_factory=dict)
     cpus: tuple[int, ...] | None = None
     environment: Mapping[str, str] | None = None
+    memory: MemoryGroup | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -78,7 +81,7 @@ class Instance:
         """Start the postmaster and wait until it accepts connections.
 
         Raises: ServerStartError with the last lines of the server's log; DataDirectoryError for data of
-        another major version.
+        another major version; ServerError if its memory cannot be limited.
         """
         check_data_directory(self.data_directory, self.installation)
         options = {
@@ -90,9 +93,13 @@ class Instance:
         }
         argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
         argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        command = self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT)
+        if self.memory is not None:
+            self.memory.create()
+            command = self.memory.command(command)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -112,7 +119,7 @@ class Instance:
             except subprocess.TimeoutExpired:
                 self._process.send_signal(signal.SIGQUIT)
                 self._process.wait(_STOP_TIMEOUT_S)
-        self._process = None
+        self._ended()
 
     def require_running(self) -> None:
         """Raise ServerCrashedError, with the server's log lines, if the postmaster has ended."""
@@ -124,6 +131,8 @@ class Instance:
         if not self.log_file.is_file():
             return "no log was written"
         lines = self.log_file.read_text(errors="replace").splitlines()
+        # Statements of many lines, which go on after a tab, would leave no room for what happened.
+        lines = [line for line in lines if not line.startswith("\t")]
         return "\n         ".join(lines[-_LOG_LINES:])
 
     def _wait_until_ready(self) -> None:
@@ -132,7 +141,7 @@ class Instance:
             assert self._process is not None  # noqa: S101 — set by start
             if self._process.poll() is not None:
                 lines = self.last_log_lines()
-                self._process = None
+                self._ended()
                 raise ServerStartError("the server did not start", detail=lines)
             if time.monotonic() > deadline:
                 self.stop(is_immediate=True)
@@ -140,6 +149,11 @@ class Instance:
                     f"the server was not ready within {_START_TIMEOUT_S:.0f} s", detail=self.last_log_lines()
                 )
             time.sleep(_POLL_S)
+
+    def _ended(self) -> None:
+        self._process = None
+        if self.memory is not None:
+            self.memory.remove()
 
     def _is_ready(self) -> bool:
         """Whether the postmaster says "ready" in the eighth line of its pid file, as pg_ctl reads it."""

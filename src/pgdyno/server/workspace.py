@@ -22,6 +22,7 @@ from typing import IO
 
 from pgdyno.model.errors import LockHeldError, StorageError
 from pgdyno.server.account import Account
+from pgdyno.server.memory_limit import remove_recorded
 
 _IN_USE = "in-use.lock"
 _TRAVERSABLE = 0o711  # the servers' account reaches what it knows the name of, and lists nothing
@@ -142,6 +143,7 @@ def _remove_if_abandoned(directory: Path) -> None:
         return  # being made at this very moment
     with in_use.open("a") as lock:
         if _try_lock(lock):
+            remove_recorded(directory)
             shutil.rmtree(directory)
 
 

@@ -2,6 +2,8 @@
 
     NAME/experiment.json   the experiment         NAME/experiment.schema.json   its JSON Schema
     NAME/report.html       for people             NAME/blocks.csv, slices.csv   raw series
+    NAME/steps.csv         of steps: what was     NAME/intervals.csv            of steps: rates over time
+                           recorded in each
     NAME/README.txt        what this is           NAME/SHA256SUMS               for sha256sum --check
 
 Equal contents give equal bytes: members are sorted and carry no times and no owners. Checksums show damage

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pgdyno.model.experiment import Block, Slice
+from pgdyno.model.step_record import RoleRecord, StepRecord
 
 SlicesOf = Callable[[str, int, int], Sequence[Slice]]
 """Returns the slices of a block: workload, round, block (both from 0, as ``Block`` has them)."""
@@ -48,6 +49,80 @@ def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[
             for one in slices_of(block.workload, block.round, block.index)
         ),
     )
+
+
+def steps_csv(blocks: Iterable[Block]) -> str:
+    """Return a line per step, round, variant and figure that was recorded beside its metrics.
+
+    ``kind`` is "step", "role" (clients of one kind, by name), "wait" (share of samples), "counter"
+    (difference over the step) or "published" (the benchmark's own fields).
+    """
+    return _csv(
+        ("workload", "round", "void", "variant", "kind", "name", "value"),
+        (
+            (block.workload, block.round + 1, block.void or "", arm.variant, *figure)
+            for block in blocks
+            for arm in block.arms
+            if arm.step is not None
+            for figure in _figures(arm.step)
+        ),
+    )
+
+
+def intervals_csv(blocks: Iterable[Block]) -> str:
+    """Return a line per interval and role of every step. Times are seconds from the step's beginning."""
+    return _csv(
+        (
+            *("workload", "round", "void", "variant", "start_s", "length_s"),
+            *("role", "transactions", "latency_ms_max"),
+        ),
+        (
+            (
+                *(block.workload, block.round + 1, block.void or "", arm.variant),
+                *(one.start_s, one.length_s),
+                *(role, transactions, one.latency_ms_max.get(role, "")),
+            )
+            for block in blocks
+            for arm in block.arms
+            if arm.step is not None
+            for one in arm.step.intervals
+            for role, transactions in one.transactions.items()
+        ),
+    )
+
+
+def _figures(step: StepRecord) -> Iterator[tuple[str, str, object]]:
+    """Yield kind, name and value of everything that a step's record holds but intervals and stalls."""
+    whole = {
+        "completed": step.completed,
+        "running_s": step.running_s,
+        "chores_s": step.chores_s,
+        "dead_tuples": step.dead_tuples,
+        "target_rows_per_s": step.target_rows_per_s,
+        "stalls": len(step.stalls),
+        "stalled_s": sum(stall.end_s - stall.start_s for stall in step.stalls),
+        "wait_samples": step.wait_samples,
+    }
+    yield from (("step", name, value) for name, value in whole.items() if value is not None)
+    for role in step.roles:
+        yield from (("role", f"{role.name}.{name}", value) for name, value in _role_figures(role))
+    for kind, figures in (("wait", step.waits), ("counter", step.counters), ("published", step.published)):
+        yield from ((kind, name, value) for name, value in figures.items())
+
+
+def _role_figures(role: RoleRecord) -> Iterator[tuple[str, object]]:
+    yield "transactions", role.transactions
+    yield from ((f"latency_ms_{name}", value) for name, value in role.latency_ms.items())
+    yield from ((f"lag_ms_{name}", value) for name, value in role.lag_ms.items())
+    for kind, by_name in (
+        ("statements", role.statements),
+        ("retries", role.retries),
+        ("errors", role.errors),
+    ):
+        yield from ((f"{kind}.{name}", count) for name, count in by_name.items())
+    for number, client in enumerate(role.clients, 1):
+        yield f"client_{number}.transactions", client.transactions
+        yield f"client_{number}.ended_s", client.ended_s
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -2,7 +2,9 @@
 
 A study file has ``TITLE``, what ``pgdyno run --list`` prints, ``NEEDS_PLAN``, whether it uses the
 configurations that are made for this host, and ``study(context) -> Study``. A study that brings its own
-workloads also has ``workloads(sizing)``.
+workloads also has ``workloads(sizing)``, and ``settings(sizing)`` if servers' settings belong to them. One
+that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIGN`` for what no option asks
+for. ``NEEDS_IO_SUPPORT`` says that it has to know what the server can do about asynchronous I/O.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol, cast
 
+from pgdyno.model.experiment import Design
 from pgdyno.model.study import Study
 from pgdyno.model.workload import Workload
 from pgdyno.studies._contract import Sizing, StudyContext
@@ -36,6 +39,27 @@ def own_workloads(module: StudyModule, sizing: Sizing) -> Mapping[str, Workload]
     """
     make = getattr(module, "workloads", None)
     return None if make is None else cast("Mapping[str, Workload]", make(sizing))
+
+
+def own_settings(module: StudyModule, sizing: Sizing) -> Mapping[str, str]:
+    """Return the server's settings that belong to a study's own workloads. Raises: UsageError as above."""
+    make = getattr(module, "settings", None)
+    return {} if make is None else cast("Mapping[str, str]", make(sizing))
+
+
+def usual_workloads(module: StudyModule) -> tuple[str, ...]:
+    """Return the bundled workloads that a study measures unless others are asked for; it may have none."""
+    return cast("tuple[str, ...]", getattr(module, "WORKLOADS", ()))
+
+
+def usual_design(module: StudyModule) -> Design:
+    """Return the design that a study has unless another is asked for."""
+    return cast("Design", getattr(module, "DESIGN", Design()))
+
+
+def needs_io_support(module: StudyModule) -> bool:
+    """Whether a study has to know what the server can do about asynchronous I/O."""
+    return bool(getattr(module, "NEEDS_IO_SUPPORT", False))
 
 
 def load() -> Mapping[str, StudyModule]:

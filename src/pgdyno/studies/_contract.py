@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgdyno.model.experiment import Design
+from pgdyno.model.io_uring import IoUringObstacle
 from pgdyno.model.variant import Variant
 
 
@@ -18,6 +19,17 @@ class Sizing:
     rows: tuple[int, int, int] | None = None
     step_s: int | None = None
     is_faithful: bool = False
+    steps: tuple[str, ...] = ()  # none: all
+
+
+@dataclass(frozen=True)
+class IoSupport:
+    """What a server can do about asynchronous I/O here."""
+
+    server: str  # for sentences: "PostgreSQL 18.6 (embedded)"
+    major: int
+    cpus: int  # that it may use
+    io_uring_obstacle: IoUringObstacle | None  # None: it can use io_uring
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,8 @@ class StudyContext:
 
     ``configurations`` holds what this host's facts lead to, as far as the server's build accepts it:
     pgdyno's own ``plan``, and ``pgtune``'s formula where its inputs are known. ``notes`` say what was left
-    out.
+    out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``.
+    ``factors`` replace the study's variants by their combinations afterwards.
     """
 
     baseline: Variant
@@ -34,3 +47,6 @@ class StudyContext:
     design: Design
     configurations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    sizing: Sizing = field(default_factory=Sizing)
+    factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    io: IoSupport | None = None

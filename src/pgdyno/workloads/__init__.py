@@ -1,6 +1,7 @@
 """The catalogue of workloads, found by walking the package: one file adds one workload.
 
-A workload file has ``WORKLOAD = Workload(…)``; what several share stands in a file that begins with ``_``.
+A workload file has ``WORKLOAD = Workload(…)``, or ``WORKLOADS`` where one is run on data of several sizes;
+what several files share stands in one that begins with ``_``.
 The contract tests in ``tests/contract/test_workloads.py`` run over every entry.
 """
 
@@ -18,4 +19,5 @@ def load() -> Mapping[str, Workload]:
     """Return every bundled workload by name."""
     names = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     modules = (importlib.import_module(f"{__name__}.{name}") for name in names)
-    return MappingProxyType({module.WORKLOAD.name: module.WORKLOAD for module in modules})
+    found = (getattr(module, "WORKLOADS", None) or (module.WORKLOAD,) for module in modules)
+    return MappingProxyType({workload.name: workload for several in found for workload in several})

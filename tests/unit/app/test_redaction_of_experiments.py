@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fix_settings import MAJORS, settings_of
 from tests.golden.synthetic import HOST, SERVER, experiment
+from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.app.portable import portable
 from pgdyno.app.portable_facts import PRIVATE_TEXTS, PUBLIC_TEXTS
 from pgdyno.app.redaction import without_secrets
 from pgdyno.model.experiment import Experiment, SettingDifference
 from pgdyno.model.plan import Effect
+from pgdyno.model.step_record import Stall, StallCause
 from pgdyno.model.variant import Variant
 from pgdyno.store.documents import dump_experiment
 
@@ -299,3 +301,31 @@ def test_password_in_any_known_form_is_found_in_any_text(secret: str, form: str)
     for after in (without_secrets(base), portable(base)):
         assert secret not in after.notes[0]
         assert secret not in after.server["build"]
+
+
+def with_a_stall(why: str) -> Experiment:
+    """Return steps of which one stalled, with this as the evidence."""
+    base = of_ten_steps()
+    arm = base.blocks[2].arms[0]
+    assert arm.step is not None
+    step = replace(arm.step, stalls=(Stall(1.0, 2.0, StallCause.IO, why),))
+    block = replace(base.blocks[2], arms=(replace(arm, step=step), *base.blocks[2].arms[1:]))
+    return replace(base, blocks=(*base.blocks[:2], block, *base.blocks[3:]))
+
+
+def test_evidence_of_a_stall_loses_what_is_private_and_nothing_else() -> None:
+    why = f'relation "acme_orders" was read from /srv/tenant-blue; password={PASSWORD}; IO:DataFileRead 12'
+    for redacting in (portable, without_secrets):
+        assert PASSWORD not in text_of(redacting(with_a_stall(why)))
+    shown = text_of(portable(with_a_stall(why)))
+    assert "acme_orders" not in shown
+    assert "tenant-blue" not in shown
+    assert "IO:DataFileRead 12" in shown
+
+
+@pytest.mark.parametrize("name", ["insert", "queries", "checkpoint", "autovacuum", "unknown", "driver"])
+def test_host_named_like_a_part_of_a_step_does_not_break_it(name: str) -> None:
+    base = of_ten_steps()
+    hosted = replace(base, host={**base.host, "hostname": {"value": name, "source": "uname"}})
+    assert portable(hosted).blocks == portable(base).blocks
+    assert portable(hosted).operations == base.operations

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.unit.app.test_redaction_of_experiments import PRIVATE, SECRETS, planted
 
 from pgdyno.app.bundle import export_bundle, verify_bundle
@@ -84,3 +85,15 @@ def test_bundle_lands_in_the_current_directory_unless_told_otherwise(
     monkeypatch.chdir(tmp_path)
     assert export_bundle(experiment()) == Path("pgdyno-2026-11-21-0930-duet-7f3a.zip")
     assert (tmp_path / "pgdyno-2026-11-21-0930-duet-7f3a.zip").exists()
+
+
+def test_bundle_of_steps_holds_their_series_and_says_so(tmp_path: Path) -> None:
+    path = export_bundle(of_ten_steps(), tmp_path / "b.zip")
+    found = verify_bundle(path)
+    assert found.problems == ()
+    assert found.experiment == portable(of_ten_steps())
+    assert {"steps.csv", "intervals.csv"} <= {file.name for file in found.files}
+    with zipfile.ZipFile(path) as archive:
+        readme = archive.read("pgdyno-20261121-140312-insert-benchmark/README.txt").decode()
+    assert "steps.csv                every step" in readme
+    assert "intervals.csv            every step over its time" in readme

@@ -37,6 +37,12 @@ def test_a_baseline_that_missed_it_leaves_nothing_to_compare_with() -> None:
     assert reason.startswith("b missed the background rate: 90% of it; a missed the background rate: 80% of")
 
 
+def test_a_cell_that_reached_nothing_of_it_has_missed_it() -> None:
+    _, reason, effect = throughput_verdict([block(r, (0.99, 0.0)) for r in range(6)])
+    assert effect is None
+    assert reason == "b missed the background rate: 0% of it (95% is asked for)"
+
+
 def test_a_cell_that_kept_its_rate_is_compared() -> None:
     _, _, effect = throughput_verdict([block(r, (0.96, 0.97)) for r in range(6)])
     assert effect == pytest.approx(1.0)

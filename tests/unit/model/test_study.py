@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.study import cross, unique_names
+from pgdyno.model.study import cross, on_servers, unique_names
 from pgdyno.model.variant import Variant
 
 
@@ -56,3 +56,13 @@ def test_a_factor_called_server_varies_the_server_and_no_setting() -> None:
         "/opt/pg18@server.pg18-jit.on:jit=on",
         "/opt/pg18@server.pg18-jit.off:jit=off",
     ]
+
+
+def test_a_studys_own_variants_run_on_every_server() -> None:
+    own = [Variant("sync", {"io_method": "sync"}), Variant("worker", {"io_method": "worker"})]
+    assert on_servers(own, ["a", "/opt/b"]) == (
+        Variant("sync", {"io_method": "sync"}, "a"),
+        Variant("worker", {"io_method": "worker"}, "a"),
+        Variant("sync", {"io_method": "sync"}, "/opt/b"),
+        Variant("worker", {"io_method": "worker"}, "/opt/b"),
+    )

@@ -6,8 +6,9 @@ import shlex
 from dataclasses import replace
 
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_steps import experiment as steps
 
-from pgdyno.model.experiment import Design, DesignKind, Stopping
+from pgdyno.model.experiment import Design, DesignKind, Experiment, Stopping
 from pgdyno.model.variant import Variant, parse_variant
 from pgdyno.report.method import (
     design_table,
@@ -126,3 +127,40 @@ def test_a_users_own_scripts_have_no_command_because_they_are_not_stored() -> No
 def test_variants_that_may_lose_data_have_no_command() -> None:
     unsafe = (Variant("default"), Variant("fast", {"fsync": "off"}))
     assert repeat_command(replace(experiment(), variants=unsafe)) is None
+
+
+def of_steps(*variants: Variant) -> Experiment:
+    return replace(steps(), variants=variants, baseline=variants[0].name, verdicts=(), blocks=())
+
+
+def test_steps_are_measured_in_passes() -> None:
+    paragraphs = method_paragraphs(steps())
+    assert paragraphs[0].lead == "Passes."
+    assert paragraphs[1].text.startswith("Planned were 6 rounds, each a pass over all steps")
+    rows = {row[0]: row[1] for row in design_table(steps()).rows}
+    assert rows["Data of the steps"] == (
+        "what the step before has left; each round begins with an empty database"
+    )
+    assert not {"Turn", "Block", "Data reset, insert-benchmark-l.i0"} & set(rows)
+
+
+def test_repeat_command_of_steps_names_factors_passes_and_clients() -> None:
+    sync, worker = Variant("sync", {"io_method": "sync"}), Variant("worker", {"io_method": "worker"})
+    assert repeat_command(of_steps(sync, worker)) == (
+        "pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --blocks 6 --seed 20261121 "
+        "--clients 2"
+    )
+    few = replace(of_steps(sync, worker), workloads=("insert-benchmark-l.i0", "insert-benchmark-l.x"))
+    assert "--step l.i0 --step l.x --blocks" in (repeat_command(few) or "")
+
+
+def test_repeat_command_of_steps_crosses_factors() -> None:
+    grid = [
+        Variant(f"{server}-{jit}", {"jit": jit}, server) for server in ("17", "18") for jit in ("on", "off")
+    ]
+    assert "--factor server=17,18 --factor jit=on,off" in (repeat_command(of_steps(*grid)) or "")
+    assert repeat_command(of_steps(*grid[:3])) is None
+
+
+def test_steps_of_variants_that_are_no_factors_have_no_command() -> None:
+    assert repeat_command(steps()) is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
+from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.model.verdict import Decision, Interval, Verdict
 from pgdyno.report import words
@@ -67,6 +68,33 @@ def test_direction_is_said_in_the_words_of_the_metric(
     metric: str, bounds: tuple[float, float, float], expected: str
 ) -> None:
     assert spoken(verdict(Decision.BETTER, bounds, metric))[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "operation", "expected"),
+    [
+        ("throughput_tps", "rows", ("throughput", "rows/s")),
+        ("throughput_tps", "queries", ("throughput", "queries/s")),
+        ("throughput_tps", None, ("throughput", "transactions/s")),
+        ("server_cpu_us_per_transaction", "rows", ("server CPU per row", "µs")),
+        ("wal_bytes_per_transaction", "queries", ("WAL per query", "B")),
+        ("read_bytes_per_transaction", "operations", ("bytes read from storage per operation", "B")),
+        ("transactions_of_tomorrow", "rows", ("transactions_of_tomorrow", "")),
+    ],
+)
+def test_metrics_speak_of_what_was_counted(
+    metric: str, operation: str | None, expected: tuple[str, str]
+) -> None:
+    found = words.metric_of(metric, operation)
+    assert (found.title, found.unit) == expected
+    assert found.name == metric
+
+
+def test_verdicts_on_steps_speak_of_rows_and_queries() -> None:
+    faster, dearer = (1.171, 1.192, 1.214), (1.1, 1.15, 1.2)
+    cpu = verdict(Decision.WORSE, dearer, "server_cpu_us_per_transaction")
+    assert words.state(verdict(Decision.BETTER, faster), 0.02, "rows").claim == "more rows per second"
+    assert words.state(cpu, 0.02, "queries").claim == "more server CPU per query"
 
 
 def test_equivalence_names_its_margin_and_what_was_measured() -> None:
@@ -136,7 +164,17 @@ def test_answer_leads_with_another_metric_where_throughput_was_not_judged() -> N
     )
 
 
+def test_answer_names_steps_shortly_and_each_cost_once() -> None:
+    worker = words.answers(of_ten_steps())[1]
+    assert worker == (
+        "18-worker: worse on l.i1 and qp100; no difference that matters on l.i0, l.x, qr100, qr500 and qp500"
+        "; not decided on l.i2, qr1000 and qp1000. Worse: server CPU per row on l.i1; "
+        "server CPU per query on qp100."
+    )
+
+
 def test_sentence_keeps_the_spelling_of_settings() -> None:
+    assert words.sentence("full-page images per row") == "Full-page images per row"
     assert words.sentence("the pool is empty") == "The pool is empty"
     assert words.sentence("io_method=io_uring was left out") == "io_method=io_uring was left out"
     assert words.sentence("") == ""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import threading
+from pathlib import Path
 
 import pytest
 
-from pgdyno.server.processes import CpuClock, read_host_cpu
+from pgdyno.server.processes import CpuClock, cpu_ns, read_host_cpu
 
 STAT = """cpu  900 0 900 9000 0 0 0 90 0 0
 cpu0 100 10 20 500 5 1 2 3 0 0
@@ -27,4 +30,21 @@ def test_processes_that_have_ended_meanwhile_are_left_out() -> None:
     nobody = 4_194_305  # above the largest process id that Linux gives
     clock = CpuClock.of([os.getpid(), nobody])
     assert clock.read_ns() > 0
-    clock.close()
+
+
+def test_a_process_that_has_ended_stays_at_its_last_reading() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        clock = CpuClock.of([process.pid])
+        before = clock.read_ns()
+        process.communicate()
+    assert clock.read_ns() == before
+
+
+def test_all_threads_of_a_process_count_those_that_have_ended_too() -> None:
+    worker = threading.Thread(target=sum, args=(range(1_000_000),))
+    worker.start()
+    worker.join()
+    leader_ns = int(Path(f"/proc/{os.getpid()}/schedstat").read_text().split()[0])
+    used_ns = cpu_ns(os.getpid())
+    assert used_ns is not None
+    assert used_ns > leader_ns

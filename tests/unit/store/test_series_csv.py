@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from tests.golden.synthetic import READ_ONLY, experiment
 
 from pgdyno.model.experiment import ArmBlock, Block, Slice
-from pgdyno.store.series import blocks_csv, slices_csv
+from pgdyno.model.step_record import (
+    ClientRecord,
+    IntervalRecord,
+    RoleRecord,
+    Stall,
+    StallCause,
+    StepRecord,
+)
+from pgdyno.store.series import blocks_csv, intervals_csv, slices_csv, steps_csv
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -53,3 +61,74 @@ def test_slices_name_their_variant_and_have_a_column_per_server() -> None:
             "server_cpu_ns_2": "4",
         }
     ]
+
+
+STEP = StepRecord(
+    "queries",
+    completed=50,
+    running_s=2.0,
+    chores_s=0.25,
+    roles=(
+        RoleRecord(
+            "query",
+            50,
+            statements={"point": 50},
+            latency_ms={"p99": 0.1},
+            lag_ms={"max": 3.0},
+            clients=(ClientRecord(30, 1.5), ClientRecord(20, 2.0)),
+            retries={"40001": 1},
+            errors={"23505": 2},
+        ),
+    ),
+    intervals=(IntervalRecord(0.0, 1.0, {"insert": 4, "query": 30}, {"query": 7.5}),),
+    stalls=(Stall(0.5, 1.75, StallCause.IO, "reads"),),
+    waits={"IO": 0.5},
+    wait_samples=8,
+    counters={"pg_stat_wal.wal_fpi": 12.0},
+    published={"qps": 25.0},
+)
+BLOCK = Block(
+    "w", 1, 0, 7, (ArmBlock("v", 50, 2.0, {"m": 1.0}, STEP), ArmBlock("bare", 1, 1.0, {})), void="odd, so"
+)
+
+
+def test_every_figure_of_a_step_has_a_line() -> None:
+    found = rows(steps_csv([BLOCK]))
+    assert {(row["workload"], row["round"], row["void"], row["variant"]) for row in found} == {
+        ("w", "2", "odd, so", "v")
+    }
+    assert [(row["kind"], row["name"], row["value"]) for row in found] == [
+        ("step", "completed", "50"),
+        ("step", "running_s", "2.0"),
+        ("step", "chores_s", "0.25"),
+        ("step", "stalls", "1"),
+        ("step", "stalled_s", "1.25"),
+        ("step", "wait_samples", "8"),
+        ("role", "query.transactions", "50"),
+        ("role", "query.latency_ms_p99", "0.1"),
+        ("role", "query.lag_ms_max", "3.0"),
+        ("role", "query.statements.point", "50"),
+        ("role", "query.retries.40001", "1"),
+        ("role", "query.errors.23505", "2"),
+        ("role", "query.client_1.transactions", "30"),
+        ("role", "query.client_1.ended_s", "1.5"),
+        ("role", "query.client_2.transactions", "20"),
+        ("role", "query.client_2.ended_s", "2.0"),
+        ("wait", "IO", "0.5"),
+        ("counter", "pg_stat_wal.wal_fpi", "12.0"),
+        ("published", "qps", "25.0"),
+    ]
+
+
+def test_every_role_of_an_interval_has_a_line() -> None:
+    found = rows(intervals_csv([BLOCK]))
+    assert [(row["role"], row["transactions"], row["latency_ms_max"]) for row in found] == [
+        ("insert", "4", ""),
+        ("query", "30", "7.5"),
+    ]
+    assert (found[0]["start_s"], found[0]["length_s"], found[0]["variant"]) == ("0.0", "1.0", "v")
+
+
+def test_blocks_without_steps_leave_a_heading_only() -> None:
+    assert rows(steps_csv(experiment().blocks)) == []
+    assert rows(intervals_csv(experiment().blocks)) == []

@@ -1,4 +1,4 @@
-"""The Insert Benchmark's steps, sizes and targets, against the published description."""
+"""The Insert Benchmark's steps and targets, against the published description."""
 
 from __future__ import annotations
 
@@ -7,12 +7,31 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.model.errors import UsageError
+from pgdyno.model.workload import Step, Workload
 from pgdyno.studies._contract import Sizing
-from pgdyno.studies._insert_benchmark import PRESETS, steps
+from pgdyno.studies._insert_benchmark import steps
+from pgdyno.studies._insert_benchmark_sizes import PRESETS
 from pgdyno.studies.insert_benchmark import workloads
 
 # The order of the published tables.
 ORDER = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"]
+
+
+def short(name: str) -> str:
+    return name.removeprefix("insert-benchmark-")
+
+
+def step_of(workload: Workload) -> Step:
+    assert workload.step is not None
+    return workload.step
+
+
+def before(chosen: dict[str, Workload]) -> dict[str, list[str]]:
+    """Return, for every chosen step, what is run before it and not measured."""
+    return {
+        short(name): [short(earlier.name) for earlier in step_of(workload).preceded_by]
+        for name, workload in chosen.items()
+    }
 
 
 def test_there_are_ten_steps_in_the_published_order() -> None:
@@ -45,8 +64,39 @@ def test_the_faithful_mode_ends_query_steps_by_count_and_the_corrected_one_by_ti
     assert faithful.options["mode"] == "faithful"
 
 
-def test_an_unknown_preset_is_answered_with_those_that_are_known() -> None:
+def test_with_all_steps_chosen_nothing_is_run_unmeasured() -> None:
+    assert before(steps(PRESETS["quick"])) == {name: [] for name in ORDER}
+
+
+def test_a_query_step_alone_brings_the_writing_steps_and_the_clean_up_along_and_no_other_query_step() -> None:
+    chosen = steps(PRESETS["quick"], ["qp500"])
+    assert before(chosen) == {"qp500": ["l.i0", "l.x", "l.i1", "l.i2"]}
+    assert step_of(chosen["insert-benchmark-qp500"]).settle_s == 3.0
+
+
+def test_a_writing_step_alone_is_the_last_that_runs() -> None:
+    assert before(steps(PRESETS["quick"], ["l.x"])) == {"l.x": ["l.i0"]}
+
+
+def test_several_steps_keep_their_order_and_each_brings_what_lies_between_them() -> None:
+    chosen = steps(PRESETS["quick"], ["qr1000", "l.x", "qp100"])
+    assert before(chosen) == {"l.x": ["l.i0"], "qp100": ["l.i1", "l.i2"], "qr1000": []}
+    assert [step_of(workload).settle_s for workload in chosen.values()] == [None, 3.0, None]
+
+
+def test_an_unknown_step_is_answered_with_those_that_are_known() -> None:
     with pytest.raises(UsageError) as caught:
-        workloads(Sizing(preset="huge"))
-    assert caught.value.message == 'no preset "huge" of the Insert Benchmark'
-    assert "quick" in (caught.value.hint or "")
+        workloads(Sizing(steps=("l.i0", "qr200")))
+    assert caught.value.message == 'no step "qr200" of the Insert Benchmark'
+    assert caught.value.hint == f"known: {', '.join(ORDER)}"
+
+
+@pytest.mark.parametrize(("step_s", "interval_s"), [(1, 0.1), (6, 0.25), (12, 0.5), (1800, 1.0)])
+def test_shorter_steps_have_shorter_intervals(step_s: int, interval_s: float) -> None:
+    found = workloads(Sizing(step_s=step_s)).values()
+    assert {step_of(workload).interval_s for workload in found} == {interval_s}
+
+
+def test_waiting_for_an_index_of_many_rows_is_bounded_by_their_number() -> None:
+    step = step_of(workloads(Sizing(preset="ax162-s"))["insert-benchmark-l.x"])
+    assert step.patience_s == 600 + 200_000  # 4 billion rows at 20,000 rows per second

@@ -1,5 +1,6 @@
 //! The clients that query while others insert and delete: ranges of the secondary indexes, or keys.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::random::Random;
@@ -90,6 +91,10 @@ impl RangeQueries {
 }
 
 impl Client for RangeQueries {
+    fn statements(&self, _all: usize) -> Range<StatementId> {
+        self.first_statement..self.first_statement + RANGES.len()
+    }
+
     fn next(&mut self, transaction: &mut Transaction) -> Next {
         if self.end.is_reached() {
             return Next::Finished;
@@ -143,6 +148,10 @@ impl PointQueries {
 }
 
 impl Client for PointQueries {
+    fn statements(&self, _all: usize) -> Range<StatementId> {
+        self.statement..self.statement + 1 // the one for the largest key is not prepared
+    }
+
     fn next(&mut self, transaction: &mut Transaction) -> Next {
         if self.end.is_reached() {
             return Next::Finished;

@@ -26,7 +26,7 @@ use super::insert::{self, Inserter};
 use super::ledger::{Ledger, Window};
 use super::maker::{self, Maker};
 use super::query::{self, PointQueries, QueryEnd, RangeQueries};
-use super::rows::{RandomCharacters, RowWriter};
+use super::rows::RowWriter;
 use super::timestamp::{SECONDS_PER_STEP, StatementClock};
 use super::{Ends, Mode, Options, stream};
 
@@ -177,13 +177,8 @@ impl Step {
 /// `options` are refused.
 pub fn roles(step: Step, options: &Options) -> Result<Vec<Role>> {
     options.check()?;
-    Ok(roles_with(step, options, &RandomCharacters::new(options.seed)))
-}
-
-/// `options` have been checked.
-pub(super) fn roles_with(step: Step, options: &Options, characters: &Arc<RandomCharacters>) -> Vec<Role> {
     let crew = Crew::new(step, options);
-    let mut roles = vec![crew.inserters(characters)];
+    let mut roles = vec![crew.inserters()];
     if step.has_deletes(options) {
         roles.push(crew.deleters());
     }
@@ -193,7 +188,7 @@ pub(super) fn roles_with(step: Step, options: &Options, characters: &Arc<RandomC
     if step.queries() != Queries::None {
         roles.push(crew.queries());
     }
-    roles
+    Ok(roles)
 }
 
 /// A step on all tables.
@@ -214,12 +209,12 @@ impl<'a> Crew<'a> {
         (0..).zip(&self.ledgers).map(|(client, ledger)| make(client, Arc::clone(ledger))).collect()
     }
 
-    fn inserters(&self, characters: &Arc<RandomCharacters>) -> Role {
+    fn inserters(&self) -> Role {
         let Options { seed, domains, data_length, .. } = *self.options;
         let (step, clock) = (self.step, self.step.clock(self.options));
         let clients = self.clients(|client, ledger| {
             let random = stream(seed, step, insert::ROLE, client);
-            let rows = RowWriter::new(random, domains, data_length, Arc::clone(characters));
+            let rows = RowWriter::new(random, domains, data_length);
             Box::new(Inserter::new(client, ledger, rows, step.rows_per_commit(), clock))
         });
         Role { name: insert::ROLE, statements: insert::statements(), clients, pace: step.pace(self.options) }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdyno.meters._contract import Counters, Meter, MeterContext
 
-METER = Meter("cache_hit_ratio", "pg_stat_database; backends report up to a second late")
+METER = Meter("cache_hit_ratio", "pg_stat_database", reports_late=True)
 
 
 def read(context: MeterContext) -> Counters | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pgdyno.meters._contract import Counters, Meter, MeterContext, per_transaction
 from pgdyno.meters._cpu import cpu_us
 
-METER = Meter("server_cpu_us_per_transaction", "/proc/PID/schedstat of all server processes")
+METER = Meter("server_cpu_us_per_transaction", "CPU clocks of all server processes")
 
 
 def read(context: MeterContext) -> Counters | None:

@@ -3,18 +3,12 @@
 mod statements;
 mod steps;
 
-use std::sync::{Arc, LazyLock};
-
 use crate::workload::{Client, Next, Role, Transaction};
 
-use super::rows::RandomCharacters;
 use super::{DataLength, Domains, Ends, Mode, Options, Rows, Step, step};
 
-/// Made once, because that takes long without the compiler's optimisations.
-static CHARACTERS: LazyLock<Arc<RandomCharacters>> = LazyLock::new(|| RandomCharacters::new(1));
-
 fn roles(step: Step, options: &Options) -> Vec<Role> {
-    step::roles_with(step, options, &CHARACTERS)
+    step::roles(step, options).unwrap()
 }
 
 fn options(mode: Mode) -> Options {

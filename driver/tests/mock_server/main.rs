@@ -1,13 +1,17 @@
 //! The program against a server that answers as no PostgreSQL should, and as a real one seldom does.
 
+#[path = "../mock/mod.rs"]
 mod mock;
+#[path = "../program/mod.rs"]
 mod program;
 
-use std::io::{BufRead, BufReader};
+mod endings;
+mod losses;
+
 use std::sync::{Arc, Mutex};
 
-use mock::{Asked, Login, Mock, Reaction, error, message};
-use program::{Driver, Ended, driver, run};
+use mock::{Asked, Login, Mock, Reaction, message};
+use program::{Driver, Ended, run};
 use serde_json::{Value, json};
 
 /// Runs `pgbench-tpcb`, seven statements, on one connection.
@@ -48,6 +52,21 @@ fn every_mode_sends_the_messages_of_its_mode_and_no_others() {
 }
 
 #[test]
+fn a_connection_prepares_what_its_client_uses_and_nothing_of_other_tables() {
+    for (workload, per_client) in [("insert-benchmark-qr100", 3), ("insert-benchmark-qp100", 1)] {
+        let mock = completing();
+        let options = r#"rows={"i0": 100, "i1": 100, "i2": 100}"#;
+        let more = ["-o", options, "-o", "step_seconds=1", "-o", "ends=time", "-T", "0.2", "-c", "3"];
+        let ended = run(&[&["run", workload, &mock.target(), "--json"][..], &more].concat());
+        assert_eq!(ended.status, Some(0), "{}", ended.err);
+        let prepared: Vec<usize> =
+            (0..mock.connections()).map(|number| mock.tags(number).matches('P').count()).collect();
+        let some: Vec<usize> = prepared.into_iter().filter(|prepared| *prepared > 0).collect();
+        assert_eq!(some, [per_client; 3], "{workload}");
+    }
+}
+
+#[test]
 fn every_known_login_succeeds_with_the_password_and_only_with_it() {
     for login in [Login::Cleartext, Login::Md5, Login::Scram] {
         let mock = Mock::with(login, None, |_| Reaction::Complete);
@@ -69,6 +88,8 @@ fn a_login_that_is_not_known_refused_or_not_proven_is_an_error() {
     for (login, expected) in [
         (Login::Gss, "the server asked for an unknown kind of authentication"),
         (Login::ForgedScram, "the server did not prove that it knows the password"),
+        (Login::UnfinishedScram, "the server did not prove that it knows the password"),
+        (Login::SkippedScram, "the server did not prove that it knows the password"),
         (Login::Oversized, "the server sent a message of 2147483647 bytes, which cannot be"),
         (Login::Refuse, "could not log in as \"ann\" to \"shop\": the mock says 28P01"),
     ] {
@@ -86,7 +107,8 @@ fn a_missing_table_is_answered_with_how_to_load_it_in_every_mode() {
     for (mock, mode) in [(&at_parse, "prepared"), (&at_execution, "simple")] {
         let error = run_tpcb(mock, &["-M", mode]).error();
         assert_eq!(error["sqlstate"], "42P01");
-        assert_eq!(error["hint"], "load the workload's tables first: pgdyno-driver load WORKLOAD TARGET");
+        let hint = error["hint"].as_str().unwrap();
+        assert!(hint.starts_with("load the workload's tables first: pgdyno-driver load WORKLOAD TARGET"));
     }
 }
 
@@ -107,74 +129,6 @@ fn a_server_that_breaks_the_protocol_fails_the_run_with_what_it_sent() {
         let error = run_tpcb(&reacting(Reaction::Bytes(bytes.into())), &[]).error();
         assert_eq!(error["message"], expected);
     }
-}
-
-#[test]
-fn a_connection_that_ends_fails_the_run_with_the_code_that_the_server_gave_or_08006() {
-    let farewell = error("FATAL", "57P01");
-    for (reaction, code) in [
-        (Reaction::Close(Vec::new()), "08006"),
-        (Reaction::Close(b"D\0\0\0\x20half a message".to_vec()), "08006"),
-        (Reaction::Close(farewell.clone()), "57P01"),
-        (Reaction::CloseWhenIdle(Vec::new()), "08006"),
-        (Reaction::CloseWhenIdle(farewell.clone()), "57P01"),
-    ] {
-        let error = run_tpcb(&reacting(reaction.clone()), &[]).error();
-        assert_eq!(error["sqlstate"], code, "{reaction:?}");
-        assert!(error["message"].as_str().unwrap().starts_with("lost a connection to server (/"), "{error}");
-    }
-}
-
-#[test]
-fn a_connection_that_ends_while_nothing_is_asked_is_noticed_with_the_next_command() {
-    let mock = Mock::start(|asked| match asked {
-        Asked { connection: 1, number: 6, .. } => Reaction::CloseWhenIdle(error("FATAL", "57P01")),
-        _ => Reaction::Complete,
-    });
-    let mut driver = Driver::serve(&merged(job(&mock), &json!({"think_time_s": 60.0})));
-    driver.event("ready");
-    driver.send(&json!({"do": "run", "duration_s": 5.0}));
-    assert_eq!(driver.end().error()["sqlstate"], "57P01");
-}
-
-#[test]
-fn a_commit_counts_even_if_the_server_closes_the_connection_in_the_same_breath() {
-    let mock = Mock::start(|asked| match asked {
-        Asked { connection: 1, number: 6, .. } => {
-            let answers = [message(b'C', b"COMMIT\0"), message(b'Z', b"I"), error("FATAL", "57P01")];
-            Reaction::Close(answers.concat())
-        }
-        _ => Reaction::Complete,
-    });
-    let role = run_tpcb(&mock, &["--reconnect", "10"]).role(0);
-    assert_eq!((&role["transactions"], &role["errors"]), (&json!(2), &json!({})));
-}
-
-#[test]
-fn a_finished_client_needs_no_connection() {
-    let mock = Mock::start(|asked| match asked {
-        Asked { connection: 1, number: 13, .. } => Reaction::CloseWhenIdle(error("FATAL", "57P01")),
-        _ => Reaction::Complete,
-    });
-    let role = run_tpcb(&mock, &["-c", "2"]).role(0);
-    assert_eq!(by_client(&role), [2, 2]);
-}
-
-#[test]
-fn a_lost_client_that_was_asleep_works_once_after_it_has_reconnected() {
-    let mock = Mock::start(|asked| match asked {
-        Asked { connection: 1, number: 6, .. } => Reaction::CloseWhenIdle(Vec::new()),
-        _ => Reaction::Complete,
-    });
-    let job = merged(job(&mock), &json!({"reconnect_s": 10.0, "think_time_s": 0.2, "count": 4}));
-    let mut driver = Driver::serve(&job);
-    driver.event("ready");
-    driver.send(&json!({"do": "run"}));
-    driver.event("run-ended");
-    driver.close_input();
-    let role = driver.end().role(0);
-    assert_eq!((&role["transactions"], &role["reconnects"]), (&json!(4), &json!(1)));
-    assert_eq!(mock.tags(2), "PPPPPPPS".to_string() + &"BDES".repeat(7 * 3));
 }
 
 #[test]
@@ -229,60 +183,6 @@ fn errors_up_to_the_limit_are_counted_and_one_more_fails_the_run_whatever_thread
     assert_eq!(error["sqlstate"], "23505");
     assert_eq!(error["message"], "could not run begin: the mock says 23505");
     assert_eq!(error["detail"], "more than 3 transactions were given up");
-}
-
-#[test]
-fn a_server_that_never_answers_is_waited_for_as_long_as_the_job_permits() {
-    for command in
-        [json!({"do": "run", "duration_s": 0.1}), json!({"do": "turns", "order": [0, 0], "slice_s": 0.1})]
-    {
-        let mock = reacting(Reaction::Bytes(Vec::new()));
-        let mut driver = Driver::serve(&job(&mock));
-        driver.event("ready");
-        driver.send(&command);
-        let error = driver.end().error();
-        assert_eq!(error["message"], "transactions on mock were still under way 0 s after its turn");
-    }
-}
-
-#[test]
-fn a_broken_pipe_ends_the_run_with_status_1() {
-    let mock = completing();
-    let target = mock.target();
-    for json in [&["--json"][..], &[]] {
-        let mut command =
-            driver(&[&["run", "pgbench-select", &target, "-T", "20", "-i", "0.05"], json].concat());
-        let mut child = command.spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        out.read_line(&mut String::new()).unwrap();
-        drop((out, child.stderr.take()));
-        assert_eq!(program::wait(&mut child).code(), Some(1));
-    }
-}
-
-#[test]
-fn the_end_of_the_input_ends_a_run_with_its_results() {
-    let mock = completing();
-    let mut driver = Driver::serve(&job(&mock));
-    driver.event("ready");
-    driver.send(&json!({"do": "run", "interval_s": 0.05}));
-    driver.event("interval");
-    driver.close_input();
-    let ended = driver.end();
-    assert!(ended.role(0)["transactions"].as_u64() > Some(0));
-    assert!(ended.out.ends_with("{\"event\":\"end\"}\n"), "{}", ended.out);
-}
-
-#[test]
-fn a_run_that_is_to_start_later_can_be_stopped_before() {
-    let mock = completing();
-    let mut driver = Driver::serve(&job(&mock));
-    driver.event("ready");
-    driver.send(&json!({"do": "run", "start_at_ns": u64::MAX / 2}));
-    driver.send(&json!({"do": "phase", "name": "waiting"}));
-    driver.event("phase");
-    driver.send(&json!({"do": "stop"}));
-    assert_eq!(driver.end().role(0)["transactions"], 0);
 }
 
 #[test]

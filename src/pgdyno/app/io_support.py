@@ -1,0 +1,23 @@
+"""Finds out what a PostgreSQL can do about asynchronous I/O on this host, without a server running."""
+
+from __future__ import annotations
+
+from pgdyno.app import wiring
+from pgdyno.app.arena import online_cpus
+from pgdyno.server.installation import Installation
+from pgdyno.server.instance import initialise
+from pgdyno.server.io_uring import io_uring_obstacle
+from pgdyno.studies._contract import IoSupport
+
+
+def find_io_support(installation: Installation) -> IoSupport:
+    """Let the server try io_uring on a data directory made for that.
+
+    Raises: ServerStartError if none can be made.
+    """
+    place = wiring.workspace()
+    with place.scratch() as scratch:
+        data_directory = scratch / "io-uring"
+        initialise(installation, place.account, data_directory)
+        obstacle = io_uring_obstacle(installation, place.account, data_directory)
+    return IoSupport(installation.title, installation.major, len(online_cpus()), obstacle)

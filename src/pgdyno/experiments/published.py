@@ -1,0 +1,149 @@
+"""The figures that the Insert Benchmark publishes for a step, by its own names and definitions.
+
+=================  =====================================================================================
+ips, qps           rows inserted, queries, per second
+rps rmbps          reads per second of the data directory's block device, and MiB per second
+wps wmbps          writes, in the same way
+rpq rkbpq          reads and KiB read per row inserted (steps l.*), per query (steps q*)
+wpi wkbpi          writes and KiB written per row inserted, in every step
+csps cpups         context switches per second, percentage of all CPUs busy: the whole host, client included
+cspq cpupq         context switches, CPU microseconds of the whole host, per row or query
+dbgb1 dbgb2        GiB of the database; of all files of the data directory, WAL included
+rss                GiB resident in the largest of the server's processes
+maxop              longest response in seconds: of an insert in l.*, of a query in q*
+p50 p99            rate of the second below which so many percent of the seconds are *faster*
+=================  =====================================================================================
+
+Where ours differ: rates count the time from the clients' common beginning to the end of the last, not whole
+seconds from the first fork on. p50 and p99 are of all clients together, the original's of client 1. maxop
+counts from the intended start. Means over the step are of counters, not of samples every 5 s. The field
+``tag`` is the variant's name. What could not be read is absent.
+
+Source: github.com/mdcallag/mytools, bench/ibench: np.sh, ios.sh, etl.sh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pgdyno.model.step_record import IntervalRecord
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_SECOND = 0.95  # intervals add up to about a second, not exactly
+_MIN_SECONDS = 10  # of fewer, the original prints no percentiles
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a step has done. ``rates`` are operations per second, second by second."""
+
+    is_loading: bool  # steps l.*
+    rows_inserted: int  # in l.x: indexed
+    queries: int
+    elapsed_s: float
+    longest_ms: float | None
+    rates: Sequence[float]
+
+
+@dataclass(frozen=True)
+class SystemUse:
+    """What the whole host did in ``wall_s``: server, client and everything else."""
+
+    wall_s: float
+    cpus: int
+    busy_share: float  # of all CPUs
+    context_switches: float
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """What one block device did in ``wall_s``."""
+
+    wall_s: float
+    reads: float
+    read_bytes: float
+    writes: float
+    written_bytes: float
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """How large a server was at a step's end; its largest process at any time in it."""
+
+    database_bytes: float | None = None
+    directory_bytes: float | None = None
+    largest_process_bytes: float | None = None
+
+
+def published(
+    work: Work, system: SystemUse | None, device: DeviceUse | None, footprint: Footprint
+) -> dict[str, float]:
+    """Return the published figures of a step, as far as they are known."""
+    ips, qps = work.rows_inserted / work.elapsed_s, work.queries / work.elapsed_s
+    rate = ips if work.is_loading else qps
+    found: dict[str, float | None] = {"ips": ips, "qps": qps}
+    if device is not None:
+        found |= _of_device(device, ips, rate)
+    if system is not None:
+        found |= _of_system(system, rate)
+    found |= {
+        "dbgb1": _over(footprint.database_bytes, _GIB),
+        "dbgb2": _over(footprint.directory_bytes, _GIB),
+        "rss": _over(footprint.largest_process_bytes, _GIB),
+        "maxop": _over(work.longest_ms, 1000),
+        "p50": _rate_at(work.rates, 50),
+        "p99": _rate_at(work.rates, 99),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def rates_by_second(
+    intervals: Iterable[IntervalRecord], role: str, operations_per_transaction: int
+) -> list[float]:
+    """Return a role's operations per second, second by second; shorter intervals are put together."""
+    rates, transactions, length_s = [], 0, 0.0
+    for interval in intervals:
+        transactions += interval.transactions.get(role, 0)
+        length_s += interval.length_s
+        if length_s >= _SECOND:
+            rates.append(transactions * operations_per_transaction / length_s)
+            transactions, length_s = 0, 0.0
+    return rates
+
+
+def _of_device(device: DeviceUse, ips: float, rate: float) -> dict[str, float | None]:
+    rps, wps = device.reads / device.wall_s, device.writes / device.wall_s
+    read_bytes_per_s = device.read_bytes / device.wall_s
+    written_bytes_per_s = device.written_bytes / device.wall_s
+    return {
+        "rps": rps,
+        "rmbps": read_bytes_per_s / _MIB,
+        "wps": wps,
+        "wmbps": written_bytes_per_s / _MIB,
+        "rpq": _over(rps, rate),
+        "rkbpq": _over(read_bytes_per_s / _KIB, rate),
+        "wpi": _over(wps, ips),
+        "wkbpi": _over(written_bytes_per_s / _KIB, ips),
+    }
+
+
+def _of_system(system: SystemUse, rate: float) -> dict[str, float | None]:
+    csps = system.context_switches / system.wall_s
+    return {
+        "csps": csps,
+        "cpups": system.busy_share * 100,
+        "cspq": _over(csps, rate),
+        "cpupq": _over(system.busy_share * system.cpus * 1e6, rate),
+    }
+
+
+def _rate_at(rates: Sequence[float], percent: int) -> float | None:
+    """Return the n-th fastest second's rate, n being this percentage of their number, rounded."""
+    if len(rates) < _MIN_SECONDS:
+        return None
+    return sorted(rates, reverse=True)[round(percent / 100 * len(rates)) - 1]
+
+
+def _over(value: float | None, divisor: float) -> float | None:
+    return None if value is None or divisor == 0 else value / divisor

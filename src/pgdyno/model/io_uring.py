@@ -1,0 +1,29 @@
+"""Whether a server can read and write through io_uring, and if not, why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class IoUringCause(StrEnum):
+    """What stands in the way of ``io_method=io_uring``."""
+
+    NOT_COMPILED_IN = "not compiled in"
+    FORBIDDEN = "forbidden by the kernel"  # sysctl, seccomp, a security module, or it has no io_uring
+    MEMLOCK = "too little memory may be locked"
+    OPEN_FILES = "too few files may be opened"
+    UNCLEAR = "the server does not accept it"
+
+
+@dataclass(frozen=True)
+class IoUringObstacle:
+    """Why a server cannot use io_uring here. ``evidence`` is what the server or the kernel says about it."""
+
+    cause: IoUringCause
+    evidence: str
+    hint: str
+
+    def __str__(self) -> str:
+        """Return cause, evidence and what to do, in one line."""
+        return f"{self.cause} ({self.evidence}); {self.hint}"

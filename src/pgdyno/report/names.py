@@ -1,0 +1,28 @@
+"""Short names for steps: a table of ten has no room for ``insert-benchmark-qr1000``. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from pgdyno.model.experiment import Experiment
+
+
+def step_workloads(experiment: Experiment) -> tuple[str, ...]:
+    """Return the workloads that are steps of a longer one, in their order."""
+    return tuple(name for name in experiment.workloads if name in experiment.operations)
+
+
+def step_names(experiment: Experiment) -> dict[str, str]:
+    """Return the short name of every step by its workload's name."""
+    steps = step_workloads(experiment)
+    return dict(zip(steps, short_names(steps), strict=True))
+
+
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names without the words that all of them begin with; a word ends with a hyphen."""
+    shared = "".join(
+        letters[0] for letters in takewhile(lambda same: len(set(same)) == 1, zip(*names, strict=False))
+    )
+    cut = shared.rfind("-") + 1
+    return tuple(name[cut:] for name in names)

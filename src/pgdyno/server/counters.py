@@ -1,0 +1,106 @@
+"""Everything that a server counts about a database's work, as flat counters by dotted name.
+
+``pg_stat_wal.wal_fpi``, ``pg_stat_checkpointer.num_timed``, ``pg_stat_bgwriter.buffers_clean``,
+``pg_stat_database.blks_read`` (of this database), ``pg_stat_all_tables.autovacuum_count`` (summed over this
+database's own tables), ``pg_stat_io.client_backend.relation.normal.reads``. Columns are taken as the server
+has them, whatever its version; views that it does not have are absent. Server-wide views count the work of
+all databases, and everything counts ours of looking.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, LiteralString, TypeAlias
+
+import psycopg
+
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+
+_VIEWS: Mapping[str, LiteralString] = {
+    "pg_stat_wal": "SELECT 'pg_stat_wal.' || key, value FROM pg_stat_wal v, jsonb_each(to_jsonb(v))",
+    "pg_stat_checkpointer": (
+        "SELECT 'pg_stat_checkpointer.' || key, value FROM pg_stat_checkpointer v, jsonb_each(to_jsonb(v))"
+    ),
+    "pg_stat_bgwriter": (
+        "SELECT 'pg_stat_bgwriter.' || key, value FROM pg_stat_bgwriter v, jsonb_each(to_jsonb(v))"
+    ),
+    "pg_stat_database": (
+        "SELECT 'pg_stat_database.' || key, value FROM pg_stat_database v, jsonb_each(to_jsonb(v))"
+        " WHERE datname = current_database()"
+    ),
+    "pg_stat_user_tables": (
+        "SELECT 'pg_stat_all_tables.' || key, value FROM pg_stat_user_tables v, jsonb_each(to_jsonb(v))"
+    ),
+    "pg_stat_io": (
+        "SELECT replace(concat_ws('.', 'pg_stat_io', backend_type, object, context, key), ' ', '_'), value"
+        " FROM pg_stat_io v, jsonb_each(to_jsonb(v))"
+    ),
+}
+_SUMS: LiteralString = (
+    "SELECT name, sum(value::float8) FROM ({}) AS counters (name, value)"
+    " WHERE jsonb_typeof(value) = 'number' GROUP BY name"
+)
+_GAUGES = frozenset(
+    {
+        "datid",
+        "numbackends",
+        "relid",
+        "n_live_tup",
+        "n_dead_tup",
+        "n_mod_since_analyze",
+        "n_ins_since_vacuum",
+        "op_bytes",
+    }
+)
+"""Numbers in these views that count nothing."""
+
+_CLIENTS: LiteralString = (
+    "SELECT pid FROM pg_stat_activity"
+    " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+)
+_POLL_S = 0.01
+
+
+def read_counters(connection: Connection) -> dict[str, float]:
+    """Return all counters now. They only grow, unless somebody resets them or drops tables."""
+    known = connection.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relname = ANY(%s)",
+        (list(_VIEWS),),
+    )
+    parts: list[LiteralString] = [_VIEWS[name] for (name,) in sorted(known.fetchall())]
+    rows = connection.execute(_SUMS.format(" UNION ALL ".join(parts)))
+    return {name: value for name, value in rows.fetchall() if name.rpartition(".")[2] not in _GAUGES}
+
+
+def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """Return what was counted in between; of pg_stat_io's hundreds, only those that have moved."""
+    found = {name: value - before.get(name, 0.0) for name, value in sorted(after.items())}
+    return {name: value for name, value in found.items() if value or not name.startswith("pg_stat_io.")}
+
+
+def read_dead_tuples(connection: Connection) -> int:
+    """Return the dead rows of all tables of this database, as far as the server has noticed them."""
+    row = connection.execute("SELECT COALESCE(sum(n_dead_tup), 0) FROM pg_stat_user_tables").fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def read_database_bytes(connection: Connection) -> int:
+    """Return the size of this database."""
+    row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def client_pids(connection: Connection) -> frozenset[int]:
+    """Return the other client backends of this database."""
+    return frozenset(pid for (pid,) in connection.execute(_CLIENTS).fetchall())
+
+
+def wait_for_clients_to_end(connection: Connection, others: Collection[int], limit_s: float) -> None:
+    """Wait until only ``others`` are left: backends report the rest of what they counted when they end.
+
+    Those that take longer than ``limit_s`` have their counters reported within a second while they work.
+    """
+    deadline_s = time.monotonic() + limit_s
+    while client_pids(connection) - set(others) and time.monotonic() < deadline_s:
+        time.sleep(_POLL_S)

@@ -1,0 +1,192 @@
+"""How large the Insert Benchmark is: presets, and the servers' settings that belong to them.
+
+The published presets are those of Mark Callaghan's reports. Their configuration has ``synchronous_commit``
+off: a crash loses commits that were reported as done, so that their variants are marked as not durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.guc import normalise, readable_bytes
+from pgdyno.studies._contract import Sizing
+
+DEFAULT_PRESET = "quick"
+RATES = (100, 500, 1000)  # of the query steps: rows inserted, and deleted, per second and client
+
+_BYTES_PER_LOADED_ROW = 205
+_BYTES_PER_REPLACED_ROW = 160
+"""What a row takes on disk with its four indexes; and what one that takes the place of a deleted row adds, as
+long as vacuum has not been there. Measured on PostgreSQL 18: 3,000,000 loaded rows took 604 MiB after all ten
+steps; 300,000 rows of which 920,000 were replaced by l.i1 and l.i2 took 203 MiB."""
+
+_WAL_SHARE = 1.5  # of max_wal_size: it is a target, and heavy writes overshoot it
+_DEFAULT_MAX_WAL_SIZE = "1GB"  # PostgreSQL's own
+_EMPTY_CLUSTER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the benchmark is. Rows are per client: of l.i0, l.i1 and l.i2.
+
+    ``wait_s`` is the time from the beginning of the clean-up until the query steps start; None: as published.
+    """
+
+    preset: str
+    clients: int
+    rows: tuple[int, int, int]
+    step_s: int  # length of each of the query steps
+    wait_s: float | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the server; factors win over them
+    server_memory_bytes: int | None = None
+    is_faithful: bool = False
+
+    @property
+    def table_rows(self) -> int:
+        """The rows of all tables from l.i0 on: later steps delete as many as they insert."""
+        return self.clients * self.rows[0]
+
+    @property
+    def settle_s(self) -> float:
+        """The time for vacuum and checkpoint; as published, it grows with the tables."""
+        return min(1200.0, 60 + self.table_rows / 1e6) if self.wait_s is None else self.wait_s
+
+    @property
+    def disk_bytes(self) -> int:
+        """What one server takes on disk at most, by the measured size of a row."""
+        max_wal_bytes = int(normalise(self.settings.get("max_wal_size", _DEFAULT_MAX_WAL_SIZE), "B"))
+        loaded, *written = self.rows
+        replaced = sum(written) + 2 * sum(RATES) * self.step_s
+        rows_bytes = self.clients * (loaded * _BYTES_PER_LOADED_ROW + replaced * _BYTES_PER_REPLACED_ROW)
+        return rows_bytes + int(_WAL_SHARE * max_wal_bytes) + _EMPTY_CLUSTER_BYTES
+
+    @property
+    def label(self) -> str:
+        """Mode and size in words: figures are comparable only where these are the same."""
+        mode = _FAITHFUL if self.is_faithful else _CORRECTED
+        rows = "/".join(str(count) for count in self.rows)
+        clients = "1 client" if self.clients == 1 else f"{self.clients} clients"
+        memory = f", {readable_bytes(self.server_memory_bytes)} of memory" if self.server_memory_bytes else ""
+        return (
+            f"Insert Benchmark, {mode}; preset {self.preset}, {clients}, {rows} rows each in l.i0/l.i1/l.i2, "
+            f"q steps of {self.step_s} s{memory}"
+        )
+
+
+_CORRECTED = (
+    "corrected mode: clients start together, q steps end by time, their inserts and deletes arrive as an "
+    "open loop, latency counts from the intended start"
+)
+_FAITHFUL = (
+    "faithful mode: inserts and deletes of q steps come in bursts once a second without catching up, in "
+    "lockstep by queues of 8; every step ends by its number of rows, latency counts from the real start"
+)
+
+_PUBLISHED: Mapping[str, str] = {
+    "huge_pages": "off",
+    "max_parallel_workers_per_gather": "0",
+    "max_parallel_workers": "0",
+    "checkpoint_warning": "1800s",
+    "wal_sync_method": "fdatasync",
+    "wal_level": "replica",
+    "full_page_writes": "on",
+    "track_io_timing": "on",
+    "synchronous_commit": "off",
+    "bgwriter_lru_maxpages": "2000",
+    "wal_compression": "off",
+    "log_autovacuum_min_duration": "0",
+    "checkpoint_timeout": "1800s",
+    "checkpoint_completion_target": "0.9",
+    "autovacuum_naptime": "10s",
+    "autovacuum_vacuum_cost_delay": "1ms",
+    "autovacuum_vacuum_cost_limit": "4000",
+    "autovacuum_vacuum_scale_factor": "0.05",
+    "autovacuum_vacuum_insert_scale_factor": "0.05",
+    # The files for 16 and 17 have it, those for 18 beta 1 on the small server do not, which confounds
+    # comparisons of these versions: here it is the same for all that know it.
+    "vacuum_buffer_usage_limit": "256MB",
+    "jit": "off",
+}
+"""What the files conf.diff.cx10* share. Source: mytools, bench/conf/arc/may25.hetzner and may25.pg18."""
+
+_C8R32 = {
+    **_PUBLISHED,
+    "shared_buffers": "23GB",
+    "bgwriter_delay": "100ms",
+    "max_wal_size": "40GB",
+    "min_wal_size": "20GB",
+    "autovacuum_max_workers": "4",
+    "autovacuum_work_mem": "256MB",
+}
+_C32R128 = {
+    **_PUBLISHED,
+    "shared_buffers": "96GB",
+    "bgwriter_delay": "50ms",
+    "max_wal_size": "96GB",
+    "min_wal_size": "48GB",
+    "autovacuum_max_workers": "8",
+    "autovacuum_work_mem": "1024MB",
+}
+
+PRESETS: Mapping[str, Size] = MappingProxyType(
+    {
+        size.preset: size
+        for size in (
+            # Fits two CPUs: about a minute per pass.
+            Size("quick", clients=2, rows=(400_000, 40_000, 10_000), step_s=6, wait_s=3.0),
+            # The same on 0.4 GiB of data, with less than a quarter of that as memory: two minutes per pass.
+            # Less memory is not enough for index builds and thirty processes.
+            Size(
+                "io-bound-quick",
+                clients=2,
+                rows=(1_000_000, 20_000, 5_000),
+                step_s=6,
+                wait_s=3.0,
+                settings={"shared_buffers": "24MB", "maintenance_work_mem": "8MB"},
+                server_memory_bytes=96 << 20,
+            ),
+            # The small server has 8 CPUs and 32 GB. Sizes of these two, and the 1800 s:
+            # https://smalldatum.blogspot.com/2026/03/the-insert-benchmark-on-small-server.html
+            Size("cached-small", 1, (30_000_000, 40_000_000, 10_000_000), step_s=1800, settings=_C8R32),
+            Size(
+                "io-bound-small",
+                1,
+                (800_000_000, 4_000_000, 1_000_000),
+                step_s=1800,
+                settings=_C8R32,
+                server_memory_bytes=32 << 30,
+            ),
+            # Hetzner's ax162-s has 48 CPUs and 128 GB. 20 clients with 200 million rows each, IO-bound:
+            # https://smalldatum.blogspot.com/2026/03/mariadb-innovation-binlogstorageengine.html
+            Size(
+                "ax162-s",
+                20,
+                (200_000_000, 4_000_000, 1_000_000),
+                step_s=1800,
+                settings=_C32R128,
+                server_memory_bytes=128 << 30,
+            ),
+        )
+    }
+)
+
+
+def size_of(sizing: Sizing) -> Size:
+    """Return the size asked for: a preset, and what was asked to be different in it.
+
+    Raises: UsageError for an unknown preset.
+    """
+    name = sizing.preset or DEFAULT_PRESET
+    if name not in PRESETS:
+        raise UsageError(f'no preset "{name}" of the Insert Benchmark', hint=f"known: {', '.join(PRESETS)}")
+    size = PRESETS[name]
+    return replace(
+        size,
+        clients=sizing.clients or size.clients,
+        rows=sizing.rows or size.rows,
+        step_s=sizing.step_s or size.step_s,
+        is_faithful=sizing.is_faithful,
+    )

@@ -1,0 +1,158 @@
+"""A server whose memory is limited by a control group really reads from disk what does not fit."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.fix_home import pgdyno
+
+from pgdyno.app.wiring import memory_group_place
+from pgdyno.model.errors import PrivilegeError, ServerCrashedError
+from pgdyno.server.account import current_account
+from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.memory_limit import GroupPlace, MemoryGroup, drop_from_page_cache, remove_recorded
+from pgdyno.server.workspace import Workspace
+
+pytestmark = pytest.mark.server
+
+LIMIT_BYTES = 64 << 20
+TABLE_BYTES = 96 << 20
+SETTINGS = {"shared_buffers": "8MB", "max_connections": "20"}
+
+
+@pytest.fixture
+def place() -> GroupPlace:
+    try:
+        found = memory_group_place()
+        probe = Path(tempfile.mkdtemp(prefix="pgdyno-probe-", dir=found.directory))
+    except (PrivilegeError, OSError) as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    probe.rmdir()
+    return found
+
+
+@pytest.fixture
+def instance(pg18_bin: Path, home: Path, place: GroupPlace) -> Iterator[Instance]:
+    workspace = Workspace(home, current_account())
+    installation: Installation = installation_at(pg18_bin, workspace.account)
+    with workspace.scratch() as scratch, workspace.sockets(scratch) as sockets:
+        initialise(installation, workspace.account, scratch / "data")
+        group = MemoryGroup(place, f"pgdyno-{scratch.name}", LIMIT_BYTES, scratch / "data.memory-group")
+        made = Instance(
+            installation, workspace.account, scratch / "data", sockets, 5998, SETTINGS, memory=group
+        )
+        yield made
+        made.stop(is_immediate=True)
+
+
+def fill(instance: Instance) -> None:
+    with instance.connect() as connection:
+        connection.execute(
+            "CREATE TABLE rows AS SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i"
+        )
+        connection.execute("CHECKPOINT")
+
+
+def scan_reads_bytes(connection: psycopg.Connection) -> int:
+    """Return what a scan of the table has read from storage, by the kernel's account of the backend."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    assert row is not None
+    connection.execute("SET max_parallel_workers_per_gather = 0")
+    connection.execute("SET io_combine_limit = 1")
+    before = read_bytes(row[0])
+    connection.execute("SELECT count(*) FROM rows")
+    return read_bytes(row[0]) - before
+
+
+def read_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("read_bytes:")).split()[1])
+
+
+def test_what_does_not_fit_is_read_from_disk_again_and_again_and_the_group_goes_with_the_server(
+    instance: Instance,
+) -> None:
+    instance.settings = {**SETTINGS, "io_method": "sync"}
+    instance.start()
+    assert instance.memory is not None
+    group = instance.memory.directory
+    assert str(instance.pid) in (group / "cgroup.procs").read_text().split()
+    fill(instance)
+    with instance.connect() as connection:
+        scan_reads_bytes(connection)
+        assert scan_reads_bytes(connection) > TABLE_BYTES - LIMIT_BYTES
+    instance.stop()
+    assert not group.exists()
+    assert not instance.memory.record.exists()
+
+
+def test_a_server_pays_for_pages_that_were_cached_before_it_started(instance: Instance) -> None:
+    instance.settings = {**SETTINGS, "io_method": "sync"}
+    group, instance.memory = instance.memory, None
+    instance.start()
+    fill(instance)
+    instance.stop()
+    drop_from_page_cache(instance.data_directory)
+    instance.memory = group
+    instance.start()
+    with instance.connect() as connection:
+        assert scan_reads_bytes(connection) > TABLE_BYTES
+
+
+def test_a_killed_runs_group_and_the_server_in_it_are_cleared_away(instance: Instance) -> None:
+    instance.start()
+    assert instance.memory is not None
+    remove_recorded(instance.memory.record.parent)
+    assert not instance.memory.directory.exists()  # the kernel keeps a group that still has processes
+    with pytest.raises(ServerCrashedError):
+        instance.require_running()
+
+
+def test_a_kill_for_memory_is_counted(instance: Instance) -> None:
+    instance.start()
+    assert instance.memory is not None
+    assert instance.memory.kills() == 0
+    eater = "data = bytearray(200 << 20)"
+    done = subprocess.run(instance.memory.command([sys.executable, "-c", eater]), check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert instance.memory.kills() == 1
+
+
+@pytest.mark.usefixtures("place", "home")
+def test_an_io_bound_preset_says_how_memory_is_limited_and_measures_the_step_asked_for() -> None:
+    small = ("run", "insert-benchmark", "--embedded", "--preset", "io-bound-quick", "--rows", "2000/400/100")
+    step = ("--step", "qr100", "--blocks", "1")
+    done = pgdyno(*small, *step, "--step-seconds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["blocks"] >= 1  # on a busy machine a void one is repeated
+    notes = document["notes"]
+    assert any("preset io-bound-quick, 2 clients, 2000/400/100 rows" in note for note in notes)
+    assert any(
+        note.startswith("the server's memory, page cache included, is limited to 96 MB by cgroup v")
+        for note in notes
+    )
+    assert not any("NOT DURABLE" in note for note in notes)
+    assert "insert-benchmark-l.i2 on default, not measured" in done.stderr
+    resumed = pgdyno(*small, *step, "--step-seconds", "2", "--resume", document["experiment"])
+    assert resumed.returncode == 2
+    assert "was run in another mode or at another size" in resumed.stderr
+
+
+@pytest.mark.usefixtures("place", "home")
+def test_shared_buffers_that_do_not_fit_into_the_limit_are_refused() -> None:
+    done = pgdyno(
+        *("run", "insert-benchmark", "--embedded", "--preset", "io-bound-quick"),
+        *("--factor", "shared_buffers=16MB,1GB"),
+    )
+    assert done.returncode == 4
+    assert "the server of shared_buffers.1GB does not fit into the 96 MB it is limited to" in done.stderr

@@ -1,0 +1,89 @@
+"""An experiment that fails in a later round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from pgdyno.app import experiment
+from pgdyno.app.arena import Arena
+from pgdyno.app.experiment import ExperimentRun
+from pgdyno.cli.output import Lines
+from pgdyno.model.errors import ServerCrashedError
+from pgdyno.model.experiment import ArmBlock, Block, Design
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant
+from pgdyno.store.experiments import ExperimentStore
+from pgdyno.workloads import load as bundled_workloads
+
+WORKLOAD = "pgbench-select"
+CRASH = "the server of a ended during l.i1"
+
+
+@dataclass
+class Loads:
+    """Loads that leave nothing behind."""
+
+    forgotten: list[str] = field(default_factory=list)
+
+    def forget(self, label: str) -> None:
+        self.forgotten.append(label)
+
+
+@dataclass
+class NoArena:
+    """An arena in which nothing is started."""
+
+    installation_name: str = "none"
+    loads: Loads = field(default_factory=Loads)
+
+    def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
+        return () if variants else ("no variants",)
+
+    def check(self, *_: object) -> None:
+        """Accept everything."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ExperimentStore]:
+    with closing(ExperimentStore(tmp_path / "store.sqlite")) as opened:
+        yield opened
+
+
+def failing_in_round(number: int, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run an experiment whose server crashes then; return the error's hint."""
+
+    def run_round(_: object, round_index: int, __: object) -> list[Block]:
+        if round_index == number:
+            raise ServerCrashedError(CRASH, hint="its log says why")
+        return [Block(WORKLOAD, round_index, 0, 0, (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),))]
+
+    monkeypatch.setattr(experiment, "run_round", run_round)
+    workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
+    study = Study("s", "?", variants=(Variant("a"),), workloads=(WORKLOAD,), design=Design())
+    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads)
+    with pytest.raises(ServerCrashedError, match=CRASH) as caught:
+        run.run(study)
+    return caught.value.hint or ""
+
+
+def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hint = failing_in_round(2, store, monkeypatch)
+    (kept,) = store.ids()
+    assert [block.round for block in store.load(kept).blocks] == [0, 1]
+    assert hint == (
+        f"its log says why; the 2 blocks of earlier rounds are kept: continue with --resume {kept}"
+    )
+
+
+def test_a_failure_in_the_first_round_leaves_nothing_to_continue_with(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert failing_in_round(0, store, monkeypatch) == "its log says why"

@@ -1,0 +1,110 @@
+"""Presets of the Insert Benchmark, against the published sizes and configuration files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pgdyno.model.durability import unsafe_settings
+from pgdyno.model.errors import UsageError
+from pgdyno.studies._contract import Sizing
+from pgdyno.studies._insert_benchmark_sizes import PRESETS, size_of
+from pgdyno.studies.insert_benchmark import settings, workloads
+
+PUBLISHED = ["cached-small", "io-bound-small", "ax162-s"]
+GB = 1 << 30
+
+
+def test_quick_is_the_preset_unless_another_one_is_named() -> None:
+    assert size_of(Sizing()) == PRESETS["quick"]
+
+
+def test_an_unknown_preset_is_answered_with_those_that_are_known() -> None:
+    with pytest.raises(UsageError) as caught:
+        workloads(Sizing(preset="huge"))
+    assert caught.value.message == 'no preset "huge" of the Insert Benchmark'
+    assert caught.value.hint == "known: quick, io-bound-quick, cached-small, io-bound-small, ax162-s"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_second_number_of_rows_is_split_four_to_one_as_in_the_original_script(preset: str) -> None:
+    _, i1, i2 = PRESETS[preset].rows
+    assert i1 == 4 * i2
+
+
+@pytest.mark.parametrize(
+    ("preset", "clients", "millions", "memory_bytes"),
+    [  # smalldatum.blogspot.com, March 2026: the small server's two sizes, and 20 clients IO-bound
+        ("cached-small", 1, (30, 40, 10), None),
+        ("io-bound-small", 1, (800, 4, 1), 32 * GB),
+        ("ax162-s", 20, (200, 4, 1), 128 * GB),
+    ],
+)
+def test_published_presets_have_the_published_size(
+    preset: str, clients: int, millions: tuple[int, int, int], memory_bytes: int | None
+) -> None:
+    size = PRESETS[preset]
+    assert (size.clients, size.step_s) == (clients, 1800)
+    assert tuple(rows // 1_000_000 for rows in size.rows) == millions
+    assert size.server_memory_bytes == memory_bytes
+
+
+def test_the_wait_after_the_writing_steps_grows_with_the_tables_as_published_and_is_short_in_quick() -> None:
+    # The published example: 10 million rows for each of 20 clients make 260 s; 1200 s are the most.
+    assert replace(PRESETS["ax162-s"], rows=(10_000_000, 4, 1)).settle_s == 260
+    assert PRESETS["ax162-s"].settle_s == 1200
+    assert PRESETS["quick"].settle_s == 3
+
+
+@pytest.mark.parametrize("preset", PUBLISHED)
+def test_published_presets_have_the_published_configuration_which_is_not_durable(preset: str) -> None:
+    found = settings(Sizing(preset=preset))
+    assert unsafe_settings(found) == ("synchronous_commit=off",)
+    assert (found["checkpoint_timeout"], found["wal_compression"], found["jit"]) == ("1800s", "off", "off")
+    # conf.diff.cx10b_c8r32 and conf.diff.cx10a_c32r128
+    expected = ("96GB", "96GB", "48GB", "50ms") if preset == "ax162-s" else ("23GB", "40GB", "20GB", "100ms")
+    names = ("shared_buffers", "max_wal_size", "min_wal_size", "bgwriter_delay")
+    assert tuple(found[name] for name in names) == expected
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS.keys() - set(PUBLISHED)))
+def test_our_own_presets_are_durable(preset: str) -> None:
+    assert unsafe_settings(settings(Sizing(preset=preset))) == ()
+
+
+@pytest.mark.parametrize(
+    ("preset", "least_gb", "most_gb"),
+    # By hand: 4 billion rows of 205 bytes are 820 GB; with 20 × (5 M + 2 × 1600/s × 1800 s) rows of 160 bytes
+    # and 1.5 × 96 GiB of WAL that makes 1009 GB. 800 million rows: 164 GB, with the rest 231 GB.
+    [("ax162-s", 1000, 1020), ("io-bound-small", 225, 235), ("quick", 1, 3)],
+)
+def test_the_room_on_disk_is_estimated_from_rows_and_wal(
+    preset: str, least_gb: float, most_gb: float
+) -> None:
+    workload = next(iter(workloads(Sizing(preset=preset)).values()))
+    assert workload.disk_bytes is not None
+    assert least_gb < workload.disk_bytes / 1e9 < most_gb
+
+
+def test_every_step_of_an_io_bound_preset_has_the_same_limit_on_memory() -> None:
+    assert {w.server_memory_bytes for w in workloads(Sizing(preset="ax162-s")).values()} == {128 * GB}
+    assert {w.server_memory_bytes for w in workloads(Sizing(preset="quick")).values()} == {None}
+
+
+def test_the_label_says_mode_and_size() -> None:
+    size = size_of(Sizing(preset="io-bound-small", clients=4, rows=(200, 40, 10), step_s=60))
+    assert size.label == (
+        "Insert Benchmark, corrected mode: clients start together, q steps end by time, their inserts and "
+        "deletes arrive as an open loop, latency counts from the intended start; preset io-bound-small, "
+        "4 clients, 200/40/10 rows each in l.i0/l.i1/l.i2, q steps of 60 s, 32 GB of memory"
+    )
+    assert replace(size, is_faithful=True).label.startswith(
+        "Insert Benchmark, faithful mode: inserts and deletes of q steps come in bursts once a second"
+    )
+
+
+def test_a_size_asked_for_replaces_the_presets_and_keeps_its_settings() -> None:
+    size = size_of(Sizing(preset="ax162-s", clients=2, rows=(100, 8, 2), step_s=5))
+    assert (size.clients, size.rows, size.step_s) == (2, (100, 8, 2), 5)
+    assert size.settings == PRESETS["ax162-s"].settings
