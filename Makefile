@@ -41,11 +41,12 @@ simulate: setup ## check the statistics on 10 000 simulated experiments per kind
 	@$(BIN)/python -m bench.simulate
 
 # The published client is not part of pgdyno: REFERENCE='--reference iibench.py --python VENV/bin/python'.
-bench: setup ## what this machine can tell apart, and what our own driver costs (about 60 minutes)
+bench: setup ## what this machine can tell apart, and what our own driver costs (about 70 minutes)
 	@$(BIN)/python -m bench.precision --workload sysbench-read-only --budget 10m
 	@$(BIN)/python -m bench.precision --workload sysbench-read-write --budget 10m --goal 0.02 --design duet
 	@$(BIN)/python -m bench.planted --budget 5m
 	@$(BIN)/python -m bench.meters
+	@$(BIN)/python -m bench.turns --budget 10m
 	@$(BIN)/python -m bench.driver --budget 10m
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
