@@ -6,6 +6,7 @@ use pgdyno_driver::error::{Error, Result};
 use pgdyno_driver::job::{ArmJob, ArrivalsJob, Job};
 use pgdyno_driver::protocol::request::Mode;
 use pgdyno_driver::run::Command;
+use pgdyno_driver::workload::catalogue;
 use serde_json::{Map, Value};
 
 /// Issues load on PostgreSQL servers, on schedule and at little cost, and measures it.
@@ -54,7 +55,7 @@ pub struct RunArguments {
     /// How statements travel.
     #[arg(short = 'M', long, value_enum, default_value_t = Mode::Prepared)]
     pub mode: Mode,
-    /// How long to run; without this and a count, ten seconds.
+    /// How long to run; without this and a count, ten seconds, unless the workload ends by itself.
     #[arg(short = 'T', long, value_name = "SECONDS")]
     pub time: Option<f64>,
     /// Transactions per client.
@@ -140,10 +141,19 @@ impl RunArguments {
         })
     }
 
-    /// The commands of these arguments.
-    pub fn commands(&self) -> Vec<Command> {
+    /// The commands of these arguments, for their job.
+    pub fn commands(&self, job: &Job) -> Result<Vec<Command>> {
+        let ends_by_itself = catalogue::ends_by_itself(&job.request())?;
+        if self.warmup > 0.0 && ends_by_itself {
+            return Err(Error::new(format!("workload \"{}\" cannot have a warm-up", self.workload))
+                .detail(
+                    "it ends by itself after the work that its options name; a warm-up would do a part of it",
+                )
+                .hint("leave --warmup out"));
+        }
         let run = |duration_s| Command::Run { arm: 0, duration_s, start_at_ns: 0, interval_s: self.interval };
-        let duration_s = self.time.or(if self.count.is_some() { None } else { Some(DEFAULT_TIME_S) });
+        let needs_time = self.count.is_none() && !ends_by_itself;
+        let duration_s = self.time.or(needs_time.then_some(DEFAULT_TIME_S));
         let mut commands = Vec::new();
         if self.warmup > 0.0 {
             commands.push(run(Some(self.warmup)));
@@ -151,7 +161,7 @@ impl RunArguments {
         }
         commands.push(run(duration_s));
         commands.push(Command::Stop);
-        commands
+        Ok(commands)
     }
 }
 
@@ -166,4 +176,46 @@ pub fn read_options(pairs: &[String]) -> Result<Value> {
         options.insert(name.into(), value);
     }
     Ok(Value::Object(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: &str = r#"rows={"i0": 1000, "i1": 100, "i2": 10}"#;
+
+    fn commands(arguments: &[&str]) -> Result<Vec<Command>> {
+        let all = [&["pgdyno-driver", "run"], arguments].concat();
+        match Arguments::try_parse_from(all).unwrap().task {
+            Task::Run(run) => run.commands(&run.job()?),
+            _ => panic!("it is a run"),
+        }
+    }
+
+    fn duration_s(arguments: &[&str]) -> Option<f64> {
+        let first = commands(arguments).unwrap().swap_remove(0);
+        match first {
+            Command::Run { duration_s, .. } => duration_s,
+            other => panic!("{other:?} is no run"),
+        }
+    }
+
+    #[test]
+    fn a_run_lasts_ten_seconds_unless_it_has_a_time_or_an_end_of_its_own() {
+        let step = ["insert-benchmark-l.i1", "-o", SIZE, "-o", "step_seconds=1"];
+        let by_time = [&step[..], &["-o", "ends=time"]].concat();
+        assert_eq!(duration_s(&["pgbench-select"]), Some(10.0));
+        assert_eq!(duration_s(&["pgbench-select", "-t", "5"]), None);
+        assert_eq!(duration_s(&step), None);
+        assert_eq!(duration_s(&[&step[..], &["-T", "3"]].concat()), Some(3.0));
+        assert_eq!(duration_s(&by_time), Some(10.0));
+    }
+
+    #[test]
+    fn a_workload_that_ends_by_itself_has_no_warm_up() {
+        let step = ["insert-benchmark-l.i0", "-o", SIZE, "-o", "step_seconds=1", "--warmup", "1"];
+        let error = commands(&step).unwrap_err();
+        assert_eq!(error.message, "workload \"insert-benchmark-l.i0\" cannot have a warm-up");
+        assert_eq!(commands(&["pgbench-select", "--warmup", "1"]).unwrap().len(), 4);
+    }
 }

@@ -12,6 +12,10 @@ use crate::protocol::startup::Login;
 
 const DEFAULT_PORT: u16 = 5432;
 const DEFAULT_SOCKETS: &str = "/var/run/postgresql";
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// What `connect_timeout=0` means, which is no limit to libpq: nothing is waited for without one here.
+const NO_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
+const HOW_TO_WRITE: &str = "write postgresql://user@host:port/dbname or host=… port=… user=… dbname=…";
 const KNOWN: &str = "host, port, user, password, dbname, sslmode, sslrootcert, application_name, \
                      connect_timeout, options";
 
@@ -22,7 +26,7 @@ pub enum SslMode {
     /// No TLS.
     #[default]
     Disable,
-    /// TLS without checking who answers.
+    /// TLS without checking who answers; with a file of trusted certificates it is `VerifyCa`, as in libpq.
     Require,
     /// The certificate must be signed by a known authority.
     VerifyCa,
@@ -43,7 +47,8 @@ pub struct ConnInfo {
     pub ssl_mode: SslMode,
     /// File of trusted certificates (PEM).
     pub ssl_root_cert: Option<PathBuf>,
-    /// Limit of one attempt to connect.
+    /// Limit of one attempt to connect, and of each answer meanwhile; half a minute if nothing is said, and six hours
+    /// for 0, which is no limit in libpq.
     pub connect_timeout: Duration,
 }
 
@@ -92,14 +97,10 @@ impl Keywords {
         };
         let info = ConnInfo {
             host: take("host").unwrap_or_else(|| DEFAULT_SOCKETS.into()),
-            port: number(take("port"), "port", DEFAULT_PORT)?,
+            port: port(take("port"))?,
             ssl_mode: ssl_mode(take("sslmode").as_deref())?,
             ssl_root_cert: take("sslrootcert").map(PathBuf::from),
-            connect_timeout: Duration::from_secs(u64::from(number(
-                take("connect_timeout"),
-                "connect_timeout",
-                30,
-            )?)),
+            connect_timeout: timeout(take("connect_timeout"))?,
             login: Login {
                 database: take("dbname").unwrap_or_else(|| user.clone()),
                 user,
@@ -149,7 +150,8 @@ fn parse_uri(rest: &str) -> Result<Keywords> {
         }
     }
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').ok_or_else(|| malformed(pair))?;
+        let (name, value) =
+            pair.split_once('=').ok_or_else(|| malformed("an option without a value follows \"?\""))?;
         found.insert(percent_decode(name)?, percent_decode(value)?);
     }
     Ok(Keywords(found))
@@ -161,7 +163,7 @@ fn split_address(address: &str) -> Result<(&str, &str)> {
             .hint("name the one server that is to be measured"));
     }
     if let Some(rest) = address.strip_prefix('[') {
-        let (host, port) = rest.split_once(']').ok_or_else(|| malformed(address))?;
+        let (host, port) = rest.split_once(']').ok_or_else(|| malformed("a \"[\" is not closed"))?;
         return Ok((host, port.strip_prefix(':').unwrap_or("")));
     }
     Ok(address.split_once(':').unwrap_or((address, "")))
@@ -169,14 +171,23 @@ fn split_address(address: &str) -> Result<(&str, &str)> {
 
 fn parse_pairs(text: &str) -> Result<Keywords> {
     let mut found = BTreeMap::new();
+    let mut last = None;
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let (name, after) = rest.split_once('=').ok_or_else(|| malformed(rest))?;
+        let (name, after) = split_keyword(rest).ok_or_else(|| no_keyword(last))?;
         let (value, after) = take_value(after.trim_start())?;
-        found.insert(name.trim().to_string(), value);
+        found.insert(name.to_string(), value);
+        last = KNOWN.split(", ").find(|known| *known == name).or(last);
         rest = after.trim_start();
     }
     Ok(Keywords(found))
+}
+
+/// Takes a keyword, which is one word, off what follows its `=`.
+fn split_keyword(text: &str) -> Option<(&str, &str)> {
+    let (name, after) = text.split_once('=')?;
+    let name = name.trim_end();
+    (!name.is_empty() && !name.contains(char::is_whitespace)).then_some((name, after))
 }
 
 /// Takes one value, quoted with `'` and with `\` as the escape character, as libpq does.
@@ -186,13 +197,13 @@ fn take_value(text: &str) -> Result<(String, &str)> {
     let mut characters = text.char_indices().skip(usize::from(is_quoted));
     while let Some((at, character)) = characters.next() {
         match character {
-            '\\' => value.push(characters.next().ok_or_else(|| malformed("a single \\"))?.1),
+            '\\' => value.push(characters.next().ok_or_else(|| malformed("it ends with \"\\\""))?.1),
             '\'' if is_quoted => return Ok((value, &text[at + 1..])),
             c if !is_quoted && c.is_whitespace() => return Ok((value, &text[at..])),
             c => value.push(c),
         }
     }
-    if is_quoted { Err(malformed("a quote that is not closed")) } else { Ok((value, "")) }
+    if is_quoted { Err(malformed("a quote is not closed")) } else { Ok((value, "")) }
 }
 
 fn percent_decode(text: &str) -> Result<String> {
@@ -206,26 +217,43 @@ fn percent_decode(text: &str) -> Result<String> {
         }
         let digits = rest.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
         let decoded = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        bytes.push(decoded.ok_or_else(|| malformed("a % without two hexadecimal digits"))?);
+        bytes.push(decoded.ok_or_else(|| malformed("a \"%\" stands without two hexadecimal digits"))?);
         rest = &rest[2..];
     }
-    String::from_utf8(bytes).map_err(|_| malformed("bytes that are not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| malformed("its bytes are not UTF-8"))
 }
 
-/// What was malformed is not repeated in full: it may hold a password.
-fn malformed(what: &str) -> Error {
-    let shown = what.split(['=', ':', '@']).next().unwrap_or_default();
-    Error::new(format!("cannot read the connection string near \"{shown}\""))
-        .hint("write postgresql://user@host:port/dbname or host=… port=… user=… dbname=…")
+/// Nothing of the string itself is repeated: it may hold a password.
+fn malformed(why: &'static str) -> Error {
+    Error::new(format!("cannot read the connection string: {why}")).hint(HOW_TO_WRITE)
 }
 
-fn number(text: Option<String>, name: &str, default: u16) -> Result<u16> {
-    text.map_or(Ok(default), |text| {
-        text.parse().map_err(|_| {
-            Error::new(format!("connection keyword {name} has no valid value: \"{text}\""))
-                .hint("write a number from 1 to 65535")
-        })
-    })
+/// Names the last keyword that was understood, and nothing behind it: that may be the rest of a password.
+fn no_keyword(last: Option<&str>) -> Error {
+    let Some(last) = last else { return malformed("it is neither a URI nor a list of keyword=value") };
+    Error::new(format!("cannot read the connection string after keyword \"{last}\""))
+        .detail("no other keyword and \"=\" follow its value")
+        .hint(format!("quote a value that has blanks, {last}='…'; {HOW_TO_WRITE}"))
+}
+
+fn port(text: Option<String>) -> Result<u16> {
+    let Some(text) = text else { return Ok(DEFAULT_PORT) };
+    let port = text.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| invalid("port", &text).hint("write a number from 1 to 65535"))
+}
+
+fn timeout(text: Option<String>) -> Result<Duration> {
+    let Some(text) = text else { return Ok(DEFAULT_TIMEOUT) };
+    match text.parse::<u32>() {
+        Ok(0) => Ok(NO_TIMEOUT),
+        Ok(seconds) => Ok(Duration::from_secs(seconds.into())),
+        Err(_) => Err(invalid("connect_timeout", &text)
+            .hint("write a whole number of seconds; 0 waits as long as six hours")),
+    }
+}
+
+fn invalid(name: &str, text: &str) -> Error {
+    Error::new(format!("connection keyword {name} has no valid value: \"{text}\""))
 }
 
 fn ssl_mode(text: Option<&str>) -> Result<SslMode> {
@@ -304,8 +332,45 @@ mod tests {
 
     #[test]
     fn a_malformed_string_does_not_show_the_password() {
-        let error = Keywords::parse("postgresql://ann:sec%ret@h/d").unwrap_err();
-        assert!(!error.to_string().contains("ret@"), "{error}");
+        let after = |keyword| format!("cannot read the connection string after keyword \"{keyword}\"");
+        let because = |why| format!("cannot read the connection string: {why}");
+        for (text, expected) in [
+            ("password=my secret", after("password")),
+            ("host=h password=my secret user=ann", after("password")),
+            ("password=my se=cret secret", after("password")),
+            ("secret", because("it is neither a URI nor a list of keyword=value")),
+            ("password='secret", because("a quote is not closed")),
+            ("postgresql://ann:%secret@h/d", because("a \"%\" stands without two hexadecimal digits")),
+            ("postgresql://ann:my?secret@h/d", because("an option without a value follows \"?\"")),
+            ("postgresql://ann@[secret/d", because("a \"[\" is not closed")),
+        ] {
+            let error = Keywords::parse(text).unwrap_err();
+            assert_eq!(error.message, expected, "{text}");
+            assert!(!error.to_string().contains("cret"), "{error}");
+        }
+        let hint = Keywords::parse("password=my secret").unwrap_err().hint.unwrap();
+        assert!(hint.starts_with("quote a value that has blanks, password='…'; "), "{hint}");
+    }
+
+    #[test]
+    fn no_connect_timeout_is_a_long_one_and_none_that_was_named_half_a_minute() {
+        for (text, seconds) in [("", 30), (" connect_timeout=7", 7), (" connect_timeout=0", 6 * 3600)] {
+            let info = resolved(&format!("user=a{text}")).unwrap();
+            assert_eq!(info.connect_timeout, Duration::from_secs(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_with_what_to_write() {
+        for (text, value, hint) in [
+            ("port", "0", "write a number from 1 to 65535"),
+            ("port", "65536", "write a number from 1 to 65535"),
+            ("connect_timeout", "-1", "write a whole number of seconds; 0 waits as long as six hours"),
+        ] {
+            let error = resolved(&format!("user=a {text}={value}")).unwrap_err();
+            let expected = format!("connection keyword {text} has no valid value: \"{value}\"");
+            assert_eq!((error.message, error.hint.unwrap().as_str()), (expected, hint));
+        }
     }
 
     proptest! {

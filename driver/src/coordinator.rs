@@ -17,6 +17,7 @@ use mio::Waker;
 use serde::Serialize;
 
 use crate::clock::{Clock, Nanos, SECOND, until};
+use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::load::Load;
 use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
@@ -24,10 +25,13 @@ use crate::occupancy::Occupancy;
 use crate::processor::{ProcessTimes, own_time};
 use crate::reconnect;
 use crate::record::Counts;
-use crate::worker::{Crew, Worker};
+use crate::worker::Worker;
 
 /// How long threads may take to start or to end.
 const THREAD_LIMIT: Nanos = 30 * SECOND;
+/// Whoever watches a turn, or its end, is asked this often: each look is a switch to another thread, which costs
+/// tens of microseconds.
+pub const LOOK_EVERY: Nanos = SECOND / 10;
 
 /// One turn, as it went. Times are wall-clock nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,6 +48,21 @@ pub struct Slice {
     pub server_cpu_ns: Vec<Nanos>,
     /// Processor time that this program used from `start_ns` until `drained_ns`.
     pub client_cpu_ns: Nanos,
+}
+
+/// A turn that is over, but whose transactions may still be under way.
+pub struct Undrained {
+    /// As far as it is known.
+    slice: Slice,
+    drained: usize,
+    own_before: Nanos,
+}
+
+impl Undrained {
+    /// When no more transactions were started.
+    pub fn end(&self) -> Nanos {
+        self.slice.end_ns
+    }
 }
 
 struct Crewman {
@@ -108,40 +127,34 @@ impl Coordinator {
         self.clock.now()
     }
 
-    /// Waits for the end of transactions no longer than this from now on.
-    pub fn shorten_drain(&mut self, limit: Nanos) {
-        self.drain_limit = self.drain_limit.min(limit);
-    }
-
     /// Processor time that each thread has used.
     pub fn thread_times(&mut self) -> Vec<Nanos> {
         self.thread_times.iter_mut().map(ProcessTimes::read).collect()
     }
 
-    /// Gives an arm its turn for `length`, and waits until it is drained. `watch` is asked now and then, at the
-    /// latest at the instant that it returned last, whether to go on; `servers` are read at both edges of the
-    /// counted part.
+    /// Gives an arm its turn for `length` from `start`, which is now or later; after that it is to be drained.
+    /// `watch` is asked now and then, at the latest at the instant that it returned last, whether to go on;
+    /// `servers` are read at both edges of the counted part.
     pub fn take_turn(
         &mut self,
         arm: usize,
         (start, length, head): (Nanos, Nanos, Nanos),
         servers: &mut [ProcessTimes],
         mut watch: impl FnMut(&mut Self, Nanos) -> Result<Watch>,
-    ) -> Result<Slice> {
+    ) -> Result<Undrained> {
         let own_before = own_time();
-        let start = start.max(self.clock.now());
         let planned_end = start.saturating_add(length);
         self.turns += 1;
         let turn = Turn { number: self.turns, arm, start, end: planned_end, base: self.running[arm] };
         let mut drained = 0;
         while self.clock.now() < start {
             match watch(self, self.clock.now())? {
-                Watch::Stop => return Ok(self.no_slice(arm, servers.len())),
+                Watch::Stop => return Ok(self.no_turn(arm, servers.len(), own_before)),
                 Watch::Until(next) => self.wait(next.min(start), &mut drained)?,
             }
         }
         self.tell(|| Command::Turn(turn))?;
-        self.wait(start + head.min(length), &mut drained)?;
+        self.wait(start.saturating_add(head.min(length)), &mut drained)?;
         let before: Vec<Nanos> = servers.iter_mut().map(ProcessTimes::read).collect();
         let mut end = planned_end;
         loop {
@@ -162,24 +175,49 @@ impl Coordinator {
         }
         end = end.min(self.clock.now());
         let after: Vec<Nanos> = servers.iter_mut().map(ProcessTimes::read).collect();
-        self.await_drained(arm, &mut drained)?;
-        let drained_ns = self.clock.now();
         self.running[arm] += end - start;
-        Ok(Slice {
-            arm,
-            start_ns: start,
-            end_ns: end,
-            drained_ns,
-            server_cpu_ns: after.iter().zip(&before).map(|(after, before)| after - before).collect(),
-            client_cpu_ns: own_time() - own_before,
-        })
+        let server_cpu_ns = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+        let slice =
+            Slice { arm, start_ns: start, end_ns: end, drained_ns: end, server_cpu_ns, client_cpu_ns: 0 };
+        Ok(Undrained { slice, drained, own_before })
     }
 
-    /// The slice of an arm that was stopped before its turn began.
-    fn no_slice(&self, arm: usize, servers: usize) -> Slice {
+    /// The turn of an arm that was stopped before it began.
+    fn no_turn(&self, arm: usize, servers: usize, own_before: Nanos) -> Undrained {
         let now = self.clock.now();
         let server_cpu_ns = vec![0; servers];
-        Slice { arm, start_ns: now, end_ns: now, drained_ns: now, server_cpu_ns, client_cpu_ns: 0 }
+        let slice =
+            Slice { arm, start_ns: now, end_ns: now, drained_ns: now, server_cpu_ns, client_cpu_ns: 0 };
+        Undrained { slice, drained: self.crewmen.len(), own_before }
+    }
+
+    /// Waits until no transaction of a turn is under way any more. `limit` is asked now and then: from when it names
+    /// one, they have no longer than that.
+    pub fn drain(&mut self, turn: Undrained, mut limit: impl FnMut() -> Option<Nanos>) -> Result<Slice> {
+        let Undrained { mut slice, mut drained, own_before } = turn;
+        let mut deadline = self.clock.now() + self.drain_limit;
+        loop {
+            let now = self.clock.now();
+            if let Some(limit) = limit() {
+                deadline = deadline.min(now + limit);
+            }
+            if drained == self.crewmen.len() {
+                break;
+            }
+            if now >= deadline {
+                return Err(self.not_drained(slice.arm, now - slice.end_ns));
+            }
+            self.wait(deadline.min(now + LOOK_EVERY), &mut drained)?;
+        }
+        slice.drained_ns = self.clock.now();
+        slice.client_cpu_ns = own_time() - own_before;
+        Ok(slice)
+    }
+
+    fn not_drained(&self, arm: usize, waited: Nanos) -> Error {
+        let (name, waited_s) = (&self.load.arms[arm].name, waited as f64 / 1e9);
+        let message = format!("transactions on {name} were still under way {waited_s:.0} s after its turn");
+        Error::new(message).hint("does a lock or a stalled disk hold them? Look in pg_stat_activity")
     }
 
     /// Takes what was counted since the last call, `counts[arm][role]`, over all threads.
@@ -257,20 +295,6 @@ impl Coordinator {
         Ok(())
     }
 
-    fn await_drained(&mut self, arm: usize, drained: &mut usize) -> Result<()> {
-        let deadline = self.clock.now() + self.drain_limit;
-        self.wait(deadline, drained)?;
-        if *drained == self.crewmen.len() {
-            return Ok(());
-        }
-        Err(Error::new(format!(
-            "transactions on {} were still under way {:.0} s after its turn",
-            self.load.arms[arm].name,
-            self.drain_limit as f64 / 1e9
-        ))
-        .hint("does a lock or a stalled disk hold them? Allow more time, or look in pg_stat_activity"))
-    }
-
     fn take_report(&self, report: Report, drained: &mut usize) -> Result<()> {
         match report {
             Report::Drained(turn) if turn == self.turns => *drained += 1,
@@ -319,6 +343,6 @@ fn start_thread(
 }
 
 fn empty_counts(load: &Load) -> Vec<Vec<Counts>> {
-    let roles = || load.roles.iter().map(|role| Counts::new(role.statements.len(), role.clients)).collect();
+    let roles = || load.roles.iter().map(|role| Counts::new(role.clients)).collect();
     load.arms.iter().map(|_| roles()).collect()
 }

@@ -13,8 +13,19 @@ use crate::roster::Group;
 use crate::schedule::Schedule;
 use crate::session::Session;
 use crate::transaction_log::TransactionLog;
-use crate::worker::Crew;
 use crate::workload::{Client, Pace};
+
+/// A thread's sessions, their groups, and where it logs.
+pub struct Crew {
+    /// The sessions of this thread.
+    pub sessions: Vec<Session>,
+    /// Index of each session's group.
+    pub group_of: Vec<usize>,
+    /// Their schedules.
+    pub groups: Vec<Group>,
+    /// Transaction logs by arm.
+    pub logs: Vec<Option<TransactionLog>>,
+}
 
 /// A role's clients in one arm, and when they work.
 pub struct RoleClients {

@@ -1,5 +1,6 @@
 //! A job as it comes from outside, and how it becomes a load with its clients.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -16,6 +17,9 @@ use crate::workload::{Arrivals, Pace};
 
 const MAX_CLIENTS: u64 = 100_000;
 const MAX_THREADS: usize = 1024;
+/// Rates of an open loop, per second over all clients of an arm. With less, one of the
+/// most clients could be due later than the clock can show.
+pub const RATES: RangeInclusive<f64> = 0.001..=1e9;
 
 /// What is to be issued, and where.
 #[derive(Clone, Debug, Deserialize)]
@@ -126,6 +130,8 @@ impl Job {
     /// Checks everything that can be checked without a server.
     pub fn plan(&self) -> Result<(Load, Vec<Vec<RoleClients>>)> {
         self.check()?;
+        let arms = self.arms.iter().map(ArmJob::resolve).collect::<Result<Vec<_>>>()?;
+        refuse_equal(&arms)?;
         let pace = self.pace();
         let mut clients = Vec::new();
         let mut facts = Vec::new();
@@ -147,7 +153,7 @@ impl Job {
             clients.push(of_arm);
         }
         let load = Load {
-            arms: self.arms.iter().map(ArmJob::resolve).collect::<Result<_>>()?,
+            arms,
             clients: facts.iter().map(|role| role.clients).max().unwrap_or(0),
             roles: facts,
             mode: self.mode,
@@ -188,7 +194,7 @@ impl Job {
         within("clients", self.clients, 1, MAX_CLIENTS)?;
         within("threads", self.threads, 1, MAX_THREADS)?;
         if let Some(rate) = self.rate {
-            within("rate", rate, f64::MIN_POSITIVE, 1e9)?;
+            within("rate", rate, *RATES.start(), *RATES.end())?;
         }
         if let Some(count) = self.count {
             within("count", count, 1, u64::MAX)?;
@@ -212,6 +218,23 @@ impl ArmJob {
     }
 }
 
+/// Refuses arms that are the same database: they would measure each other.
+fn refuse_equal(arms: &[Arm]) -> Result<()> {
+    let same = |one: &Arm, other: &Arm| {
+        one.info.place() == other.info.place() && one.info.login.database == other.info.login.database
+    };
+    for (at, arm) in arms.iter().enumerate() {
+        if let Some(other) = arms[..at].iter().find(|other| same(other, arm)) {
+            let (database, place) = (&arm.info.login.database, arm.info.place());
+            let message = format!("arms \"{}\" and \"{}\" are the same database", other.name, arm.name);
+            return Err(Error::new(message)
+                .detail(format!("\"{database}\" on {place}"))
+                .hint("give each arm a database of its own"));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a number that is out of its bounds, or not a number.
 fn within<Number: Copy + PartialOrd + std::fmt::Display>(
     name: &str,
@@ -230,7 +253,9 @@ mod tests {
     use super::*;
 
     fn plan(extra: &str) -> Result<(Load, Vec<Vec<RoleClients>>)> {
-        let arms = r#"[{"name": "a", "target": {"user": "u"}}, {"name": "b", "target": {"user": "u"}}]"#;
+        let arm =
+            |name: &str| format!(r#"{{"name": "{name}", "target": {{"user": "u", "dbname": "{name}"}}}}"#);
+        let arms = format!("[{}, {}]", arm("a"), arm("b"));
         Job::parse(&format!(r#"{{"arms": {arms}, "workload": "pgbench-select"{extra}}}"#))?.plan()
     }
 
@@ -251,6 +276,31 @@ mod tests {
         assert_eq!(message(plan(r#", "rate": -5"#)), "rate cannot be -5");
         assert_eq!(message(plan(r#", "threads": 5000"#)), "threads cannot be 5000");
         assert_eq!(message(plan(r#", "think_time_s": -1"#)), "think_time_s cannot be -1");
+    }
+
+    #[test]
+    fn a_rate_of_less_than_one_in_a_thousand_seconds_is_refused() {
+        let error = plan(r#", "rate": 1e-12"#).err().unwrap();
+        assert_eq!(error.message, "rate cannot be 0.000000000001");
+        assert_eq!(error.hint.unwrap(), "give a number from 0.001 to 1000000000");
+        assert!(plan(r#", "rate": 0.001"#).is_ok());
+    }
+
+    #[test]
+    fn two_arms_that_are_one_database_are_refused() {
+        let arm = |name: &str, user: &str, database: &str, port: u16| {
+            let place = format!(r#""host": "/s", "port": "{port}", "dbname": "{database}""#);
+            format!(r#"{{"name": "{name}", "target": {{{place}, "user": "{user}"}}}}"#)
+        };
+        let planned = |arms: [String; 2]| {
+            let text = format!(r#"{{"arms": [{}], "workload": "pgbench-select"}}"#, arms.join(", "));
+            Job::parse(&text)?.plan()
+        };
+        let error = planned([arm("a", "u", "d", 5432), arm("b", "v", "d", 5432)]).err().unwrap();
+        assert_eq!(error.message, "arms \"a\" and \"b\" are the same database");
+        assert_eq!(error.detail.unwrap(), "\"d\" on /s/.s.PGSQL.5432");
+        assert!(planned([arm("a", "u", "d", 5432), arm("b", "u", "d", 5433)]).is_ok());
+        assert!(planned([arm("a", "u", "d", 5432), arm("b", "u", "e", 5432)]).is_ok());
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn run_alone(arguments: &RunArguments) -> Result<ExitCode> {
     let job = arguments.job()?;
     let (sender, commands) = mpsc::channel();
     let interrupts = Interrupts::through(&sender)?;
-    let mut waiting = arguments.commands().into_iter();
+    let mut waiting = arguments.commands(&job)?.into_iter();
     let outcome = run(&job, &commands, &mut |event| {
         interrupts.notice(event);
         if matches!(event, Event::Ready { .. } | Event::RunEnded { .. } | Event::Phase(_))

@@ -56,12 +56,12 @@ pub struct Turn {
 impl Turn {
     /// The arm's running clock.
     pub fn running(&self, now: Nanos) -> Nanos {
-        self.base + now.saturating_sub(self.start)
+        self.base.saturating_add(now.saturating_sub(self.start))
     }
 
-    /// The driver's clock when the arm's running clock shows `running`.
+    /// The driver's clock when the arm's running clock shows `running`; the end of time if that is beyond it.
     pub fn clock(&self, running: Nanos) -> Nanos {
-        self.start + running.saturating_sub(self.base)
+        self.start.saturating_add(running.saturating_sub(self.base))
     }
 }
 
@@ -78,4 +78,26 @@ pub struct Channels {
     pub lost: Sender<Lost>,
     /// How many transactions all threads have given up.
     pub given_up: Arc<AtomicU64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(start: Nanos, base: Nanos) -> Turn {
+        Turn { number: 1, arm: 0, start, end: Nanos::MAX, base }
+    }
+
+    #[test]
+    fn the_running_clock_goes_on_where_the_last_turn_ended() {
+        let turn = turn(1000, 70);
+        assert_eq!((turn.running(1030), turn.running(900)), (100, 70));
+        assert_eq!((turn.clock(100), turn.clock(60)), (1030, 1000));
+    }
+
+    #[test]
+    fn what_is_due_beyond_the_end_of_time_is_due_at_its_end() {
+        assert_eq!(turn(1000, 0).clock(Nanos::MAX), Nanos::MAX);
+        assert_eq!(turn(0, 1000).running(Nanos::MAX), Nanos::MAX);
+    }
 }

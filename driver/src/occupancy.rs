@@ -67,7 +67,10 @@ fn occupy(info: &ConnInfo) -> std::result::Result<Connection, Refusal> {
     let message = format!("database \"{}\" on {} is under load already", info.login.database, info.place());
     Err(Refusal::Occupied(
         Error::new(message)
-            .detail("another pgdyno-driver holds its lock; two at once would measure each other")
-            .hint("wait until it has ended, or use another database"),
+            .detail(
+                "its lock is held by another pgdyno-driver, or for an arm that names it in another way; \
+                 two at once would measure each other",
+            )
+            .hint("wait until the other one has ended, or use another database"),
     ))
 }

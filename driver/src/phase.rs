@@ -1,10 +1,15 @@
-//! A phase of a run: what was counted since it began, and what the driver itself has used.
+//! A phase of a run: what was counted since it began, and what the driver itself has used. And the intervals in
+//! which a run is told.
 
 use crate::clock::Nanos;
 use crate::coordinator::Coordinator;
 use crate::processor::{own_time, peak_memory_bytes};
 use crate::record::Counts;
 use crate::results::{Audit, Phase, arm_result, seconds};
+
+/// What is left of an interval when a run ends is told unless it is smaller than this part of one: a rate over less
+/// is noise.
+const SMALLEST_REST: Nanos = 10;
 
 /// A phase that has not ended.
 pub struct PhaseSoFar {
@@ -21,10 +26,8 @@ pub struct PhaseSoFar {
 impl PhaseSoFar {
     /// Begins to count under this name.
     pub fn begin(name: &str, coordinator: &mut Coordinator) -> Self {
-        // What was counted until now belongs to the phase before, which takes it when it ends.
         let load = &coordinator.load;
-        let roles =
-            || load.roles.iter().map(|role| Counts::new(role.statements.len(), role.clients)).collect();
+        let roles = || load.roles.iter().map(|role| Counts::new(role.clients)).collect();
         let counts = load.arms.iter().map(|_| roles()).collect();
         let running = vec![0; load.arms.len()];
         Self {
@@ -44,10 +47,8 @@ impl PhaseSoFar {
         }
     }
 
-    /// Takes the rest, and returns all that was counted.
-    pub fn end(&mut self, coordinator: &mut Coordinator) -> Phase {
-        let last = coordinator.take_counts();
-        self.add(&last);
+    /// Returns all that was added. What the coordinator has beyond that belongs to the next phase.
+    pub fn end(&self, coordinator: &mut Coordinator) -> Phase {
         let wall = coordinator.now() - self.began;
         let busy = coordinator.thread_times();
         let busy =
@@ -66,5 +67,106 @@ impl PhaseSoFar {
             },
             interrupted_by: None,
         }
+    }
+}
+
+/// The intervals of a run. They are due at equal distances from its start: one that ends late, by the microseconds
+/// that it takes to wake up, does not put off all that follow.
+pub struct Intervals {
+    began: Nanos,
+    due: Nanos,
+    every: Nanos,
+    run_end: Nanos,
+}
+
+impl Intervals {
+    /// Begins the first one of a run that is to last until `run_end`.
+    pub fn begin(start: Nanos, run_end: Nanos, every: Nanos) -> Self {
+        Self { began: start, due: start.saturating_add(every), every, run_end }
+    }
+
+    /// When the present one is due.
+    pub fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// Ends the present one if it is due, and returns when it ended and its true length.
+    pub fn end_due(&mut self, now: Nanos) -> Option<(Nanos, Nanos)> {
+        let now = now.min(self.run_end);
+        let late = now.checked_sub(self.due)?;
+        // Those that were missed are part of it.
+        self.due = self.due.saturating_add((late / self.every + 1) * self.every);
+        Some(self.end(now))
+    }
+
+    /// Ends the present one with its phase, if it has begun; the next ones are due from here on.
+    pub fn end_early(&mut self, now: Nanos) -> Option<(Nanos, Nanos)> {
+        let now = now.min(self.run_end);
+        if now <= self.began {
+            return None;
+        }
+        self.due = now.saturating_add(self.every);
+        Some(self.end(now))
+    }
+
+    /// What is left when the run has ended, unless it is tiny: when it ended, and its length.
+    pub fn rest(mut self, run_ended: Nanos) -> Option<(Nanos, Nanos)> {
+        let rest = run_ended.saturating_sub(self.began);
+        (rest >= self.every / SMALLEST_REST).then(|| self.end(run_ended))
+    }
+
+    fn end(&mut self, now: Nanos) -> (Nanos, Nanos) {
+        let length = now - self.began;
+        self.began = now;
+        (now, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run from 1000 to 1300 with an interval every 100.
+    fn three() -> Intervals {
+        Intervals::begin(1000, 1300, 100)
+    }
+
+    #[test]
+    fn late_looks_do_not_add_up_and_the_last_interval_ends_with_the_run() {
+        let mut intervals = three();
+        let looks = [1050, 1103, 1199, 1204, 1305];
+        let ended = looks.map(|now| intervals.end_due(now));
+        assert_eq!(ended, [None, Some((1103, 103)), None, Some((1204, 101)), Some((1300, 96))]);
+        assert_eq!(intervals.rest(1300), None);
+    }
+
+    #[test]
+    fn the_rest_has_its_true_length_unless_it_is_tiny() {
+        let mut intervals = three();
+        assert_eq!(intervals.end_due(1100), Some((1100, 100)));
+        assert_eq!(intervals.rest(1172), Some((1172, 72)));
+        for (ended, rest) in [(1009, None), (1010, Some((1010, 10))), (1299, Some((1299, 299)))] {
+            assert_eq!(three().rest(ended), rest);
+        }
+    }
+
+    #[test]
+    fn missed_intervals_are_part_of_the_one_that_was_told_late() {
+        let mut intervals = three();
+        assert_eq!((intervals.end_due(1250), intervals.due()), (Some((1250, 250)), 1300));
+    }
+
+    #[test]
+    fn a_phase_ends_its_interval_and_the_next_ones_count_from_there() {
+        let mut intervals = three();
+        assert_eq!((intervals.end_early(1040), intervals.due()), (Some((1040, 40)), 1140));
+        assert_eq!((intervals.end_early(1040), intervals.due()), (None, 1140));
+    }
+
+    #[test]
+    fn a_run_that_starts_at_the_end_of_time_has_no_interval_before() {
+        let mut intervals = Intervals::begin(Nanos::MAX - 1, Nanos::MAX, 100);
+        assert_eq!((intervals.end_due(5), intervals.end_early(5)), (None, None));
+        assert_eq!((intervals.due(), intervals.rest(5)), (Nanos::MAX, None));
     }
 }

@@ -83,17 +83,18 @@ pub struct Summary {
 /// Everything counted of one role of one arm.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// From the intended start (open loop) or the start to the end of each committed transaction.
+    /// From the intended start (open loop) or the start to the end of each committed transaction that counts.
     pub latencies: Latencies,
     /// From the intended to the true start; open loop only.
     pub lags: Latencies,
-    /// By statement.
-    pub statements: Vec<Latencies>,
-    /// Committed transactions by client.
+    /// Of every completed execution, by the statement's name: also in tries that were rolled back, and in
+    /// transactions that do not count.
+    pub statements: BTreeMap<&'static str, Latencies>,
+    /// Committed transactions that count, by client.
     pub clients: Vec<u64>,
     /// When each client ended its last one, on the arm's running clock.
     pub clients_ended: Vec<Nanos>,
-    /// Rows returned or affected by all statements of committed transactions.
+    /// Rows returned or affected by all statements of committed transactions that count.
     pub rows: u64,
     /// Transactions tried again after an error that permits it, by SQLSTATE.
     pub retries: BTreeMap<String, u64>,
@@ -105,16 +106,11 @@ pub struct Counts {
 
 impl Counts {
     /// Makes empty counts for a role.
-    pub fn new(statements: usize, clients: usize) -> Self {
-        Self {
-            statements: vec![Latencies::default(); statements],
-            clients: vec![0; clients],
-            clients_ended: vec![0; clients],
-            ..Self::default()
-        }
+    pub fn new(clients: usize) -> Self {
+        Self { clients: vec![0; clients], clients_ended: vec![0; clients], ..Self::default() }
     }
 
-    /// How many transactions were committed.
+    /// How many transactions that count were committed.
     pub fn transactions(&self) -> u64 {
         self.latencies.count()
     }
@@ -128,8 +124,8 @@ impl Counts {
     pub fn add(&mut self, other: &Self) {
         self.latencies.add(&other.latencies);
         self.lags.add(&other.lags);
-        for (own, others) in self.statements.iter_mut().zip(&other.statements) {
-            own.add(others);
+        for (name, others) in &other.statements {
+            self.statements.entry(name).or_default().add(others);
         }
         for (own, others) in self.clients.iter_mut().zip(&other.clients) {
             *own += others;
@@ -165,12 +161,12 @@ mod tests {
 
     #[test]
     fn merged_counts_equal_counts_taken_together() {
-        let mut together = Counts::new(1, 2);
-        let mut parts = [Counts::new(1, 2), Counts::new(1, 2)];
+        let mut together = Counts::new(2);
+        let mut parts = [Counts::new(2), Counts::new(2)];
         for (at, latency) in [5u64, 700, 90_000, 1_000_000, 3].into_iter().enumerate() {
             for counts in [&mut together, &mut parts[at % 2]] {
                 counts.latencies.record(latency);
-                counts.statements[0].record(latency / 2);
+                counts.statements.entry(["read", "write"][at / 3]).or_default().record(latency / 2);
                 counts.clients[at % 2] += 1;
                 *counts.errors.entry("40001".into()).or_default() += 1;
             }
@@ -178,7 +174,9 @@ mod tests {
         let [mut merged, other] = parts;
         merged.add(&other);
         assert_eq!(merged.latencies.pairs(), together.latencies.pairs());
-        assert_eq!(merged.statements[0].pairs(), together.statements[0].pairs());
+        for name in ["read", "write"] {
+            assert_eq!(merged.statements[name].pairs(), together.statements[name].pairs());
+        }
         assert_eq!((merged.clients, merged.errors), (together.clients, together.errors));
     }
 

@@ -1,6 +1,6 @@
 //! Results as they are printed: from counts to JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub struct RoleResult {
     latency_histogram_us: Vec<(f64, u64)>,
     /// From the intended to the true start.
     pub lag_us: Option<Summary>,
-    /// By name: statements of several tables together.
+    /// By name: statements of several tables together, also in tries that were rolled back.
     pub statements: BTreeMap<&'static str, StatementResult>,
     clients: Vec<ClientResult>,
     /// Transactions tried again, by SQLSTATE.
@@ -116,10 +116,13 @@ pub struct IntervalRole {
 /// Builds an arm's results.
 pub fn arm_result(load: &Load, arm: usize, counts: &[Counts], running: Nanos) -> ArmResult {
     let roles = load.roles.iter().zip(counts).map(|(role, counts)| {
-        let mut statements: BTreeMap<&'static str, Latencies> = BTreeMap::new();
-        for (statement, latencies) in role.statements.iter().zip(&counts.statements) {
-            statements.entry(statement.name).or_default().add(latencies);
-        }
+        // Those that were not executed are named, too.
+        let names: BTreeSet<_> = role.statements.iter().map(|statement| statement.name).collect();
+        let none = Latencies::default();
+        let statement = |name| {
+            let latencies = counts.statements.get(name).unwrap_or(&none);
+            (name, StatementResult { count: latencies.count(), latency_us: latencies.summary() })
+        };
         RoleResult {
             name: role.name,
             transactions: counts.transactions(),
@@ -128,10 +131,7 @@ pub fn arm_result(load: &Load, arm: usize, counts: &[Counts], running: Nanos) ->
             latency_us: counts.latencies.summary(),
             latency_histogram_us: counts.latencies.pairs(),
             lag_us: counts.lags.summary(),
-            statements: statements
-                .into_iter()
-                .map(|(name, l)| (name, StatementResult { count: l.count(), latency_us: l.summary() }))
-                .collect(),
+            statements: names.into_iter().map(statement).collect(),
             clients: clients(counts),
             retries: counts.retries.clone(),
             errors: counts.errors.clone(),

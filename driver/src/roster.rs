@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! sleeping ─its time has come→ waiting ─due→ (runs) ─ended→ waiting, or sleeping for its think time
-//!                                  └ its client waits for another one→ blocked ─another has ended→ waiting
+//!                                  └ its client waits for a partner→ blocked ─a partner has ended→ waiting
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use crate::clock::Nanos;
 use crate::schedule::{Due, Schedule};
@@ -36,20 +36,24 @@ impl Group {
 pub struct Roster {
     groups: Vec<Group>,
     group_of: Vec<usize>,
-    blocked: Vec<usize>,
+    is_blocked: Vec<bool>,
+    /// Those that can block each other form a ring: by session, the next one of its ring.
+    next_partner: Vec<usize>,
     /// An arrival that was taken, by session, but whose session could not start.
     held: Vec<Option<Nanos>>,
     sleeping: Vec<BinaryHeap<Reverse<(Nanos, usize)>>>, // by arm
 }
 
 impl Roster {
-    /// Makes a roster of `arms` arms; `group_of` says which group each session belongs to. Nobody waits yet.
-    pub fn new(groups: Vec<Group>, group_of: Vec<usize>, arms: usize) -> Self {
+    /// Makes a roster of `arms` arms; `group_of` says which group each session belongs to, `clients` the arm and
+    /// the number of its client. Nobody waits yet.
+    pub fn new(groups: Vec<Group>, group_of: Vec<usize>, clients: &[(usize, usize)], arms: usize) -> Self {
         Self {
             groups,
             held: vec![None; group_of.len()],
+            is_blocked: vec![false; group_of.len()],
             group_of,
-            blocked: Vec::new(),
+            next_partner: rings(clients),
             sleeping: std::iter::repeat_with(BinaryHeap::new).take(arms).collect(),
         }
     }
@@ -65,22 +69,26 @@ impl Roster {
         self.sleeping[arm].push(Reverse((at, session)));
     }
 
-    /// Lets a session wait until another one has ended a transaction; its arrival is kept.
+    /// Lets a session wait until a partner has ended a transaction; its arrival stays taken.
     pub fn block(&mut self, session: usize, intended: Nanos) {
         self.held[session] = Some(intended);
-        self.blocked.push(session);
+        self.is_blocked[session] = true;
     }
 
-    /// Lets all blocked sessions try again.
-    pub fn unblock(&mut self) {
-        for session in std::mem::take(&mut self.blocked) {
-            self.enlist(session);
+    /// Lets those try again that may have waited for this session: of the same arm, and with the same number.
+    pub fn unblock_partners(&mut self, session: usize) {
+        let mut partner = self.next_partner[session];
+        while partner != session {
+            if std::mem::take(&mut self.is_blocked[partner]) {
+                self.enlist(partner);
+            }
+            partner = self.next_partner[partner];
         }
     }
 
     /// Whether a session is blocked.
     pub fn is_blocked(&self, session: usize) -> bool {
-        self.blocked.contains(&session)
+        self.is_blocked[session]
     }
 
     /// Takes a session out, wherever it is.
@@ -88,7 +96,7 @@ impl Roster {
         let group = &mut self.groups[self.group_of[session]];
         group.waiting.retain(|waiting| *waiting != session);
         self.sleeping[group.arm].retain(|Reverse((_, sleeping))| *sleeping != session);
-        self.blocked.retain(|blocked| *blocked != session);
+        self.is_blocked[session] = false;
     }
 
     /// Takes the next session of an arm that is to start now, and the time that this was intended for.
@@ -122,7 +130,9 @@ impl Group {
         self.wake = None;
         let session = *self.waiting.front()?;
         let intended = match held[session].take() {
-            Some(intended) => intended,
+            Some(intended) if self.schedule.is_open() => intended,
+            // Only its place in the burst was kept: to have waited for a partner is no latency of the server's.
+            Some(_) => now,
             None => match self.schedule.due(now) {
                 Due::Now(intended) => intended,
                 Due::At(at) => {
@@ -134,6 +144,18 @@ impl Group {
         self.waiting.pop_front();
         Some((session, intended))
     }
+}
+
+/// Links the sessions of equal clients into rings.
+fn rings(clients: &[(usize, usize)]) -> Vec<usize> {
+    let mut next: Vec<usize> = (0..clients.len()).collect();
+    let mut last = HashMap::new();
+    for (session, client) in clients.iter().enumerate() {
+        if let Some(previous) = last.insert(*client, session) {
+            next.swap(previous, session);
+        }
+    }
+    next
 }
 
 #[cfg(test)]
@@ -148,7 +170,13 @@ mod tests {
     }
 
     fn closed() -> Roster {
-        Roster::new(vec![group(0, Pace::Closed), group(1, Pace::Closed)], vec![0, 0, 1], 2)
+        let groups = vec![group(0, Pace::Closed), group(1, Pace::Closed)];
+        Roster::new(groups, vec![0, 0, 1], &[(0, 0), (0, 1), (1, 0)], 2)
+    }
+
+    /// Two sessions, an arm's two roles of client 0, and each with a schedule of its own.
+    fn partners(pace: Pace) -> Roster {
+        Roster::new(vec![group(0, pace), group(0, pace)], vec![0, 1], &[(0, 0), (0, 0)], 1)
     }
 
     #[test]
@@ -172,15 +200,51 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_session_keeps_its_arrival() {
-        let pace = Pace::Open { rate: 1.0, arrivals: Arrivals::Uniform };
-        let mut roster = Roster::new(vec![group(0, pace)], vec![0], 1);
+    fn a_blocked_session_of_an_open_loop_keeps_its_arrival() {
+        let mut roster = partners(Pace::Open { rate: 1.0, arrivals: Arrivals::Uniform });
         roster.enlist(0);
         let (session, intended) = roster.next_due(0, SECOND).unwrap();
         roster.block(session, intended);
         assert!(roster.is_blocked(0) && roster.next_due(0, 9 * SECOND).is_none());
-        roster.unblock();
+        roster.unblock_partners(1);
         assert_eq!(roster.next_due(0, 9 * SECOND), Some((0, intended)));
+    }
+
+    #[test]
+    fn a_blocked_session_of_a_closed_loop_starts_when_it_can() {
+        let mut roster = partners(Pace::Closed);
+        roster.enlist(0);
+        assert_eq!(roster.next_due(0, 5), Some((0, 5)));
+        roster.block(0, 5);
+        roster.unblock_partners(1);
+        assert_eq!(roster.next_due(0, 9), Some((0, 9)));
+    }
+
+    #[test]
+    fn a_blocked_session_of_a_burst_starts_when_it_can_and_its_place_stays_taken() {
+        let mut roster = partners(Pace::Burst { burst: 1 });
+        roster.enlist(0);
+        assert_eq!(roster.next_due(0, 5), Some((0, 5)));
+        roster.block(0, 5);
+        roster.unblock_partners(1);
+        assert_eq!(roster.next_due(0, 9), Some((0, 9)));
+        roster.enlist(0);
+        assert_eq!((roster.next_due(0, 10), roster.next_wake(0)), (None, Some(SECOND + 5)));
+    }
+
+    #[test]
+    fn only_sessions_of_the_same_arm_and_client_try_again() {
+        let clients = [(0, 0), (0, 1), (1, 0), (0, 0), (0, 1), (0, 0)];
+        let groups = vec![group(0, Pace::Closed), group(1, Pace::Closed)];
+        let mut roster = Roster::new(groups, vec![0, 0, 1, 0, 0, 0], &clients, 2);
+        for session in 0..5 {
+            roster.block(session, 1);
+        }
+        roster.unblock_partners(5);
+        let blocked: Vec<usize> = (0..6).filter(|session| roster.is_blocked(*session)).collect();
+        assert_eq!(blocked, [1, 2, 4]);
+        assert_eq!((roster.next_due(0, 2), roster.next_due(0, 3)), (Some((0, 2)), Some((3, 3))));
+        assert_eq!((roster.next_due(0, 4), roster.next_due(1, 4)), (None, None));
     }
 
     #[test]

@@ -7,26 +7,26 @@
 //! A signal ends it as `stop` does, but waits for transactions under way for a few seconds only.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::chores::{run_serially, run_stages};
 use crate::clock::{Clock, Nanos, SECOND, nanos};
-use crate::coordinator::{Coordinator, Slice, Watch};
+use crate::coordinator::{Coordinator, LOOK_EVERY, Slice, Undrained};
 use crate::crew::muster;
+use crate::dialogue::Dialogue;
+use crate::ending::{Commands, Ending};
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::occupancy::Occupancy;
-use crate::phase::PhaseSoFar;
+use crate::phase::{Intervals, PhaseSoFar};
 use crate::processor::ProcessTimes;
-use crate::results::{Interval, Phase, interval, seconds};
+use crate::results::{Interval, Phase, seconds};
 use crate::signals::Signal;
 use crate::workload::{Chores, catalogue};
 
-/// A turn looks for commands this often: each look is a switch to another thread, which costs tens of microseconds.
-const LOOK_EVERY: Nanos = SECOND / 10;
 /// After a signal the transactions under way have so long to end.
 const INTERRUPTED_DRAIN: Nanos = 3 * SECOND;
 
@@ -79,15 +79,6 @@ pub enum Command {
     Interrupt(Signal),
 }
 
-/// Why a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// It was told to, or nobody is there to give commands any more.
-    Told,
-    /// By a signal.
-    Signalled(Signal),
-}
-
 /// A run that was ended by a signal, whose results are those until then.
 #[derive(Debug)]
 pub struct Interrupted {
@@ -130,13 +121,8 @@ pub type Tell<'a> = dyn FnMut(&Event) -> Result<()> + 'a;
 /// A run under way.
 struct Run<'a> {
     coordinator: Coordinator,
-    commands: &'a Receiver<Result<Command>>,
-    tell: &'a mut Tell<'a>,
-    phase: PhaseSoFar,
+    dialogue: Dialogue<'a>,
     chores: Vec<Chores>,
-    began: Nanos,
-    has_rate: bool,
-    ending: Option<Ending>,
 }
 
 /// Runs a job until its commands end, or a signal ends it.
@@ -164,8 +150,9 @@ pub fn run<'a>(
     tell(&Event::Ready { server_versions: versions.clone(), connections })?;
     let began = coordinator.now();
     let phase = PhaseSoFar::begin("main", &mut coordinator);
-    let has_rate = job.rate.is_some();
-    let mut run = Run { coordinator, commands, tell, phase, chores, began, has_rate, ending: None };
+    let (commands, has_rate) = (Commands::new(commands), job.rate.is_some());
+    let dialogue = Dialogue { commands, tell, phase, began, has_rate, ending: None };
+    let mut run = Run { coordinator, dialogue, chores };
     let outcome = run.obey_all();
     run.conclude(outcome)
 }
@@ -178,33 +165,37 @@ fn version_number(version: &str) -> u32 {
 
 impl Run<'_> {
     fn obey_all(&mut self) -> Result<()> {
-        while self.ending.is_none() {
-            match self.commands.recv() {
-                Ok(command) => self.obey(command?)?,
-                Err(_) => self.ending = Some(Ending::Told),
-            }
+        while self.dialogue.ending.is_none() {
+            let command = self.dialogue.commands.wait()?;
+            self.obey(command)?;
         }
         Ok(())
     }
 
     /// Tells what was counted last. A signal is told even if something failed since.
-    fn conclude(mut self, outcome: Result<()>) -> Result<Option<Interrupted>> {
-        let Some(Ending::Signalled(signal)) = self.ending else {
-            outcome?;
-            let result = self.phase.end(&mut self.coordinator);
-            (self.tell)(&Event::Phase(result))?;
-            self.coordinator.finish()?;
-            return (self.tell)(&Event::End { interrupted_by: None }).map(|()| None);
+    fn conclude(self, outcome: Result<()>) -> Result<Option<Interrupted>> {
+        let Self { mut coordinator, mut dialogue, .. } = self;
+        let interrupted_by = match dialogue.ending {
+            Some(Ending::Signalled(signal)) => Some(signal),
+            _ => None,
         };
-        let interrupted_by = Some(signal);
-        let result = Phase { interrupted_by, ..self.phase.end(&mut self.coordinator) };
-        (self.tell)(&Event::Phase(result))?;
-        let failure = outcome.and(self.coordinator.finish()).err();
-        (self.tell)(&Event::End { interrupted_by })?;
+        let Some(signal) = interrupted_by else {
+            outcome?;
+            dialogue.end(&mut coordinator, None)?;
+            coordinator.finish()?;
+            return (dialogue.tell)(&Event::End { interrupted_by }).map(|()| None);
+        };
+        dialogue.end(&mut coordinator, interrupted_by)?;
+        let failure = outcome.and(coordinator.finish()).err();
+        (dialogue.tell)(&Event::End { interrupted_by })?;
         Ok(Some(Interrupted { signal, failure }))
     }
 
     fn obey(&mut self, command: Command) -> Result<()> {
+        if let Some(ending) = Ending::of(&command) {
+            self.dialogue.ending = Some(ending);
+            return Ok(());
+        }
         match command {
             Command::Turns { order, slice_s, head_s, pids } => {
                 order.iter().try_for_each(|arm| self.require_arm(*arm))?;
@@ -219,70 +210,61 @@ impl Run<'_> {
                 require("interval_s", interval_s, interval_s >= 0.001, "at least 0.001")?;
                 self.run_one(arm, start_at_ns, nanos(duration), nanos(interval_s))
             }
-            Command::Phase { name } => self.change_phase(&name),
-            Command::Rate { rate } => change_rate(&mut self.coordinator, self.has_rate, rate),
-            Command::Stop => {
-                self.ending = Some(Ending::Told);
-                Ok(())
+            Command::Phase { name } => {
+                self.dialogue.take_counts(&mut self.coordinator);
+                self.dialogue.change_phase(&mut self.coordinator, &name, None)
             }
-            Command::Interrupt(signal) => {
-                self.ending = Some(Ending::Signalled(signal));
-                Ok(())
-            }
+            Command::Rate { rate } => self.dialogue.change_rate(&mut self.coordinator, rate),
+            Command::Stop | Command::Interrupt(_) => Ok(()), // an ending
         }
     }
 
     fn take_turns(&mut self, order: &[usize], slice: Nanos, head: Nanos, pids: &[Vec<u32>]) -> Result<()> {
         let mut servers: Vec<ProcessTimes> = pids.iter().map(|pids| ProcessTimes::open(pids)).collect();
         for arm in order {
-            let Self { coordinator, commands, ending, .. } = self;
-            let done = coordinator.take_turn(*arm, (0, slice, head), &mut servers, |coordinator, now| {
-                *ending = ending.or(asked_to_end(commands)?);
-                Ok(go_on(*ending, coordinator, now + LOOK_EVERY))
+            let Self { coordinator, dialogue, .. } = self;
+            let start = coordinator.now();
+            let turn = coordinator.take_turn(*arm, (start, slice, head), &mut servers, |_, now| {
+                dialogue.ending = dialogue.ending.or(dialogue.commands.asked_to_end()?);
+                Ok(dialogue.go_on(now.saturating_add(LOOK_EVERY)))
             })?;
-            self.phase.running[*arm] += done.end_ns - done.start_ns;
-            (self.tell)(&Event::Slice(done))?;
-            if self.ending.is_some() {
+            let done = self.drain(turn)?;
+            self.dialogue.phase.running[*arm] += done.end_ns - done.start_ns;
+            (self.dialogue.tell)(&Event::Slice(done))?;
+            if self.dialogue.ending.is_some() {
                 break;
             }
         }
-        (self.tell)(&Event::TurnsEnded)
+        (self.dialogue.tell)(&Event::TurnsEnded)
     }
 
     fn run_one(&mut self, arm: usize, start: Nanos, length: Nanos, every: Nanos) -> Result<()> {
         let start = start.max(self.coordinator.now());
-        let mut last = start;
-        let Self { coordinator, commands, tell, phase, began, has_rate, ending, .. } = self;
-        let done = coordinator.take_turn(arm, (start, length, 0), &mut [], |coordinator, now| {
-            let command = commands.try_recv();
-            // An interval ends with its phase: its transactions are in both or in neither.
-            let is_last = matches!(command, Ok(Ok(Command::Phase { .. }))) && now > last;
-            if now >= last + every || is_last {
-                let counts = coordinator.take_counts();
-                let result = interval(&coordinator.load, &counts[arm], now - *began, now - last);
-                tell(&Event::Interval(result))?;
-                phase.add(&counts);
-                last = now;
-            }
-            *ending = ending.or(ending_of(&command));
-            match command {
-                Ok(Ok(Command::Rate { rate })) => change_rate(coordinator, *has_rate, rate)?,
-                Ok(Ok(Command::Phase { name })) => {
-                    let next = PhaseSoFar::begin(&name, coordinator);
-                    phase.running[arm] += next.began.saturating_sub(phase.began.max(start));
-                    let mut ended = std::mem::replace(phase, next);
-                    tell(&Event::Phase(ended.end(coordinator)))?;
-                }
-                Ok(Ok(other)) if ending.is_none() => return Err(unexpected(&other)),
-                Ok(Err(error)) => return Err(error),
-                Ok(Ok(_)) | Err(_) => {}
-            }
-            Ok(go_on(*ending, coordinator, (last + every).min(now + LOOK_EVERY)))
+        let mut intervals = Intervals::begin(start, start.saturating_add(length), every);
+        let Self { coordinator, dialogue, .. } = self;
+        let turn = coordinator.take_turn(arm, (start, length, 0), &mut [], |coordinator, now| {
+            dialogue.watch_run(coordinator, (arm, start), &mut intervals, now)
         })?;
+        if let Some(rest) = intervals.rest(turn.end()) {
+            let counts = dialogue.take_counts(coordinator);
+            dialogue.tell_interval(coordinator, &counts[arm], rest)?;
+        }
+        let done = self.drain(turn)?;
         // A phase that begins with the run's last instant may begin after its end.
-        self.phase.running[arm] += done.end_ns.saturating_sub(self.phase.began.max(done.start_ns));
-        let chores_s = if self.ending.is_some() { 0.0 } else { self.finish(arm)? };
-        (self.tell)(&Event::RunEnded { chores_s })
+        let phase = &mut self.dialogue.phase;
+        phase.running[arm] += done.end_ns.saturating_sub(phase.began.max(done.start_ns));
+        let chores_s = if self.dialogue.ending.is_some() { 0.0 } else { self.finish(arm)? };
+        (self.dialogue.tell)(&Event::RunEnded { chores_s })
+    }
+
+    /// Waits for the transactions of a turn that are still under way. A signal is obeyed meanwhile; other commands
+    /// wait: they would not end it sooner.
+    fn drain(&mut self, turn: Undrained) -> Result<Slice> {
+        let Dialogue { commands, ending, .. } = &mut self.dialogue;
+        self.coordinator.drain(turn, || {
+            *ending = commands.signal().map(Ending::Signalled).or(*ending);
+            matches!(ending, Some(Ending::Signalled(_))).then_some(INTERRUPTED_DRAIN)
+        })
     }
 
     /// Does what is to be done after the arm's clients; returns how long that took. Whoever asks for an end
@@ -300,18 +282,12 @@ impl Run<'_> {
                     return Err(Error::new("the thread of the work after the clients panicked"));
                 }
             }
-            self.ending = asked_to_end(self.commands)?;
-            if self.ending.is_some() {
+            self.dialogue.ending = self.dialogue.commands.asked_to_end()?;
+            if self.dialogue.ending.is_some() {
                 return Err(Error::new("the run was ended before the work after its clients was done")
                     .detail("index builds and clean-ups belong to the step: it has no result"));
             }
         }
-    }
-
-    fn change_phase(&mut self, name: &str) -> Result<()> {
-        let next = PhaseSoFar::begin(name, &mut self.coordinator);
-        let mut ended = std::mem::replace(&mut self.phase, next);
-        (self.tell)(&Event::Phase(ended.end(&mut self.coordinator)))
     }
 
     fn require_arm(&self, arm: usize) -> Result<()> {
@@ -324,52 +300,9 @@ impl Run<'_> {
     }
 }
 
-fn change_rate(coordinator: &mut Coordinator, has_rate: bool, rate: f64) -> Result<()> {
-    let is_possible = rate > 0.0 && rate < 1e9;
-    if !has_rate || !is_possible {
-        return Err(Error::new(format!("cannot change the rate to {rate}"))
-            .detail("a rate is positive, and only an open loop has one")
-            .hint("start with a rate"));
-    }
-    coordinator.change_rate(rate)
-}
-
 fn require(name: &str, value: f64, is_right: bool, wanted: &str) -> Result<()> {
     if is_right {
         return Ok(());
     }
     Err(Error::new(format!("{name} cannot be {value}")).hint(format!("give {wanted}")))
-}
-
-/// Whether the watched turn goes on, and until when it need not be asked again.
-fn go_on(ending: Option<Ending>, coordinator: &mut Coordinator, until: Nanos) -> Watch {
-    match ending {
-        None => Watch::Until(until),
-        Some(Ending::Told) => Watch::Stop,
-        Some(Ending::Signalled(_)) => {
-            coordinator.shorten_drain(INTERRUPTED_DRAIN);
-            Watch::Stop
-        }
-    }
-}
-
-fn ending_of(command: &std::result::Result<Result<Command>, TryRecvError>) -> Option<Ending> {
-    match command {
-        Ok(Ok(Command::Stop)) | Err(TryRecvError::Disconnected) => Some(Ending::Told),
-        Ok(Ok(Command::Interrupt(signal))) => Some(Ending::Signalled(*signal)),
-        _ => None,
-    }
-}
-
-/// Looks for a command while only an end may be asked for.
-fn asked_to_end(commands: &Receiver<Result<Command>>) -> Result<Option<Ending>> {
-    let command = commands.try_recv();
-    match (ending_of(&command), command) {
-        (None, Ok(command)) => Err(unexpected(&command?)),
-        (ending, _) => Ok(ending),
-    }
-}
-
-fn unexpected(command: &Command) -> Error {
-    Error::new("a command came at the wrong time").detail(format!("{command:?} while a run is under way"))
 }

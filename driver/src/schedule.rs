@@ -27,12 +27,14 @@ pub struct Schedule {
     next: f64,
     left_of_burst: u32,
     burst_began: Option<Nanos>,
+    next_burst: Option<Nanos>,
 }
 
 impl Schedule {
     /// Makes a schedule whose clock begins at 0. Equal streams of random numbers give equal arrivals.
     pub fn new(pace: Pace, random: Random) -> Self {
-        let mut schedule = Self { pace, random, next: 0.0, left_of_burst: 0, burst_began: None };
+        let mut schedule =
+            Self { pace, random, next: 0.0, left_of_burst: 0, burst_began: None, next_burst: None };
         if let Pace::Open { rate, arrivals } = pace {
             // Clients with equal distances must not all arrive at the same instant.
             let phase = schedule.random.fraction();
@@ -53,6 +55,11 @@ impl Schedule {
         }
     }
 
+    /// Whether transactions have intended start times.
+    pub fn is_open(&self) -> bool {
+        matches!(self.pace, Pace::Open { .. })
+    }
+
     /// Asks for one transaction; if it is due, its arrival is taken.
     pub fn due(&mut self, now: Nanos) -> Due {
         match self.pace {
@@ -71,13 +78,18 @@ impl Schedule {
 
     fn due_in_burst(&mut self, now: Nanos, burst: u32) -> Due {
         if self.left_of_burst == 0 {
-            if let Some(began) = self.burst_began
-                && now - began < LATE_BURST
-            {
-                return Due::At(began + SECOND);
+            // Decided once, when the burst has ended; whoever asks while the rest of its second passes is not late.
+            let next = *self.next_burst.get_or_insert(match self.burst_began {
+                Some(began) if now - began < LATE_BURST => began + SECOND,
+                _ => now,
+            });
+            if now < next {
+                return Due::At(next);
             }
+            self.next_burst = None;
+            // The reference looks at the clock after its first statement, and then after every burst.
+            self.left_of_burst = if self.burst_began.is_none() { 1 } else { burst.max(1) };
             self.burst_began = Some(now);
-            self.left_of_burst = burst.max(1);
         }
         self.left_of_burst -= 1;
         Due::Now(now)
@@ -147,11 +159,36 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_followed_by_the_rest_of_its_second() {
+    fn a_burst_is_followed_by_the_rest_of_its_second_and_the_first_is_a_single_transaction() {
         let mut schedule = Schedule::new(Pace::Burst { burst: 2 }, seeded(1));
-        assert_eq!((schedule.due(100), schedule.due(200)), (Due::Now(100), Due::Now(200)));
-        assert_eq!(schedule.due(300), Due::At(SECOND + 100));
-        assert_eq!(schedule.due(SECOND + 100), Due::Now(SECOND + 100));
+        assert_eq!((schedule.due(100), schedule.due(200)), (Due::Now(100), Due::At(SECOND + 100)));
+        let second = SECOND + 100;
+        assert_eq!(
+            (schedule.due(second), schedule.due(second + 9)),
+            (Due::Now(second), Due::Now(second + 9))
+        );
+        assert_eq!(schedule.due(second + 10), Due::At(2 * SECOND + 100));
+    }
+
+    #[test]
+    fn a_burst_in_time_is_followed_by_the_whole_rest_of_its_second_however_often_it_is_asked() {
+        let mut schedule = Schedule::new(Pace::Burst { burst: 1 }, seeded(1));
+        assert_eq!(schedule.due(0), Due::Now(0));
+        for now in [SECOND / 10, SECOND / 100 * 96, SECOND - 1] {
+            assert_eq!(schedule.due(now), Due::At(SECOND));
+        }
+        assert_eq!(schedule.due(SECOND), Due::Now(SECOND));
+    }
+
+    #[test]
+    fn bursts_are_those_of_the_reference_second_by_second() {
+        // iibench.py with four rounds per second looks at the clock after rounds 0, 4, 8, …
+        let mut schedule = Schedule::new(Pace::Burst { burst: 4 }, seeded(1));
+        let sent = (0..4).map(|second| {
+            let now = second * SECOND;
+            std::iter::from_fn(|| (schedule.due(now) == Due::Now(now)).then_some(())).count()
+        });
+        assert_eq!(sent.collect::<Vec<_>>(), [1, 4, 4, 4]);
     }
 
     #[test]

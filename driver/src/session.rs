@@ -7,9 +7,9 @@
 //! any ─connection broken→ Lost ─connected again→ Idle
 //! ```
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 
 use crate::clock::Nanos;
 use crate::error::{Error, Result};
@@ -20,6 +20,7 @@ use crate::protocol::request::{Mode, write_call, write_pipeline, write_text};
 use crate::protocol::server_error::ServerError;
 use crate::record::Counts;
 use crate::transport::Transport;
+use crate::wire::Wire;
 use crate::workload::{Client, Next, StatementId, Transaction};
 
 /// After so many tries a transaction is given up.
@@ -51,6 +52,23 @@ pub enum Outcome {
     GivenUp(Error),
 }
 
+/// How far a try of a transaction has come.
+#[derive(Default)]
+struct Attempt {
+    /// Index of the call whose answer is awaited, or comes next.
+    call: usize,
+    /// So many calls will have been completed when the server has become ready so many times.
+    calls_expected: usize,
+    ends_expected: usize,
+    sent: Nanos,
+    /// Of the call whose answer is arriving: rows until now, and the first value of the first one.
+    rows_of_call: u64,
+    value: Option<i64>,
+    rows_of_last_call: u64,
+    rows: u64,
+    error: Option<ServerError>,
+}
+
 /// One client and its connection.
 pub struct Session {
     /// Which arm, role and client of that role this is.
@@ -62,20 +80,11 @@ pub struct Session {
     /// When its transaction was intended to start, on the arm's running clock.
     pub intended: Nanos,
     client: Box<dyn Client>,
-    transport: Option<Transport>,
+    wire: Wire,
     frames: Frames,
-    outbox: Vec<u8>,
-    written: usize,
     transaction: Transaction,
     state: State,
-    call: usize,
-    ends_expected: usize,
-    sent: Nanos,
-    rows_of_call: u64,
-    rows: u64,
-    value: Option<i64>,
-    calls_expected: usize,
-    error: Option<ServerError>,
+    attempt: Attempt,
     farewell: Option<ServerError>,
     tries: u32,
     committed: u64,
@@ -94,20 +103,11 @@ impl Session {
             client_index,
             intended: 0,
             client,
-            transport: None,
+            wire: Wire::default(),
             frames: Frames::default(),
-            outbox: Vec::new(),
-            written: 0,
             transaction: Transaction::default(),
             state: State::Lost,
-            call: 0,
-            ends_expected: 0,
-            sent: 0,
-            rows_of_call: 0,
-            rows: 0,
-            value: None,
-            calls_expected: 0,
-            error: None,
+            attempt: Attempt::default(),
             farewell: None,
             tries: 0,
             committed: 0,
@@ -118,14 +118,9 @@ impl Session {
 
     /// Gives it a new connection.
     pub fn reconnect(&mut self, transport: Transport) -> Result<()> {
-        transport
-            .set_nonblocking()
-            .map_err(|error| Error::new(format!("could not make a socket non-blocking: {error}")))?;
-        self.transport = Some(transport);
+        self.wire.connect(transport)?;
         self.frames = Frames::default();
-        self.outbox.clear();
-        self.written = 0;
-        self.ends_expected = 0;
+        self.attempt.ends_expected = 0;
         self.farewell = None;
         self.state = State::Idle;
         Ok(())
@@ -133,7 +128,7 @@ impl Session {
 
     /// Drops the connection. Who has finished needs none.
     pub fn disconnect(&mut self) {
-        self.transport = None;
+        self.wire.disconnect();
         if self.state != State::Finished {
             self.state = State::Lost;
         }
@@ -146,7 +141,7 @@ impl Session {
 
     /// The error with which the server announced that it closes the connection, if it did.
     pub fn take_farewell(&mut self) -> Option<ServerError> {
-        self.farewell.take().or_else(|| self.error.take().filter(|error| error.is_fatal))
+        self.farewell.take().or_else(|| self.attempt.error.take().filter(|error| error.is_fatal))
     }
 
     /// Which of its role's `all` statements are to be prepared on its connection.
@@ -156,7 +151,7 @@ impl Session {
 
     /// Whether an answer has been outstanding since before this instant.
     pub fn is_unanswered_since(&self, then: Nanos) -> bool {
-        self.is_in_flight() && self.sent < then
+        self.is_in_flight() && self.attempt.sent < then
     }
 
     /// What it is doing.
@@ -169,19 +164,24 @@ impl Session {
         matches!(self.state, State::Running | State::RollingBack)
     }
 
-    /// How many transactions it has committed.
+    /// Whether its transaction counts among those of its role.
+    pub fn is_counted(&self) -> bool {
+        self.client.is_counted()
+    }
+
+    /// How many transactions that count it has committed.
     pub fn committed(&self) -> u64 {
         self.committed
     }
 
     /// The socket, if it is connected.
     pub fn descriptor(&self) -> Option<RawFd> {
-        self.transport.as_ref().map(AsRawFd::as_raw_fd)
+        self.wire.descriptor()
     }
 
     /// Whether bytes wait to be written.
     pub fn has_unwritten(&self) -> bool {
-        self.written < self.outbox.len() || self.transport.as_ref().is_some_and(Transport::has_unsent)
+        self.wire.has_unwritten()
     }
 
     /// Asks the client for a transaction, and sends its beginning if there is one.
@@ -217,16 +217,9 @@ impl Session {
         buffer: &mut [u8],
     ) -> io::Result<Result<Outcome>> {
         loop {
-            let Some(transport) = &mut self.transport else { return Ok(Ok(Outcome::Pending)) };
-            let count = match transport.read(buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Ok(Outcome::Pending)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            let is_emptied = !is_closed && count < buffer.len() && transport.is_emptied_by_short_read();
-            match self.feed(manner, counts, now, &buffer[..count]) {
+            let Some(arrived) = self.wire.read(buffer)? else { return Ok(Ok(Outcome::Pending)) };
+            let is_emptied = arrived.is_all && !is_closed;
+            match self.feed(manner, counts, now, &buffer[..arrived.bytes]) {
                 Ok(Fed::Waiting) if is_emptied => return Ok(Ok(Outcome::Pending)),
                 Ok(Fed::Waiting) => {}
                 Ok(Fed::Send) => {
@@ -243,52 +236,35 @@ impl Session {
 
     /// Writes what is waiting, as far as the socket takes it.
     pub fn flush(&mut self) -> io::Result<()> {
-        let Some(transport) = &mut self.transport else { return Ok(()) };
-        while self.written < self.outbox.len() {
-            match transport.write(&self.outbox[self.written..]) {
-                Ok(count) => self.written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.outbox.clear();
-        self.written = 0;
-        match transport.flush() {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
-            _ => Ok(()),
-        }
+        self.wire.flush()
     }
 
     fn write_from_start(&mut self, manner: Manner, now: Nanos) {
         self.state = State::Running;
-        self.call = 0;
-        self.rows = 0;
-        self.rows_of_call = 0;
-        self.value = None;
-        self.error = None;
+        self.attempt = Attempt::default();
         if manner.mode == Mode::Pipelined {
-            self.sent = now;
-            self.calls_expected = self.transaction.calls().len();
-            self.ends_expected = write_pipeline(&mut self.outbox, manner.statements, &self.transaction);
+            self.attempt.sent = now;
+            self.attempt.calls_expected = self.transaction.calls().len();
+            self.attempt.ends_expected =
+                write_pipeline(&mut self.wire.outbox, manner.statements, &self.transaction);
         } else {
             self.write_next_call(manner, now);
         }
     }
 
     fn write_next_call(&mut self, manner: Manner, now: Nanos) {
-        let call = &self.transaction.calls()[self.call];
-        self.sent = now;
-        self.calls_expected = self.call + 1;
-        self.ends_expected = 1;
-        write_call(&mut self.outbox, manner.mode, manner.statements, &self.transaction, call);
+        let call = &self.transaction.calls()[self.attempt.call];
+        self.attempt.sent = now;
+        self.attempt.calls_expected = self.attempt.call + 1;
+        self.attempt.ends_expected = 1;
+        write_call(&mut self.wire.outbox, manner.mode, manner.statements, &self.transaction, call);
     }
 
     fn feed(&mut self, manner: Manner, counts: &mut Counts, now: Nanos, bytes: &[u8]) -> Result<Fed> {
         let mut frames = std::mem::take(&mut self.frames);
         let mut is_ready = false;
         let result = frames.feed(bytes, |tag, body| {
-            is_ready |= self.take(counts, now, tag, body)?;
+            is_ready |= self.take(manner, counts, now, (tag, body))?;
             Ok(())
         });
         self.frames = frames;
@@ -297,21 +273,29 @@ impl Session {
     }
 
     /// Takes one message. True if it was the last one that is expected for now.
-    fn take(&mut self, counts: &mut Counts, now: Nanos, tag: u8, body: &[u8]) -> Result<bool> {
+    fn take(
+        &mut self,
+        manner: Manner,
+        counts: &mut Counts,
+        now: Nanos,
+        (tag, body): (u8, &[u8]),
+    ) -> Result<bool> {
         match tag {
             b'D' => {
-                if self.rows_of_call == 0 {
-                    self.value = first_integer(body);
+                if self.attempt.rows_of_call == 0 {
+                    self.attempt.value = first_integer(body);
                 }
-                self.rows_of_call += 1;
+                self.attempt.rows_of_call += 1;
             }
-            b'C' => self.complete_call(counts, now, body),
+            b'C' => self.complete_call(manner, counts, now, body),
             // Between transactions nothing was asked that could fail: the server is about to go.
-            b'E' if self.ends_expected == 0 => self.farewell = Some(ServerError::parse(body)),
-            b'E' => self.error = Some(self.error.take().unwrap_or_else(|| ServerError::parse(body))),
+            b'E' if self.attempt.ends_expected == 0 => self.farewell = Some(ServerError::parse(body)),
+            b'E' => {
+                self.attempt.error.get_or_insert_with(|| ServerError::parse(body));
+            }
             b'Z' => {
-                self.ends_expected = self.ends_expected.saturating_sub(1);
-                return Ok(self.ends_expected == 0 && self.is_in_flight());
+                self.attempt.ends_expected = self.attempt.ends_expected.saturating_sub(1);
+                return Ok(self.attempt.ends_expected == 0 && self.is_in_flight());
             }
             // Answers to Parse, Bind and Describe, notices, parameter changes, notifications, empty query.
             b'1' | b'2' | b'T' | b'n' | b't' | b'N' | b'S' | b'A' | b'I' => {}
@@ -323,20 +307,21 @@ impl Session {
         Ok(false)
     }
 
-    fn complete_call(&mut self, counts: &mut Counts, now: Nanos, tag: &[u8]) {
-        let rows = std::mem::take(&mut self.rows_of_call).max(affected(tag));
-        let value = self.value.take();
-        let Some(call) = self.transaction.calls().get(self.call) else { return };
+    fn complete_call(&mut self, manner: Manner, counts: &mut Counts, now: Nanos, tag: &[u8]) {
+        let rows = std::mem::take(&mut self.attempt.rows_of_call).max(affected(tag));
+        let value = self.attempt.value.take();
+        let Some(call) = self.transaction.calls().get(self.attempt.call) else { return };
         if self.state == State::RollingBack {
             return;
         }
-        counts.statements[call.statement].record(now.saturating_sub(self.sent));
+        let name = manner.statements[call.statement].name;
+        counts.statements.entry(name).or_default().record(now.saturating_sub(self.attempt.sent));
         if call.wants_value {
             self.client.receive(call.statement, value);
         }
-        self.rows = rows;
-        counts.rows += rows;
-        self.call += 1;
+        self.attempt.rows_of_last_call = rows;
+        self.attempt.rows += rows;
+        self.attempt.call += 1;
     }
 
     /// Goes on after the server has become ready.
@@ -344,32 +329,36 @@ impl Session {
         if self.state == State::RollingBack {
             return Ok(self.after_rollback(manner, counts, now));
         }
-        if let Some(error) = &self.error {
+        if let Some(error) = &self.attempt.error {
             if error.is_fatal {
                 return Ok(Fed::Waiting); // the server is about to close the connection
             }
             self.state = State::RollingBack;
-            self.sent = now;
-            self.ends_expected = 1;
-            write_text(&mut self.outbox, "ROLLBACK");
+            self.attempt.sent = now;
+            self.attempt.ends_expected = 1;
+            write_text(&mut self.wire.outbox, "ROLLBACK");
             return Ok(Fed::Send);
         }
-        if self.call != self.calls_expected {
+        let Attempt { call, calls_expected, .. } = self.attempt;
+        if call != calls_expected {
             return Err(Error::new("the server is ready without having completed what it was asked for")
-                .detail(format!("statements completed: {} of {}", self.call, self.calls_expected)));
+                .detail(format!("statements completed: {call} of {calls_expected}")));
         }
-        if manner.mode != Mode::Pipelined && self.call < self.transaction.calls().len() {
+        if manner.mode != Mode::Pipelined && call < self.transaction.calls().len() {
             self.write_next_call(manner, now);
             return Ok(Fed::Send);
         }
         self.state = State::Idle;
-        self.committed += 1;
-        self.client.committed(self.rows);
+        if self.is_counted() {
+            self.committed += 1;
+            counts.rows += self.attempt.rows;
+        }
+        self.client.committed(self.attempt.rows_of_last_call);
         Ok(Fed::Ended(Outcome::Committed))
     }
 
     fn after_rollback(&mut self, manner: Manner, counts: &mut Counts, now: Nanos) -> Fed {
-        let error = self.error.take().unwrap_or_default();
+        let error = self.attempt.error.take().unwrap_or_default();
         if manner.retried.contains(&error.code) && self.tries < MAX_TRIES {
             self.tries += 1;
             *counts.retries.entry(error.code).or_default() += 1;
@@ -381,7 +370,7 @@ impl Session {
         let name = self
             .transaction
             .calls()
-            .get(self.call)
+            .get(self.attempt.call)
             .map_or("a transaction", |call| manner.statements[call.statement].name);
         Fed::Ended(Outcome::GivenUp(error.while_using_tables(&format!("run {name}"))))
     }

@@ -52,13 +52,12 @@ fn configuration(info: &ConnInfo) -> Result<ClientConfig> {
     if info.ssl_mode == SslMode::VerifyFull {
         return Ok(builder.with_root_certificates(roots(info)?).with_no_client_auth());
     }
-    let chain = match info.ssl_mode {
-        SslMode::VerifyCa => Some(
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots(info)?), provider.clone())
-                .build()
-                .map_err(|error| failed(info, &error.to_string()))?,
-        ),
-        _ => None,
+    // libpq passes over a file that is missing unless it is to verify: whoever names one here wants it to be used.
+    let chain = if info.ssl_mode == SslMode::VerifyCa || info.ssl_root_cert.is_some() {
+        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(info)?), provider.clone());
+        Some(builder.build().map_err(|error| failed(info, &error.to_string()))?)
+    } else {
+        None
     };
     let verifier = Arc::new(AnyName { provider, chain });
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
@@ -80,8 +79,8 @@ fn roots(info: &ConnInfo) -> Result<RootCertStore> {
     Ok(store)
 }
 
-/// Accepts any name (`verify-ca`) and, without a chain to check, any certificate (`require`); signatures are
-/// checked in both.
+/// Accepts any name (`verify-ca`, and `require` with an authority) and, without a chain to check, any certificate;
+/// signatures are checked in both.
 #[derive(Debug)]
 struct AnyName {
     provider: Arc<CryptoProvider>,

@@ -1,32 +1,29 @@
 //! One thread: an event loop over its share of every arm's connections.
 //!
 //! Only the arm whose turn it is starts transactions. When the turn is over the thread lets those under way
-//! end, and reports that it is drained. Nothing in here waits but `Poll::poll`.
+//! end, and reports that it is drained. Nothing in here waits but `Poller::wait`.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Token, Waker};
 
 use crate::clock::{Clock, Nanos};
+use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::load::Load;
 use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
 use crate::patience::Patience;
+use crate::poller::{Poller, TIMER, WAKE};
 use crate::processor;
 use crate::reconnect::{self, Lost, Reconnected};
 use crate::record::Counts;
-use crate::roster::{Group, Roster};
+use crate::roster::Roster;
 use crate::session::{Outcome, Session, State};
-use crate::timer::Timer;
 use crate::transaction_log::TransactionLog;
 use crate::workload::Next;
 
-const WAKE: Token = Token(usize::MAX);
-const TIMER: Token = Token(usize::MAX - 1);
 const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 256;
 /// The SQLSTATE of a connection that ends without one.
@@ -36,8 +33,7 @@ const CONNECTION_FAILURE: &str = "08006";
 pub struct Worker {
     load: Arc<Load>,
     clock: Clock,
-    poll: Poll,
-    timer: Timer,
+    poller: Poller,
     sessions: Vec<Session>,
     roster: Roster,
     counts: SharedCounts,
@@ -46,18 +42,6 @@ pub struct Worker {
     turn: Option<Turn>,
     in_flight: usize,
     patience: Patience,
-}
-
-/// A thread's sessions, their groups, and where it logs.
-pub struct Crew {
-    /// The sessions of this thread.
-    pub sessions: Vec<Session>,
-    /// Index of each session's group.
-    pub group_of: Vec<usize>,
-    /// Their schedules.
-    pub groups: Vec<Group>,
-    /// Transaction logs by arm.
-    pub logs: Vec<Option<TransactionLog>>,
 }
 
 impl Worker {
@@ -69,21 +53,17 @@ impl Worker {
         counts: SharedCounts,
         channels: Channels,
     ) -> Result<(Self, Waker)> {
-        let poll = Poll::new().map_err(|error| system(&error))?;
-        let waker = Waker::new(poll.registry(), WAKE).map_err(|error| system(&error))?;
-        let timer = Timer::new().map_err(|error| system(&error))?;
-        poll.registry()
-            .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
-            .map_err(|error| system(&error))?;
-        let arms = load.arms.len();
+        let (poller, waker) = Poller::new()?;
+        let clients: Vec<_> =
+            crew.sessions.iter().map(|session| (session.arm, session.client_index)).collect();
+        let roster = Roster::new(crew.groups, crew.group_of, &clients, load.arms.len());
         let patience = Patience::new(load.answer_limit, clock.now());
         let mut worker = Self {
             load,
             clock,
-            poll,
-            timer,
+            poller,
             sessions: crew.sessions,
-            roster: Roster::new(crew.groups, crew.group_of, arms),
+            roster,
             counts,
             logs: crew.logs,
             channels,
@@ -92,8 +72,8 @@ impl Worker {
             patience,
         };
         for index in 0..worker.sessions.len() {
-            worker.register(index)?;
             let (session, load) = (&worker.sessions[index], &worker.load);
+            worker.poller.register(index, session)?;
             let delay = load.ramp / load.clients.max(1) as u64 * session.client_index as u64;
             worker.roster.enlist_at(index, delay);
         }
@@ -117,10 +97,7 @@ impl Worker {
         let mut buffer = vec![0; READ_BYTES];
         let counts = self.counts.clone();
         loop {
-            match self.poll.poll(&mut events, None) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                result => result.map_err(|error| system(&error))?,
-            }
+            self.poller.wait(&mut events)?;
             let now = self.clock.now();
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
             for event in &events {
@@ -130,16 +107,16 @@ impl Worker {
                             return self.logs.iter_mut().flatten().try_for_each(TransactionLog::flush);
                         }
                     }
-                    TIMER => self.timer.acknowledge(),
+                    TIMER => self.poller.acknowledge_timer(),
                     Token(index) => {
                         let is_closed = event.is_read_closed() || event.is_error();
                         self.on_event((index, is_closed), &mut counts, now, &mut buffer)?;
                     }
                 }
             }
-            self.start_due(&mut counts, now)?;
+            self.start_due(&mut counts)?;
             drop(counts);
-            self.rest(now)?;
+            self.rest()?;
         }
     }
 
@@ -163,7 +140,7 @@ impl Worker {
                     let lost = &mut self.sessions[session];
                     lost.reconnect(transport?)?;
                     counts[lost.arm][lost.role].reconnects += 1;
-                    self.register(session)?;
+                    self.poller.register(session, lost)?;
                     self.roster.enlist(session);
                 }
                 Command::Quit => return Ok(false),
@@ -184,18 +161,15 @@ impl Worker {
             if let Err(error) = session.flush() {
                 return self.on_lost(index, counts, &error);
             }
-            if !self.sessions[index].has_unwritten() {
-                self.change_interest(index, Interest::READABLE)?;
-            }
+            self.poller.unwatch_for_writing(index, session)?;
         }
-        let session = &mut self.sessions[index];
         let was_in_flight = session.is_in_flight();
         let manner = self.load.manner(session.role);
         let counted = &mut counts[session.arm][session.role];
         match session.receive(manner, counted, (now, is_closed), buffer) {
             Err(error) => return self.on_lost(index, counts, &error),
             Ok(Err(error)) => return Err(error),
-            Ok(Ok(Outcome::Pending)) => self.watch_for_writing(index)?,
+            Ok(Ok(Outcome::Pending)) => self.poller.watch_for_writing(index, session)?,
             Ok(Ok(outcome)) if was_in_flight => {
                 self.on_end(index, outcome, counts, now)?;
                 if is_closed {
@@ -221,6 +195,7 @@ impl Worker {
         self.in_flight -= 1;
         let session = &mut self.sessions[index];
         match outcome {
+            Outcome::Committed if !session.is_counted() => {}
             Outcome::Committed => {
                 let counted = &mut counts[session.arm][session.role];
                 let ended = self.turn.map_or(session.intended, |turn| turn.running(now));
@@ -243,7 +218,7 @@ impl Worker {
             }
             Outcome::Pending => {}
         }
-        self.roster.unblock();
+        self.roster.unblock_partners(index);
         let session = &mut self.sessions[index];
         if self.load.count.is_some_and(|count| session.committed() >= count) {
             session.finish();
@@ -263,12 +238,16 @@ impl Worker {
         }
     }
 
-    /// Starts every transaction that is due.
-    fn start_due(&mut self, counts: &mut [Vec<Counts>], now: Nanos) -> Result<()> {
-        let Some(turn) = self.turn.filter(|turn| now < turn.end) else { return Ok(()) };
-        let running = turn.running(now);
-        while let Some((index, intended)) = self.roster.next_due(turn.arm, running) {
-            self.start(index, intended, running, counts, now)?;
+    /// Starts every transaction that is due. Each looks at the clock: the time that those before it took to be
+    /// sent is no latency of its own.
+    fn start_due(&mut self, counts: &mut [Vec<Counts>]) -> Result<()> {
+        let Some(turn) = self.turn else { return Ok(()) };
+        let mut now = self.clock.now();
+        while now < turn.end
+            && let Some((index, intended)) = self.roster.next_due(turn.arm, turn.running(now))
+        {
+            self.start(index, intended, turn.running(now), counts, now)?;
+            now = self.clock.now();
         }
         Ok(())
     }
@@ -290,7 +269,7 @@ impl Worker {
                 if self.load.roles[session.role].is_open {
                     counts[session.arm][session.role].lags.record(running.saturating_sub(intended));
                 }
-                self.watch_for_writing(index)
+                self.poller.watch_for_writing(index, session)
             }
             Ok(Next::Blocked) => {
                 self.roster.block(index, intended);
@@ -305,7 +284,8 @@ impl Worker {
     }
 
     /// Sets the timer for what comes next, and reports when the turn is over.
-    fn rest(&mut self, now: Nanos) -> Result<()> {
+    fn rest(&mut self) -> Result<()> {
+        let now = self.clock.now();
         let mut wake = None;
         self.patience.look(now, &self.sessions, &self.load)?;
         if let Some(turn) = self.turn {
@@ -317,16 +297,11 @@ impl Worker {
                 }
                 let _ = self.channels.reports.send(Report::Drained(turn.number));
             } else {
-                let due = self
-                    .roster
-                    .next_wake(turn.arm)
-                    .map(|running| turn.clock(running))
-                    .filter(|at| *at < turn.end);
                 let otherwise = if is_idle { turn.end } else { self.patience.next_look() };
-                wake = Some(due.map_or(otherwise, |due| if is_idle { due } else { due.min(otherwise) }));
+                wake = Some(wake_at(&turn, now, self.roster.next_wake(turn.arm), otherwise));
             }
         }
-        self.timer.set(now, wake).map_err(|error| system(&error))
+        self.poller.set_timer(now, wake)
     }
 
     /// Whether nothing can happen any more: those that wait for clients that have finished wait for ever.
@@ -349,10 +324,7 @@ impl Worker {
         } else {
             self.roster.remove(index);
         }
-        if let Some(descriptor) = session.descriptor() {
-            self.deregister(descriptor)?;
-        }
-        let session = &mut self.sessions[index];
+        self.poller.deregister(session)?;
         session.disconnect();
         if session.state() == State::Finished {
             return Ok(());
@@ -367,36 +339,32 @@ impl Worker {
         let lost = Lost { session: index, arm: session.arm, role: session.role, statements };
         self.channels.lost.send(lost).map_err(|_| Error::new("nobody connects again any more"))
     }
-
-    fn watch_for_writing(&mut self, index: usize) -> Result<()> {
-        if self.sessions[index].has_unwritten() {
-            self.change_interest(index, Interest::READABLE | Interest::WRITABLE)?;
-        }
-        Ok(())
-    }
-
-    fn register(&mut self, index: usize) -> Result<()> {
-        let Some(descriptor) = self.sessions[index].descriptor() else { return Ok(()) };
-        self.poll
-            .registry()
-            .register(&mut SourceFd(&descriptor), Token(index), Interest::READABLE)
-            .map_err(|error| system(&error))
-    }
-
-    fn change_interest(&mut self, index: usize, interest: Interest) -> Result<()> {
-        let Some(descriptor) = self.sessions[index].descriptor() else { return Ok(()) };
-        self.poll
-            .registry()
-            .reregister(&mut SourceFd(&descriptor), Token(index), interest)
-            .map_err(|error| system(&error))
-    }
-
-    fn deregister(&mut self, descriptor: RawFd) -> Result<()> {
-        self.poll.registry().deregister(&mut SourceFd(&descriptor)).map_err(|error| system(&error))
-    }
 }
 
-fn system(error: &io::Error) -> Error {
-    Error::new(format!("could not set up an event loop: {error}"))
-        .hint("is the limit of open files (ulimit -n) above the number of connections?")
+/// When to wake up: at the next start, which is `due` on the arm's running clock, or `otherwise`.
+fn wake_at(turn: &Turn, now: Nanos, due: Option<Nanos>, otherwise: Nanos) -> Nanos {
+    // Nothing starts once the turn is over, not even what was due before: that would wake the thread for ever.
+    let due = due.map(|running| turn.clock(running)).filter(|at| now < turn.end && *at < turn.end);
+    due.map_or(otherwise, |due| due.min(otherwise))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From 1000 to 2000 on the driver's clock; the arm has run for 500 before.
+    const TURN: Turn = Turn { number: 1, arm: 0, start: 1000, end: 2000, base: 500 };
+
+    #[test]
+    fn a_thread_wakes_up_for_the_next_start_if_that_comes_before_anything_else() {
+        assert_eq!(wake_at(&TURN, 1100, Some(700), 2000), 1200);
+        assert_eq!(wake_at(&TURN, 1100, Some(700), 1150), 1150);
+        assert_eq!(wake_at(&TURN, 1100, None, 2000), 2000);
+    }
+
+    #[test]
+    fn nobody_is_woken_up_for_what_cannot_start_in_this_turn_any_more() {
+        assert_eq!(wake_at(&TURN, 1100, Some(1500), 3000), 3000); // due with the end
+        assert_eq!(wake_at(&TURN, 2001, Some(1499), 3000), 3000); // was due right before the end, and missed
+    }
 }

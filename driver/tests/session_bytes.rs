@@ -40,7 +40,7 @@ impl Fed {
         let retried = vec!["40001".to_string()];
         let manner = Manner { statements: &statements, mode, retried: &retried };
         assert_eq!(session.begin(manner, 0).unwrap(), Next::Ready);
-        Self { session, server, statements, mode, counts: Counts::new(1, 1), retried }
+        Self { session, server, statements, mode, counts: Counts::new(1), retried }
     }
 
     /// Feeds some bytes; `None` when the session has refused them.
@@ -75,7 +75,8 @@ fn answers_may_come_byte_by_byte() {
             assert_eq!(fed.feed(&[*byte]), Some(Outcome::Pending), "{mode:?}");
         }
         assert_eq!(fed.feed(&[*last]), Some(Outcome::Committed), "{mode:?}");
-        assert_eq!((fed.counts.retries["40001"], fed.counts.statements[0].count()), (1, 3), "{mode:?}");
+        assert_eq!((fed.counts.retries["40001"], fed.counts.statements["read"].count()), (1, 3), "{mode:?}");
+        assert_eq!(fed.counts.rows, 2, "{mode:?}: a row that was rolled back counts");
     }
 }
 

@@ -34,6 +34,9 @@ class Answering:
     def read_process(self, pid: int, name: str) -> str | None:
         return PROCESS[name]
 
+    def threads(self, pid: int) -> tuple[int, ...]:
+        return (pid,)
+
     def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
         return sum(by_pid.values())
 
@@ -121,3 +124,49 @@ def test_versions_without_statistics_of_the_wal_have_no_full_page_images() -> No
 
     (found,) = (m for m in METERS if m.METER.metric == "wal_full_page_images_per_transaction")
     assert found.read(Version13()) is None
+
+
+def meter_of(metric: str) -> MeterModule:
+    (found,) = (m for m in METERS if m.METER.metric == metric)
+    return found
+
+
+def test_context_switches_of_a_process_are_those_of_all_its_threads() -> None:
+    class WithKernelThreads(Answering):
+        def threads(self, pid: int) -> tuple[int, ...]:
+            return (pid, pid + 1000, pid + 2000)
+
+    found = meter_of("context_switches_per_transaction")
+    assert found.read(WithKernelThreads()) == pytest.approx((6 * 40.0, 6 * 2.0))
+
+
+class Changing(Answering):
+    """A postmaster, 41, and a backend, 42, that has read 8192 bytes when it ends."""
+
+    def __init__(self, ends_at_look: int) -> None:
+        """``ends_at_look``: the backend is there until the processes are listed for the so many-th time."""
+        self.ends_at_look, self.looks = ends_at_look, 0
+        self.last_read: dict[int, float] = {}
+
+    def server_pids(self) -> tuple[int, ...]:
+        self.looks += 1
+        return (41, 42) if self.looks < self.ends_at_look else (41,)
+
+    def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
+        self.last_read.update(by_pid)
+        return sum(self.last_read.values())
+
+    def read_process(self, pid: int, name: str) -> str | None:
+        has_ended = self.looks + 1 >= self.ends_at_look  # right after the processes were listed
+        if pid == 42:
+            return None if has_ended else "read_bytes: 8192\nwrite_bytes: 8192\n"
+        # The kernel adds what a child has done to its parent's when that has waited for it.
+        return f"read_bytes: {8192 if has_ended else 0}\nwrite_bytes: {8192 if has_ended else 0}\n"
+
+
+@pytest.mark.parametrize("metric", ["read_bytes_per_transaction", "written_bytes_per_transaction"])
+def test_what_an_ended_process_has_read_and_written_counts_once(metric: str) -> None:
+    context = Changing(ends_at_look=4)
+    found = meter_of(metric)
+    assert [found.read(context), found.read(context)] == [(8192.0,), (8192.0,)]
+    assert context.looks > 2

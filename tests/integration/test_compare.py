@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -33,15 +34,14 @@ PGDYNO = (sys.executable, "-m", "pgdyno")
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 
-# By generator: its program, its processes for two arms, and how long after these appear slices run.
-GENERATORS = {"driver": ("pgdyno-driver", 1, 7.0), "pgbench": ("pgbench", 2, 4.0)}
+SOME_SLICES = 20
 
 
-@pytest.fixture(params=GENERATORS)
+@pytest.fixture(params=["driver", "pgbench"])
 def started(request: pytest.FixtureRequest, home: Path) -> Iterator[subprocess.Popen[str]]:
     """A comparison that would take long, caught while its slices run."""
-    program, count, warm_s = GENERATORS[request.param]
     options = (*SMALL, "--generator", request.param, "--blocks", "40")
+    before = newest(home)
     # A test run in the background may ignore SIGINT, and its children would inherit that.
     process = subprocess.Popen(
         ["env", "--default-signal=INT", *PGDYNO, "compare", "a", "b", *options],
@@ -50,12 +50,33 @@ def started(request: pytest.FixtureRequest, home: Path) -> Iterator[subprocess.P
         text=True,
         env={**os.environ, "PGDYNO_HOME": str(home)},
     )
-    wait_for(lambda: len(children_running(program, home)) >= count)
-    time.sleep(warm_s)
+    wait_for(lambda: newest(home) != before and slices(home) >= SOME_SLICES)
     yield process
     if process.poll() is None:
         process.kill()
     process.communicate()
+
+
+def newest(home: Path) -> str | None:
+    """Return the id of the experiment that was begun last."""
+    return _one(home, "SELECT id FROM experiment ORDER BY created DESC, rowid DESC LIMIT 1")
+
+
+def slices(home: Path) -> int:
+    """Return how many slices of that experiment have ended."""
+    return int(_one(home, f"SELECT count(*) FROM slice WHERE experiment = '{newest(home)}'") or 0)  # noqa: S608
+
+
+def _one(home: Path, sql: str) -> str | None:
+    store = home / "experiments" / "experiments.sqlite"
+    if not store.exists():
+        return None
+    with closing(sqlite3.connect(store, timeout=10)) as connection:
+        has_tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'slice'").fetchone()[
+            0
+        ]
+        row = connection.execute(sql).fetchone() if has_tables else None
+    return None if row is None else str(row[0])
 
 
 def any_running(home: Path) -> bool:
@@ -175,25 +196,26 @@ def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Pope
 
 
 def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) -> None:
-    program, count, warm_s = GENERATORS["driver"]
     command = ("compare", "a", "b", *SMALL[:-1], "4s", "--blocks", "4")
+    before = newest(home)
     with subprocess.Popen(
         [sys.executable, "-m", "pgdyno", *command],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PGDYNO_HOME": str(home)},
     ) as process:
-        wait_for(lambda: len(children_running(program, home)) >= count)
-        time.sleep(warm_s)
+        wait_for(lambda: newest(home) != before and slices(home) >= SOME_SLICES)
         process.kill()
     wait_for(lambda: not children_running("postgres", home))
-    newest = json.loads(pgdyno("report", "--list", "--json").stdout)["experiments"][0]["id"]
-    done = pgdyno(*command, "--resume", newest, "--json")
+    killed = newest(home)
+    assert killed is not None
+    assert json.loads(pgdyno("report", "--list", "--json").stdout)["experiments"][0]["id"] == killed
+    done = pgdyno(*command, "--resume", killed, "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert (document["experiment"], document["is_complete"]) == (newest, True)
+    assert (document["experiment"], document["is_complete"]) == (killed, True)
     bundle = home / "resumed.zip"
-    assert pgdyno("bundle", "export", newest, "--output", str(bundle)).returncode == 0
+    assert pgdyno("bundle", "export", killed, "--output", str(bundle)).returncode == 0
     with zipfile.ZipFile(bundle) as archive:
         name = next(n for n in archive.namelist() if n.endswith("/experiment.json"))
         blocks = json.loads(archive.read(name))["blocks"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fix_home import pgdyno
@@ -49,6 +50,32 @@ def test_the_faithful_mode_runs_the_ten_steps_too(home: Path) -> None:
     assert {block["workload"] for block in blocks} == set(named)  # on a busy machine some are repeated
 
 
+def test_a_cell_that_misses_its_background_rate_is_shown_and_not_compared(home: Path) -> None:
+    # Every commit waits 100 ms: ten commits of 50 rows per second and client, where twenty are asked for.
+    done = pgdyno(
+        *("run", "insert-benchmark", "--embedded", "--clients", "2", "--rows", "500/100/10", "--blocks", "1"),
+        *("--step", "qr1000", "--step-seconds", "2", "--factor", "commit_siblings=0"),
+        *("--factor", "commit_delay=0,100000", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    blocks = blocks_of(document["experiment"], home)
+    slow = [arms_of(block)[1] for block in blocks]
+    assert max(arm["values"]["background_rate_share"] for arm in slow) <= 0.55
+    (cell,) = document["steps"][0]["variants"][1:]
+    assert (cell["is_compared"], cell["relative"]) == (False, None)
+    if any(not block["void"] and not arm["void"] for block, arm in zip(blocks, slow, strict=True)):
+        # On a busy machine none may count.
+        assert cell["is_missed"] is True
+        assert cell["background_share"] <= 0.55
+
+
+def arms_of(block: dict[str, object]) -> list[dict[str, Any]]:
+    arms = block["arms"]
+    assert isinstance(arms, list)
+    return arms
+
+
 def test_rows_are_x_y_z() -> None:
     done = pgdyno("run", "insert-benchmark", "--embedded", "--rows", "10/20")
     assert done.returncode == 2
@@ -64,7 +91,7 @@ def test_a_step_that_is_not_known_is_answered_with_the_list() -> None:
 
 @pytest.mark.usefixtures("home")
 def test_a_size_that_the_disk_has_no_room_for_is_refused_before_anything_runs() -> None:
-    done = pgdyno("run", "insert-benchmark", "--embedded", "--rows", "900000000000/4/1")
+    done = pgdyno("run", "insert-benchmark", "--embedded", "--rows", "900000000000/50/5")
     assert done.returncode == 1
     assert "not enough disk space in " in done.stderr
     assert "needed 369001." in done.stderr  # GB: 2 × 900 billion rows of 205 bytes

@@ -63,7 +63,7 @@ def data_directory(home: Path, built: Installation) -> Iterator[Path]:
 
 
 def test_the_wheel_has_no_io_uring() -> None:
-    found = find_io_support(wiring.embedded())
+    found = find_io_support(wiring.embedded(), is_isolated=True)
     assert found.server.startswith("PostgreSQL 18.")
     assert found.io_uring_obstacle is not None
     assert found.io_uring_obstacle.cause is IoUringCause.NOT_COMPILED_IN

@@ -13,19 +13,31 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_servers import wait_until
 
+from pgdyno.app import wiring
 from pgdyno.app.wiring import memory_group_place
+from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PrivilegeError, ServerCrashedError
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DataSet
 from pgdyno.server.account import current_account
 from pgdyno.server.installation import Installation, installation_at
 from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.memory_limit import GroupPlace, MemoryGroup, drop_from_page_cache, remove_recorded
+from pgdyno.server.memory_limit import (
+    GroupPlace,
+    MemoryGroup,
+    drop_from_page_cache,
+    group_name,
+    remove_recorded,
+)
 from pgdyno.server.workspace import Workspace
 
 pytestmark = pytest.mark.server
 
 LIMIT_BYTES = 64 << 20
 TABLE_BYTES = 96 << 20
+EMPTY = DataSet(name="empty", scale=1, bytes_per_scale=0)
 SETTINGS = {"shared_buffers": "8MB", "max_connections": "20"}
 
 
@@ -46,7 +58,8 @@ def instance(pg18_bin: Path, home: Path, place: GroupPlace) -> Iterator[Instance
     installation: Installation = installation_at(pg18_bin, workspace.account)
     with workspace.scratch() as scratch, workspace.sockets(scratch) as sockets:
         initialise(installation, workspace.account, scratch / "data")
-        group = MemoryGroup(place, f"pgdyno-{scratch.name}", LIMIT_BYTES, scratch / "data.memory-group")
+        name = group_name(scratch, "data")
+        group = MemoryGroup(place, name, LIMIT_BYTES, scratch / "data.memory-group")
         made = Instance(
             installation, workspace.account, scratch / "data", sockets, 5998, SETTINGS, memory=group
         )
@@ -117,6 +130,52 @@ def test_a_killed_runs_group_and_the_server_in_it_are_cleared_away(instance: Ins
         instance.require_running()
 
 
+def test_a_program_that_could_not_be_started_leaves_no_group(instance: Instance) -> None:
+    instance.environment = {"not=a name": ""}
+    with pytest.raises(ValueError, match="illegal environment variable name"):
+        instance.start()
+    assert instance.memory is not None
+    assert not instance.memory.directory.exists()
+    assert not instance.memory.record.exists()
+
+
+def test_what_outlives_the_postmaster_goes_with_the_group(instance: Instance) -> None:
+    instance.start()
+    assert instance.memory is not None
+    with subprocess.Popen(instance.memory.command(["sleep", "60"])) as left:
+        wait_until(lambda: str(left.pid) in members(instance))
+        instance.stop(is_immediate=True)
+        assert left.wait(30) == -signal.SIGKILL
+    assert not instance.memory.directory.exists()
+
+
+def members(instance: Instance) -> list[str]:
+    assert instance.memory is not None
+    return (instance.memory.directory / "cgroup.procs").read_text().split()
+
+
+def test_a_group_that_was_left_goes_with_its_scratch_directory(home: Path, place: GroupPlace) -> None:
+    with Workspace(home, current_account()).scratch() as scratch:
+        record = scratch / "seat.memory-group"
+        left = MemoryGroup(place, group_name(scratch, "seat"), LIMIT_BYTES, record)
+        left.create()
+    assert not left.directory.exists()
+    assert not scratch.exists()
+
+
+@pytest.mark.usefixtures("place", "home")
+def test_a_kill_for_memory_while_a_server_starts_is_told(pg18_bin: Path) -> None:
+    variant, data_set = Variant("default", {"shared_buffers": "512MB"}), EMPTY
+    installation = wiring.installation_in(pg18_bin)
+    with wiring.open_scratch_arena(installation, [variant], Lines(), is_isolated=False) as arena:
+        arena.restore([variant], [0], data_set)
+        with pytest.raises(ServerCrashedError) as caught, arena.arms([variant], [0], data_set, 4 << 20):
+            pass
+    assert caught.value.message == (
+        "the kernel killed a process of a server that needed more than its 4 MB of memory"
+    )
+
+
 def test_a_kill_for_memory_is_counted(instance: Instance) -> None:
     instance.start()
     assert instance.memory is not None
@@ -125,6 +184,8 @@ def test_a_kill_for_memory_is_counted(instance: Instance) -> None:
     done = subprocess.run(instance.memory.command([sys.executable, "-c", eater]), check=False)
     assert done.returncode == -signal.SIGKILL
     assert instance.memory.kills() == 1
+    instance.stop(is_immediate=True)
+    assert instance.memory_kills() == 1  # the kernel's own count is gone
 
 
 @pytest.mark.usefixtures("place", "home")

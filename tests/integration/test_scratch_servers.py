@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,16 +13,18 @@ from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_servers import wait_until
 
 from pgdyno.app.datasets import DataSets
 from pgdyno.app.load import Loads
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.isolation import split_cpus
 from pgdyno.generators.discovery import find_driver, find_generator
-from pgdyno.model.errors import DataDirectoryError, ServerStartError, StorageError
+from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartError, StorageError
 from pgdyno.server.account import current_account
 from pgdyno.server.installation import Installation, installation_at
 from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.processes import children
 from pgdyno.server.workspace import Workspace
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
@@ -93,6 +96,29 @@ def test_it_can_be_started_again_after_it_was_stopped(instance: Instance) -> Non
     instance.stop()
     instance.start()
     assert instance.pid > 0
+
+
+def test_a_postmaster_that_is_stopped_is_ended_with_its_children(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.server.instance._STOP_TIMEOUT_S", 0.5)
+    instance.start()
+    everybody = [instance.pid, *children(instance.pid)]
+    os.kill(instance.pid, signal.SIGSTOP)
+    instance.stop(is_immediate=True)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in everybody))
+
+
+def test_data_to_be_kept_that_were_not_shut_down_are_told(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.server.instance._STOP_TIMEOUT_S", 0.5)
+    instance.start()
+    os.kill(instance.pid, signal.SIGSTOP)
+    with pytest.raises(ServerError) as caught:
+        instance.stop()
+    assert caught.value.message == "the server did not shut down within 0 s, and was ended"
+    assert "ready to accept connections" in (caught.value.detail or "")
 
 
 def test_a_socket_that_is_taken_is_named_in_the_servers_words(

@@ -11,6 +11,8 @@ import pytest
 from tests.fix_servers import RealServer, wait_until
 
 from pgdyno.app import wiring
+from pgdyno.app.arm import Arm
+from pgdyno.app.attached_arena import AttachedServer
 from pgdyno.app.steps import measure_step
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
@@ -122,6 +124,16 @@ def test_an_error_of_the_step_itself_is_not_hidden_by_one_of_the_sampling(
 
     with pytest.raises(ZeroDivisionError):
         fail()
+
+
+def test_control_connections_have_a_limit_that_is_not_taken_for_the_servers(server: RealServer) -> None:
+    attached = AttachedServer(server.dsn, host="", port=0, user="", pid=server.pid)
+    arm = Arm(Variant("default", {}), attached, database="postgres")
+    with closing(arm.connect()) as opened:
+        assert opened.execute("SHOW statement_timeout").fetchone() == ("2min",)
+    assert arm.effective(["statement_timeout"]) == {"statement_timeout": "0"}
+    assert arm.holds("SELECT current_setting('statement_timeout') = '2min'")
+    arm.close()
 
 
 @pytest.mark.parametrize("major", [15, 18])

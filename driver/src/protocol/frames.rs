@@ -32,11 +32,6 @@ impl Frames {
         self.partial.drain(..used);
         Ok(())
     }
-
-    /// Whether the stream is between two messages.
-    pub fn is_between_messages(&self) -> bool {
-        self.partial.is_empty()
-    }
 }
 
 /// Reads the length in a message's header: four bytes, which are counted in.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::data_set::Table;
-use super::insert_benchmark::{self, Step, schema};
+use super::insert_benchmark::{self, Ends, Step, schema};
 use super::options::{PgbenchOptions, SysbenchOptions};
 use super::{Chores, Pace, Role, pgbench, scan, sysbench};
 use crate::error::{Error, Result};
@@ -93,9 +93,18 @@ pub fn chores(request: &Request, server_version: u32) -> Result<Chores> {
     })
 }
 
-/// Whether clients end by themselves after the work that the workload's options name.
+/// Whether the workload's options name the work of a client, so that it cannot have a count.
 pub fn is_bounded(name: &str) -> bool {
     insert_part(name).is_some()
+}
+
+/// Whether these clients end by themselves: the steps of the Insert Benchmark do, unless they are to end by time.
+pub fn ends_by_itself(request: &Request) -> Result<bool> {
+    Ok(match insert_part(request.name) {
+        None => false,
+        Some(Part::CleanUp | Part::Step(Step::LI0 | Step::LX)) => true,
+        Some(Part::Step(_)) => insert_options(request)?.ends == Ends::Count,
+    })
 }
 
 /// A part of the Insert Benchmark.
@@ -195,6 +204,29 @@ mod tests {
         expected.extend([(4, 0, 0); 6]);
         expected.push((0, 0, 2));
         assert_eq!(roles_and_chores, expected);
+    }
+
+    #[test]
+    fn steps_end_by_themselves_unless_they_are_to_end_by_time() {
+        let ends_by_itself = |name: &str, ends: &str| {
+            let rows = json!({"i0": 1000, "i1": 100, "i2": 10});
+            let options = json!({"rows": rows, "step_seconds": 1, "ends": ends});
+            super::ends_by_itself(&Request { name, options: &options, clients: 2, seed: 1 }).unwrap()
+        };
+        for (name, by_count, by_time) in [
+            ("insert-benchmark-l.i0", true, true),
+            ("insert-benchmark-l.x", true, true),
+            ("insert-benchmark-l.i1", true, false),
+            ("insert-benchmark-qr100", true, false),
+            ("insert-benchmark-clean-up", true, true),
+            ("pgbench-select", false, false),
+        ] {
+            assert_eq!(
+                (ends_by_itself(name, "count"), ends_by_itself(name, "time")),
+                (by_count, by_time),
+                "{name}"
+            );
+        }
     }
 
     #[test]

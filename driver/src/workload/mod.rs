@@ -102,7 +102,7 @@ pub enum Pace {
         arrivals: Arrivals,
     },
     /// The Insert Benchmark's limiter: `burst` transactions as fast as possible, then the rest of the second
-    /// asleep; a second that was missed is not caught up.
+    /// asleep; a second that was missed is not caught up. The first second has a single transaction.
     Burst {
         /// Transactions per second and client.
         burst: u32,
@@ -123,7 +123,7 @@ pub enum Arrivals {
 pub enum Next {
     /// A transaction was written.
     Ready,
-    /// It waits for another client of this workload; ask again when one has ended a transaction.
+    /// It waits for a client of another role with the same number; ask again when one has ended a transaction.
     Blocked,
     /// There is nothing more to do: the client ends.
     Finished,
@@ -142,6 +142,12 @@ pub trait Client: Send {
     /// Receives the first column of the first row of a call that asked for it
     /// (`Transaction::call_for_value`); `None` if there was no row or it was NULL.
     fn receive(&mut self, _statement: StatementId, _value: Option<i64>) {}
+
+    /// Whether the transaction written last counts among those of its role. What does not is not counted in
+    /// transactions, rows or their latencies, but its statements are in those of statements.
+    fn is_counted(&self) -> bool {
+        true
+    }
 
     /// Learns that the transaction written last was committed. `rows` are those that its last call affected
     /// or returned.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -61,13 +62,15 @@ fn the_end_of_the_input_ends_a_run_with_its_results() {
 #[test]
 fn a_run_that_is_to_start_later_can_be_stopped_before() {
     let mock = completing();
-    let mut driver = Driver::serve(&job(&mock));
-    driver.event("ready");
-    driver.send(&json!({"do": "run", "start_at_ns": u64::MAX / 2}));
-    driver.send(&json!({"do": "phase", "name": "waiting"}));
-    driver.event("phase");
-    driver.send(&json!({"do": "stop"}));
-    assert_eq!(driver.end().role(0)["transactions"], 0);
+    for start in [u64::MAX / 2, u64::MAX] {
+        let mut driver = Driver::serve(&job(&mock));
+        driver.event("ready");
+        driver.send(&json!({"do": "run", "start_at_ns": start}));
+        driver.send(&json!({"do": "phase", "name": "waiting"}));
+        driver.event("phase");
+        driver.send(&json!({"do": "stop"}));
+        assert_eq!(driver.end().role(0)["transactions"], 0);
+    }
 }
 
 #[test]
@@ -136,6 +139,24 @@ fn transactions_that_do_not_end_hold_a_signal_up_for_a_short_time_only() {
         "{}",
         ended.err
     );
+}
+
+#[test]
+fn a_signal_after_the_planned_end_shortens_the_wait_for_transactions() {
+    for command in
+        [json!({"do": "run", "duration_s": 0.1}), json!({"do": "turns", "order": [0, 0], "slice_s": 0.1})]
+    {
+        let mock = reacting(Reaction::Bytes(Vec::new()));
+        let mut driver = Driver::serve(&job_that_drains_for_ever(&mock));
+        driver.event("ready");
+        driver.send(&command);
+        // The turn is over then, or the signal ends it: both are to be obeyed.
+        std::thread::sleep(Duration::from_millis(300));
+        signal("-TERM", &driver);
+        let ended = driver.end();
+        assert_eq!((ended.status, ended.events("phase").len()), (Some(143), 1), "{}", ended.err);
+        assert!(ended.err.contains("transactions on mock were still under way 3 s after"), "{}", ended.err);
+    }
 }
 
 #[test]

@@ -67,6 +67,21 @@ fn a_connection_prepares_what_its_client_uses_and_nothing_of_other_tables() {
 }
 
 #[test]
+fn to_read_the_largest_key_is_a_statement_but_no_transaction() {
+    let mock = completing();
+    let options = r#"rows={"i0": 100, "i1": 100, "i2": 100}"#;
+    let more = ["-o", options, "-o", "step_seconds=1", "-o", "ends=time", "-T", "0.2"];
+    let ended = run(&[&["run", "insert-benchmark-qp100", &mock.target(), "--json"][..], &more].concat());
+    let query = &ended.events("phase")[0]["arms"][0]["roles"][3];
+    assert_eq!(query["name"], "query");
+    let count = |name: &str| query["statements"][name]["count"].as_u64().unwrap();
+    // It is read before the first query, and after every hundred.
+    assert!((1..=count("point") / 100 + 1).contains(&count("max-id")), "{query}");
+    assert_eq!(by_client(query), [count("point")]);
+    assert_eq!(query["transactions"], count("point"));
+}
+
+#[test]
 fn every_known_login_succeeds_with_the_password_and_only_with_it() {
     for login in [Login::Cleartext, Login::Md5, Login::Scram] {
         let mock = Mock::with(login, None, |_| Reaction::Complete);
@@ -193,25 +208,45 @@ fn intervals_and_phases_count_every_transaction_once() {
     driver.send(&json!({"do": "run", "duration_s": 0.5, "interval_s": 0.05}));
     driver.event("interval");
     driver.send(&json!({"do": "phase", "name": "second"}));
-    let first = driver.event("phase");
+    driver.event("phase");
     driver.send(&json!({"do": "phase", "name": "third"}));
     driver.event("run-ended");
     driver.send(&json!({"do": "stop"}));
     let ended = driver.end();
     let phases = ended.events("phase");
     assert_eq!(phases.len(), 3);
-    let count = |result: &Value| result["transactions"].as_u64().unwrap();
     let events = ended.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let of_first: u64 = events
-        .take_while(|event| event["event"] != "phase")
-        .filter(|event| event["event"] == "interval")
-        .map(|interval| count(&interval["roles"][0]))
-        .sum();
-    // A few more may end between the last interval and the phase.
-    assert!(of_first <= count(&first["arms"][0]["roles"][0]));
-    assert!(of_first > 0);
+    let told: Vec<Value> =
+        events.filter(|event| event["event"] == "interval" || event["event"] == "phase").collect();
+    for of_phase in told.split_inclusive(|event| event["event"] == "phase").take(2) {
+        let (phase, intervals) = of_phase.split_last().unwrap();
+        let transactions: u64 = intervals.iter().map(|interval| count(&interval["roles"][0])).sum();
+        assert_eq!(transactions, count(&phase["arms"][0]["roles"][0]), "{phase}");
+        assert!(transactions > 0);
+    }
     let running: f64 = phases.iter().map(|phase| phase["arms"][0]["running_s"].as_f64().unwrap()).sum();
     assert!((0.5..0.6).contains(&running), "{running}");
+}
+
+#[test]
+fn the_intervals_of_a_run_cover_it_to_its_end() {
+    let mock = completing();
+    for duration in [0.4, 0.475] {
+        let mut driver = Driver::serve(&job(&mock));
+        driver.event("ready");
+        driver.send(&json!({"do": "run", "duration_s": duration, "interval_s": 0.05}));
+        driver.event("run-ended");
+        driver.close_input();
+        let ended = driver.end();
+        let intervals = ended.events("interval");
+        let covered: f64 = intervals.iter().map(|interval| interval["length_s"].as_f64().unwrap()).sum();
+        // What is left on a machine that stalls may be less than a tenth of an interval.
+        assert!((-1e-6..0.005).contains(&(duration - covered)), "{covered} of {duration} s");
+    }
+}
+
+fn count(result: &Value) -> u64 {
+    result["transactions"].as_u64().unwrap()
 }
 
 #[test]
@@ -226,6 +261,9 @@ fn nonsense_is_refused_with_its_value() {
     ] {
         assert_eq!(Driver::serve(&merged(job(&mock), &extra)).end().error()["message"], expected);
     }
+    let hint = |ended: program::Ended| ended.error()["hint"].clone();
+    let twice = json!({"arms": [job(&mock)["arms"][0], {"name": "again", "target": mock.keywords()}]});
+    assert_eq!(hint(Driver::serve(&merged(job(&mock), &twice)).end()), "give each arm a database of its own");
     for (command, expected) in [
         (json!({"do": "dance"}), "cannot read the command {\"do\":\"dance\"}"),
         (json!({"do": "run", "arm": 7}), "there is no arm 7"),
@@ -251,7 +289,9 @@ fn an_impossible_rate_is_refused_in_the_middle_of_a_run_too() {
     driver.send(&json!({"do": "run", "interval_s": 0.05}));
     driver.event("interval");
     driver.send(&json!({"do": "rate", "rate": 0.0}));
-    assert_eq!(driver.end().error()["message"], "cannot change the rate to 0");
+    let error = driver.end().error();
+    assert_eq!(error["message"], "cannot change the rate to 0");
+    assert_eq!(error["hint"], "give a number from 0.001 to 1000000000");
 }
 
 #[test]

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 
 from pgdyno.generators._contract import Target
 from pgdyno.meters import MeterModule
 from pgdyno.meters._contract import Counters
-from pgdyno.model.errors import ServerCrashedError
+from pgdyno.model.errors import ServerCrashedError, ServerError
 from pgdyno.model.variant import Variant
-from pgdyno.server.processes import CpuClock, children, cpu_ns, read_process
+from pgdyno.server.connection_errors import control_failed
+from pgdyno.server.processes import CpuClock, children, cpu_ns, read_process, threads
 
 DATABASE = "bench"  # of scratch servers
+# Our queries take milliseconds, the size of a large database under load seconds.
+_LIMITED: LiteralString = "SET statement_timeout = '120s'"
+_UNLIMITED: LiteralString = "SET statement_timeout = 0"
+_AS_CONFIGURED: LiteralString = "RESET statement_timeout"
 
 Rows = psycopg.Cursor[tuple[Any, ...]]
 
@@ -59,7 +65,7 @@ class RunningServer(Protocol):
         ...
 
     def connect(self, database: str) -> psycopg.Connection:
-        """Open a control connection; never used for load."""
+        """Open a control connection, which limits no statement; never used for load."""
         ...
 
     def last_log_lines(self) -> str:
@@ -88,11 +94,12 @@ class Arm:
     def prewarm(self) -> None:
         """Read the data set into shared buffers, as far as they reach, and into the page cache."""
         if self._has_extension("pg_prewarm"):
-            self._execute(_PREWARM)
+            self._execute_after(_UNLIMITED, _PREWARM)
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
         """Return what the server really runs with, as SHOW displays it; names are in lower case."""
-        rows = self._execute(
+        rows = self._execute_after(
+            _AS_CONFIGURED,  # else our own limit would be taken for the server's
             "SELECT lower(name), current_setting(name) FROM pg_settings WHERE lower(name) = ANY(%s)",
             (list(names),),
         )
@@ -104,7 +111,26 @@ class Arm:
 
     def checkpoint(self) -> None:
         """Write out everything dirty, now."""
-        self._execute("CHECKPOINT")
+        self._execute_after(_UNLIMITED, "CHECKPOINT")
+
+    def connect(self) -> psycopg.Connection:
+        """Open a control connection on which the server ends every statement that takes too long."""
+        with ExitStack() as stack:
+            connection = stack.enter_context(closing(self.server.connect(self.database)))
+            connection.execute(_LIMITED)
+            stack.pop_all()
+        return connection
+
+    def lost(self, error: psycopg.OperationalError) -> ServerError:
+        """Return the error for a control connection that could not be made or used."""
+        try:
+            self.server.pid  # noqa: B018 — it raises
+        except ServerCrashedError:
+            is_running = False
+        else:
+            is_running = True
+        log = self.server.last_log_lines()
+        return control_failed(error, f"the server of {self.variant.name}", log, is_running=is_running)
 
     def target(self) -> Target:
         """Return where generators connect to."""
@@ -139,6 +165,10 @@ class Arm:
         """Return ``/proc/PID/NAME`` or None."""
         return read_process(pid, name)
 
+    def threads(self, pid: int) -> tuple[int, ...]:
+        """Return the threads of a process, itself first; none if it has ended."""
+        return threads(pid)
+
     def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
         """Return the sum over all processes seen so far; those that have ended count as last read."""
         known = self._last_read.setdefault(counter, {})
@@ -166,17 +196,24 @@ class Arm:
     def _execute(self, sql: str, parameters: tuple[object, ...] | None = None) -> Rows:
         """Run a statement on the control connection, which is opened at first use.
 
-        Raises: ServerCrashedError, with the server's log, if the server has gone.
+        Raises: ServerCrashedError, with the server's log, if the server has gone; ServerError if it does not
+        take the connection, or does not answer in time.
         """
         try:
             if self._connection is None:
-                self._connection = self.server.connect(self.database)
+                self._connection = self.connect()
             return self._connection.execute(sql.encode(), parameters)
         except psycopg.OperationalError as error:
-            raise ServerCrashedError(
-                f"the server of {self.variant.name} closed its connection",
-                detail=self.server.last_log_lines(),
-            ) from error
+            raise self.lost(error) from error
+
+    def _execute_after(
+        self, limit: LiteralString, sql: str, parameters: tuple[object, ...] | None = None
+    ) -> Rows:
+        """Run a statement under another limit on its time. Raises: as ``_execute`` does."""
+        self._execute(limit)
+        rows = self._execute(sql, parameters)
+        self._execute(_LIMITED)
+        return rows
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class Context:
     server: Facts = field(default_factory=dict)
     plan: Plan | None = None
     noise_floor: tuple[NoiseFloor, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
+    factors: tuple[str, ...] = ()
 
 
 @dataclass
@@ -129,6 +131,8 @@ class ExperimentRun:
             plan=context.plan,
             host=context.host,
             server=context.server,
+            options=context.options,
+            factors=context.factors,
             notes=(
                 *_marks(study),
                 *_labels(workloads),
@@ -206,6 +210,11 @@ class ExperimentRun:
             keep_slice=partial(self.store.add_slice, experiment.id),
             look_at=evidence.look_at,
             announce=self.progress.step,
+            changed=frozenset(
+                workload.data_set.key
+                for workload in (self.workloads[name] for name in study.workloads)
+                if not workload.is_read_only
+            ),
         )
         first = done = _rounds_done(experiment)
         planned, repeats = study.design.rounds, 0
@@ -237,7 +246,7 @@ class ExperimentRun:
     def _is_finished(self, study: Study, experiment: Experiment) -> bool:
         if study.design.stopping is Stopping.FIXED:
             return False
-        return is_finished(_verdicts(study, experiment), study.design)
+        return is_finished(_verdicts(study, experiment), study.design, experiment.blocks)
 
     def _conclude(self, study: Study, experiment: Experiment, *, is_complete: bool) -> Experiment:
         design = replace(experiment.design, rounds=max(1, _rounds_done(experiment)))

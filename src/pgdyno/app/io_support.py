@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pgdyno.app import wiring
 from pgdyno.app.arena import online_cpus
+from pgdyno.experiments.isolation import split_cpus
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import initialise
 from pgdyno.server.io_uring import io_uring_obstacle
 from pgdyno.studies._contract import IoSupport
 
 
-def find_io_support(installation: Installation) -> IoSupport:
+def find_io_support(installation: Installation, *, is_isolated: bool, named: str | None = None) -> IoSupport:
     """Let the server try io_uring on a data directory made for that.
 
+    ``is_isolated`` is whether the load generator has CPUs of its own; ``named`` is what variants call the
+    server.
     Raises: ServerStartError if none can be made.
     """
     place = wiring.workspace()
@@ -20,4 +23,5 @@ def find_io_support(installation: Installation) -> IoSupport:
         data_directory = scratch / "io-uring"
         initialise(installation, place.account, data_directory)
         obstacle = io_uring_obstacle(installation, place.account, data_directory)
-    return IoSupport(installation.title, installation.major, len(online_cpus()), obstacle)
+    cpus = split_cpus(online_cpus(), is_wanted=is_isolated).server
+    return IoSupport(installation.title, installation.major, len(cpus), obstacle, named)

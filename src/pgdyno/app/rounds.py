@@ -22,12 +22,13 @@ from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
 from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.steps import measure_step, step_seed
+from pgdyno.experiments.blocks import join_trials
 from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import Block, Design, DesignKind, ResetPolicy, Slice
+from pgdyno.model.experiment import Block, Design, DesignKind, Slice
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.server.processes import read_host_cpu
@@ -51,6 +52,7 @@ class Running:
     keep_slice: KeepSlice
     look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
     announce: Callable[[str], None]  # told what is done now, where that takes long
+    changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
 
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
@@ -66,8 +68,8 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     data_set = workloads[0].data_set
     arena, count, is_duet = running.arena, len(running.variants), running.design.kind is DesignKind.DUET
     places = seats(count, round_index)
-    needs_restore = any(w.reset is ResetPolicy.RESTORE for w in workloads)
-    if needs_restore or not arena.has_seats(running.variants, places, data_set):
+    # A workload that is not in this group, because of its limit on memory, may have changed the data set too.
+    if data_set.key in running.changed or not arena.has_seats(running.variants, places, data_set):
         arena.restore(running.variants, places, data_set)
     if not is_duet:
         return _alternating_round(running, round_index, workloads, places)
@@ -95,7 +97,11 @@ def _alternating_round(
             _check_invariant(workloads, arms)
         if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
             running.arena.discard(alone.variants, [places[arm]], data_set)
-    return [block for by_arm in trials.values() for block in _join(by_arm)]
+    return [
+        join_trials(parts)
+        for by_arm in trials.values()
+        for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)
+    ]
 
 
 def _measure_alone(
@@ -127,18 +133,6 @@ def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None
                 detail=f"this is not true any more: {' '.join(writers[0].invariant.split())}",
                 hint="this server loses or invents rows: do not trust its data, nor its figures",
             )
-
-
-def _join(by_arm: dict[int, list[Block]]) -> list[Block]:
-    """Make one block of the trials of all arms that share an index; void if any of them is."""
-    return [
-        replace(
-            parts[0],
-            arms=tuple(part.arms[0] for part in parts),
-            void=next((part.void for part in parts if part.void), None),
-        )
-        for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)
-    ]
 
 
 def _measure(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.app import wiring
+from pgdyno.app.experiment import Context
 from pgdyno.app.io_support import find_io_support
 from pgdyno.app.measure import Conditions, find_workloads, measure
 from pgdyno.app.planning import inspect_scratch, plan_for
@@ -19,7 +20,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
-from pgdyno.studies import StudyModule, needs_io_support, own_settings
+from pgdyno.studies import StudyModule, brings_workloads, needs_io_support, own_settings
 from pgdyno.studies import load as bundled_studies
 from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
 
@@ -73,25 +74,46 @@ def run_bundled(
             conditions.design,
             sizing=size,
             factors=factors,
-            io=_io_support(conditions, factors) if needs_io_support(module) else None,
+            io=_io_support(conditions, factors) if needs_io_support(module) else (),
         )
     study = module.study(context)
     if factors:
         study = replace(study, variants=unique_names(_varied(study, factors, baseline)))
         require_preset_durability(study.variants, preset)
     known = leave_out_unknown(study, preset, factors, conditions.installation)
-    return measure(known, conditions, progress)
+    return measure(known, conditions, progress, _asked(module, size, conditions, factors))
+
+
+def _asked(
+    module: StudyModule, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
+) -> Context | None:
+    """Return what a study of steps was asked for; others are repeated as plain comparisons."""
+    if not brings_workloads(module):
+        return None
+    accepted = {"accept": ""} if conditions.accepts_builds else {}
+    return Context(options={**size.options, **accepted}, factors=tuple(factors))
 
 
 def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Variant) -> tuple[Variant, ...]:
-    """Return the study's own variants on every server if only servers vary, else all combinations."""
+    """Return the study's own variants on every server if only servers vary, else all combinations.
+
+    A study that has looked at every server says itself which of its variants work on which.
+    """
+    if set(factors) == {SERVER_FACTOR} and all(variant.server for variant in study.variants):
+        return study.variants
     if set(factors) == {SERVER_FACTOR} and len(study.variants) > 1:
         return on_servers(study.variants, factors[SERVER_FACTOR])
     return cross(factors, baseline)
 
 
-def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) -> IoSupport:
-    """Look at the server that is measured; of several, at the first."""
-    servers = factors.get(SERVER_FACTOR, ())
-    first = Variant("", server=servers[0] if servers else None)
-    return find_io_support(wiring.installation_of(first, conditions.installation) or wiring.none_named())
+def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) -> tuple[IoSupport, ...]:
+    """Look at every server that is measured."""
+    servers = factors.get(SERVER_FACTOR) or (None,)
+    found = {server: _io_support_of(server, conditions) for server in dict.fromkeys(servers)}
+    return tuple(found[server] for server in servers)
+
+
+def _io_support_of(server: str | None, conditions: Conditions) -> IoSupport:
+    named = Variant("", server=server)
+    installation = wiring.installation_of(named, conditions.installation) or wiring.none_named()
+    return find_io_support(installation, is_isolated=conditions.design.is_isolated, named=server)

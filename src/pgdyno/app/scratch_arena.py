@@ -18,7 +18,13 @@ from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance
-from pgdyno.server.memory_limit import RECORD_SUFFIX, GroupPlace, MemoryGroup, drop_from_page_cache
+from pgdyno.server.memory_limit import (
+    RECORD_SUFFIX,
+    GroupPlace,
+    MemoryGroup,
+    drop_from_page_cache,
+    group_name,
+)
 from pgdyno.server.workspace import Workspace
 
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
@@ -117,18 +123,19 @@ class ScratchArena:
         started: dict[int, Arm] = {}
         limited: list[Instance] = []
         with ExitStack() as stack:
-            for index in sorted(range(len(variants)), key=lambda arm: seats[arm]):
-                instance = self._instance(variants[index], seats[index], data_set)
-                if server_memory_bytes is not None:
-                    drop_from_page_cache(instance.data_directory)
-                    instance.memory = self._memory_group(instance.data_directory.name, server_memory_bytes)
-                    limited.append(instance)
-                arm = Arm(variants[index], instance)
-                stack.callback(arm.close)
-                instance.start()
-                arm.prewarm()
-                started[index] = arm
             try:
+                for index in sorted(range(len(variants)), key=lambda arm: seats[arm]):
+                    instance = self._instance(variants[index], seats[index], data_set)
+                    if server_memory_bytes is not None:
+                        drop_from_page_cache(instance.data_directory)
+                        seat = instance.data_directory.name
+                        instance.memory = self._memory_group(seat, server_memory_bytes)
+                        limited.append(instance)
+                    arm = Arm(variants[index], instance)
+                    stack.callback(arm.close)
+                    instance.start()
+                    arm.prewarm()
+                    started[index] = arm
                 yield [started[index] for index in range(len(variants))]
             except PgdynoError as error:
                 _explain_kill(limited, error)
@@ -147,8 +154,8 @@ class ScratchArena:
 
     def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:
         scratch = self.loads.scratch
-        name = f"pgdyno-{scratch.name}-{seat}"
-        return MemoryGroup(self.find_place(), name, limit_bytes, scratch / f"{seat}{RECORD_SUFFIX}")
+        record = scratch / f"{seat}{RECORD_SUFFIX}"
+        return MemoryGroup(self.find_place(), group_name(scratch, seat), limit_bytes, record)
 
     def _seat_directory(self, variant: Variant, seat: int, data_set: DataSet) -> Path:
         return self.loads.scratch / f"pg{self.installation_of(variant).version}-{data_set.key}-seat{seat}"
@@ -157,7 +164,7 @@ class ScratchArena:
 def _explain_kill(limited: Sequence[Instance], error: PgdynoError) -> None:
     """Raise ServerCrashedError if the kernel has killed a server's process because of the limit on memory."""
     for instance in limited:
-        if instance.memory is not None and instance.memory.kills():
+        if instance.memory is not None and instance.memory_kills():
             limit = readable_bytes(instance.memory.limit_bytes)
             raise ServerCrashedError(
                 f"the kernel killed a process of a server that needed more than its {limit} of memory",

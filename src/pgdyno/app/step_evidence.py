@@ -115,7 +115,7 @@ class Witness:
             dead_tuples=self._dead_tuples,
             footprint=Footprint(
                 database_bytes=read_database_bytes(self._connection),
-                directory_bytes=directory_bytes(Path(f"/proc/{self._arm.server.pid}/cwd")),
+                directory_bytes=_directory_bytes(self._arm),
                 largest_process_bytes=self._sampling.largest_process_bytes or None,
             ),
         )
@@ -128,15 +128,23 @@ def witness(arm: Arm, split: CpuSplit, interval_s: float) -> Iterator[Witness]:
     Its backend leaves the server's CPUs, if these are not all: on a single CPU shared with the backends that
     it looks at, it would run when they do not, and never see one compute.
 
-    Raises: ServerCrashedError, with the server's log, if the server has gone; ServerError if it could not be
-    sampled.
+    Raises: ServerCrashedError, with the server's log, if the server has gone; ServerError if it takes no
+    connection, does not answer in time, or could not be sampled.
     """
     try:
-        with closing(arm.server.connect(arm.database)) as connection:
+        with closing(arm.connect()) as connection:
             if split.is_isolated:
                 pin(connection.info.backend_pid, split.client)
             yield Witness(arm, connection, min(_EVERY_S, interval_s))
     except psycopg.OperationalError as error:
+        raise arm.lost(error) from error
+
+
+def _directory_bytes(arm: Arm) -> int | None:
+    """Return the size of the data directory, which is the postmaster's working directory."""
+    try:
+        return directory_bytes(Path(f"/proc/{arm.server.pid}/cwd"))
+    except (FileNotFoundError, ProcessLookupError) as error:
         raise ServerCrashedError(
-            f"the server of {arm.variant.name} closed its connection", detail=arm.server.last_log_lines()
+            f"the server of {arm.variant.name} is not running any more", detail=arm.server.last_log_lines()
         ) from error

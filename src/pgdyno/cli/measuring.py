@@ -62,9 +62,7 @@ _OPTIONS = (
         "--design",
         "kind",
         type=click.Choice(["duet", "alternating"]),
-        default="duet",
-        show_default=True,
-        help="How arms are paired in time.",
+        help="How arms are paired in time [default: duet].",
     ),
     click.option(
         "--isolate/--no-isolate", default=True, show_default=True, help="Pin client and server apart."
@@ -103,7 +101,7 @@ class Measuring:
     until: str | None
     block: str | None
     slice_: str | None
-    kind: str
+    kind: str | None
     isolate: bool
     seed: int
     resume: str | None
@@ -144,13 +142,33 @@ class Measuring:
         """Return conditions for a study that brings its own workloads, in whole passes of one arm each."""
         from pgdyno.app.measure import Conditions, alternating
 
+        self._refuse_what_passes_decide()
+        design = alternating(self.design())
+        usual = _PASSES if design.stopping is Stopping.FIXED else design.rounds
+        passes = self.blocks if self.blocks is not None else usual
+        steps = [workload.step for workload in workloads.values() if workload.step]
+        clients = max((step.clients for step in steps), default=design.clients)
+        design = replace(design, rounds=passes, clients=clients)
+        return Conditions(self.installation(), workloads, design, self.budget_s, self.resume)
+
+    def _refuse_what_passes_decide(self) -> None:
+        """Raise UsageError for options that would otherwise be ignored."""
         if self.workloads or self.scripts or self.scale:
             raise UsageError(
                 "this study has workloads of its own", hint="leave out --workload, --script and --scale"
             )
-        passes = self.blocks if self.blocks is not None else _PASSES
-        design = replace(alternating(self.design()), rounds=passes)
-        return Conditions(self.installation(), workloads, design, self.budget_s, self.resume)
+        given = {
+            "--generator": self.generator,
+            "--block": self.block,
+            "--slice": self.slice_,
+            "--design": self.kind,
+        }
+        refused = [name for name, value in given.items() if value is not None]
+        if refused:
+            raise UsageError(
+                f"this study runs its steps from beginning to end: it takes no {' and no '.join(refused)}",
+                hint=f"leave out {' and '.join(refused)}",
+            )
 
     def file_conditions(self) -> Conditions:
         """Return conditions for an experiment file, which names its own workloads and design."""

@@ -65,9 +65,9 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
         "void_blocks": [
-            {"workload": b.workload, "round": b.round, "block": b.index, "reason": b.void}
+            {"workload": b.workload, "round": b.round, "block": b.index, "reason": reason}
             for b in experiment.blocks
-            if b.void
+            for reason in b.void_reasons
         ],
         "blocks": len(experiment.blocks),
         "notes": list(experiment.notes),
@@ -104,16 +104,32 @@ def _step_result(experiment: Experiment, one: Result) -> dict[str, object]:
         "verdict": verdict.decision.value if verdict else None,
         "background_share": one.background_share,
         "is_missed": one.missed is not None,
+        "missed_passes": one.missed.passes if one.missed else 0,
+        "lowest_background_share": one.missed.lowest if one.missed else None,
         "is_compared": verdict is not None and verdict.effect is not None,
     }
 
 
 def gate_code(experiment: Experiment) -> int:
-    """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0."""
-    decisions = [v.decision for v in experiment.verdicts if v.metric == "throughput_tps"]
-    if Decision.WORSE in decisions:
+    """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0.
+
+    A variant that misses a background rate which the baseline keeps has regressed.
+    """
+    throughput = [v for v in experiment.verdicts if v.metric == "throughput_tps"]
+    decisions = [verdict.decision for verdict in throughput]
+    if Decision.WORSE in decisions or any(_has_fallen_behind(experiment, v) for v in throughput):
         return _REGRESSION
     return _INCONCLUSIVE if Decision.INCONCLUSIVE in decisions or not decisions else 0
+
+
+def _has_fallen_behind(experiment: Experiment, verdict: Verdict) -> bool:
+    from pgdyno.experiments.analysis import missed_rate
+
+    blocks, workload = experiment.blocks, verdict.workload
+    return (
+        missed_rate(blocks, workload, verdict.variant) is not None
+        and missed_rate(blocks, workload, verdict.baseline) is None
+    )
 
 
 def _comparison(verdict: Verdict) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,17 +118,15 @@ def command(
     if path.suffix == ".toml" or path.is_file():
         _run_file(path, asked, accept=accept, is_json=is_json)
         return
-    varied = dict(_parse_factor(text) for text in factors)
-    if accept and "server" not in varied:
-        raise UsageError("--accept is about several servers", hint="name them with --factor server=A,B")
+    varied = _parse_factors(factors, accept=accept)
     clients = asked.clients if _is_given("clients") else None
     sizing = Sizing(
-        preset, clients, _parse_rows(rows), step_seconds, is_faithful=mode == "faithful", steps=steps
+        preset, clients, _parse_rows(rows), step_seconds, mode == "faithful", steps, _wal_sizes(varied)
     )
     module = find_study(study)
     asked = asked.or_workloads(usual_workloads(module))
     own = own_workloads(module, sizing)
-    if own is None and sizing != Sizing(clients=clients):
+    if own is None and (preset or rows or step_seconds or mode or steps):
         raise UsageError(
             f"study {study} has no sizes of its own",
             hint="leave out --preset, --step, --rows, --step-seconds, --mode",
@@ -197,6 +196,18 @@ def _parse_rows(text: str | None) -> tuple[int, int, int] | None:
 
 
 _STEPS_WITH_ROWS = 3
+
+
+def _wal_sizes(factors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(size for name, sizes in factors.items() if name.lower() == "max_wal_size" for size in sizes)
+
+
+def _parse_factors(texts: Sequence[str], *, accept: bool) -> dict[str, list[str]]:
+    """Return the values of every factor. Raises: UsageError; also for --accept without several servers."""
+    varied = dict(_parse_factor(text) for text in texts)
+    if accept and "server" not in varied:
+        raise UsageError("--accept is about several servers", hint="name them with --factor server=A,B")
+    return varied
 
 
 def _parse_factor(text: str) -> tuple[str, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,20 @@ def build_block(
         _arm_block(slices, arm, observation, server_cpus) for arm, observation in enumerate(observations)
     )
     return Block(place.workload, place.round, place.index, place.started_ns, arms, void, dict(audit))
+
+
+def join_trials(trials: Sequence[Block]) -> Block:
+    """Return one block of the trials that every arm had to itself, the baseline's first.
+
+    A disturbed trial does not count; the block does not if its baseline's does not, or no other's.
+    """
+    baseline, *others = trials
+    is_void = baseline.void or (others and all(trial.void for trial in others))
+    return replace(
+        baseline,
+        arms=tuple(replace(trial.arms[0], void=trial.void) for trial in trials),
+        void=next(trial.void for trial in trials if trial.void) if is_void else None,
+    )
 
 
 def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[str, float]:

@@ -4,7 +4,7 @@
 ips, qps           rows inserted, queries, per second
 rps rmbps          reads per second of the data directory's block device, and MiB per second
 wps wmbps          writes, in the same way
-rpq rkbpq          reads and KiB read per row inserted (steps l.*), per query (steps q*)
+rpq rkbpq          reads and KiB read per row inserted (steps l.*), per query (steps q*): totals by totals
 wpi wkbpi          writes and KiB written per row inserted, in every step
 csps cpups         context switches per second, percentage of all CPUs busy: the whole host, client included
 cspq cpupq         context switches, CPU microseconds of the whole host, per row or query
@@ -15,9 +15,12 @@ p50 p99            rate of the second below which so many percent of the seconds
 =================  =====================================================================================
 
 Where ours differ: rates count the time from the clients' common beginning to the end of the last, not whole
-seconds from the first fork on. p50 and p99 are of all clients together, the original's of client 1. maxop
-counts from the intended start. Means over the step are of counters, not of samples every 5 s. The field
-``tag`` is the variant's name. What could not be read is absent.
+seconds from the first fork on. In l.x every client inserts 100 rows before it builds its indexes, and ips
+counts them all; the original's description has 100 rows in total. p50 and p99 are of all clients together,
+the original's of client 1. maxop counts from the intended start in corrected mode only, from the real one in
+faithful mode. rss is the largest resident size, the original's that of the process with the largest virtual
+one. Means over the step are of counters, not of samples every 5 s. The field ``tag`` is the variant's name.
+What could not be read is absent.
 
 Source: github.com/mdcallag/mytools, bench/ibench: np.sh, ios.sh, etl.sh.
 """
@@ -81,12 +84,12 @@ def published(
 ) -> dict[str, float]:
     """Return the published figures of a step, as far as they are known."""
     ips, qps = work.rows_inserted / work.elapsed_s, work.queries / work.elapsed_s
-    rate = ips if work.is_loading else qps
+    operations = work.rows_inserted if work.is_loading else work.queries
     found: dict[str, float | None] = {"ips": ips, "qps": qps}
     if device is not None:
-        found |= _of_device(device, ips, rate)
+        found |= _of_device(device, work.rows_inserted, operations)
     if system is not None:
-        found |= _of_system(system, rate)
+        found |= _of_system(system, operations)
     found |= {
         "dbgb1": _over(footprint.database_bytes, _GIB),
         "dbgb2": _over(footprint.directory_bytes, _GIB),
@@ -112,29 +115,25 @@ def rates_by_second(
     return rates
 
 
-def _of_device(device: DeviceUse, ips: float, rate: float) -> dict[str, float | None]:
-    rps, wps = device.reads / device.wall_s, device.writes / device.wall_s
-    read_bytes_per_s = device.read_bytes / device.wall_s
-    written_bytes_per_s = device.written_bytes / device.wall_s
+def _of_device(device: DeviceUse, rows_inserted: int, operations: int) -> dict[str, float | None]:
     return {
-        "rps": rps,
-        "rmbps": read_bytes_per_s / _MIB,
-        "wps": wps,
-        "wmbps": written_bytes_per_s / _MIB,
-        "rpq": _over(rps, rate),
-        "rkbpq": _over(read_bytes_per_s / _KIB, rate),
-        "wpi": _over(wps, ips),
-        "wkbpi": _over(written_bytes_per_s / _KIB, ips),
+        "rps": device.reads / device.wall_s,
+        "rmbps": device.read_bytes / device.wall_s / _MIB,
+        "wps": device.writes / device.wall_s,
+        "wmbps": device.written_bytes / device.wall_s / _MIB,
+        "rpq": _over(device.reads, operations),
+        "rkbpq": _over(device.read_bytes / _KIB, operations),
+        "wpi": _over(device.writes, rows_inserted),
+        "wkbpi": _over(device.written_bytes / _KIB, rows_inserted),
     }
 
 
-def _of_system(system: SystemUse, rate: float) -> dict[str, float | None]:
-    csps = system.context_switches / system.wall_s
+def _of_system(system: SystemUse, operations: int) -> dict[str, float | None]:
     return {
-        "csps": csps,
+        "csps": system.context_switches / system.wall_s,
         "cpups": system.busy_share * 100,
-        "cspq": _over(csps, rate),
-        "cpupq": _over(system.busy_share * system.cpus * 1e6, rate),
+        "cspq": _over(system.context_switches, operations),
+        "cpupq": _over(system.busy_share * system.cpus * system.wall_s * 1e6, operations),
     }
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pgdyno.experiments.analysis import is_comparable
 from pgdyno.model.experiment import Block, Design, Stopping
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
 
 _JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
+_JUDGED_FROM_ROUNDS = 3  # blocks of one round are close in time: a disturbance that ends takes all of them
 
 
 def minimum_rounds(design: Design) -> int:
@@ -27,33 +29,42 @@ def rounds_within(remaining_s: float, round_s: float, minimum: int) -> int:
 def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: int, wanted: int) -> int:
     """Return how many more rounds the worst workload needs to have ``wanted`` that count.
 
-    A round counts for a workload if any of its blocks does. At most ``wanted`` rounds are repeated: a
-    workload that is always void would never end.
+    A round counts for a workload if any of its blocks does, with all arms. At most ``wanted`` rounds are
+    repeated: a workload that is always void would never end.
     """
-    counted = {(block.round, block.workload) for block in blocks if not block.void}
+    counted = {(block.round, block.workload) for block in blocks if not block.void_reasons}
     lost = [done - sum((round_, workload) in counted for round_ in range(done)) for workload in workloads]
     return min(max(lost, default=0), wanted)
 
 
 def void_share(blocks: Sequence[Block]) -> float:
-    """Return the share of blocks that do not count."""
-    return sum(1 for block in blocks if block.void) / max(1, len(blocks))
+    """Return the share of blocks that do not count; of one in which only some arms do not, their share."""
+    return sum(_void_part(block) for block in blocks) / max(1, len(blocks))
+
+
+def _void_part(block: Block) -> float:
+    return 1.0 if block.void else sum(1 for arm in block.arms if arm.void) / max(1, len(block.arms))
 
 
 def is_too_noisy(blocks: Sequence[Block], design: Design) -> bool:
     """Whether so many blocks are void that the machine cannot be measured on now."""
-    return len(blocks) >= _JUDGED_FROM_BLOCKS and void_share(blocks) > design.thresholds.void_block_share
+    is_judged = (
+        len(blocks) >= _JUDGED_FROM_BLOCKS and len({block.round for block in blocks}) >= _JUDGED_FROM_ROUNDS
+    )
+    return is_judged and void_share(blocks) > design.thresholds.void_block_share
 
 
-def is_finished(verdicts: Sequence[Verdict], design: Design) -> bool:
+def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Block] = ()) -> bool:
     """Whether what was asked for has been reached, for stopping rules that look at the data.
 
-    Only throughput decides: it is the primary metric of every workload.
+    Only throughput decides: it is the primary metric of every workload. An arm that missed its background
+    rate is not waited for: no further pass makes it comparable.
     """
     primary = [verdict for verdict in verdicts if verdict.metric == "throughput_tps"]
     if not primary or design.stopping is Stopping.FIXED:
         return False
+    awaited = [v for v in primary if is_comparable(blocks, v.workload, v.variant, v.baseline)]
     if design.stopping is Stopping.DECIDED:
-        return all(verdict.decision is not Decision.INCONCLUSIVE for verdict in primary)
+        return all(verdict.decision is not Decision.INCONCLUSIVE for verdict in awaited)
     wanted = design.precision or 0.0
-    return all(v.interval is not None and v.interval.half_width <= wanted for v in primary)
+    return all(v.interval is not None and v.interval.half_width <= wanted for v in awaited)

@@ -19,7 +19,8 @@ class StepResult:
     """What a step has done.
 
     ``began_s`` is when its clients began, on the monotonic clock; ``chores_s`` is what came after them, such
-    as building indexes. The driver reports no interval for what is left when the clients have ended.
+    as building indexes. What is left when the clients have ended is an interval, too: it is shorter than the
+    others, and missing if it is less than a tenth of one.
     """
 
     began_s: float

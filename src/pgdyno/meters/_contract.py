@@ -43,7 +43,11 @@ class MeterContext(Protocol):
         ...
 
     def read_process(self, pid: int, name: str) -> str | None:
-        """Return ``/proc/PID/NAME``; None if the process has ended or the file may not be read."""
+        """Return ``/proc/PID/NAME`` of a process or thread; None if it has ended or may not be read."""
+        ...
+
+    def threads(self, pid: int) -> Iterable[int]:
+        """Return the threads of a process, itself among them; none if it has ended."""
         ...
 
     def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
@@ -67,12 +71,10 @@ def per_transaction(delta: Counters, transactions: int) -> float:
     return sum(delta) / transactions
 
 
-def sum_of_field(context: MeterContext, pids: Iterable[int], file: str, label: str) -> Counters | None:
-    """Sum a ``label: number`` field of a /proc file over processes; None if no process shows it."""
-    by_pid: dict[int, float] = {}
-    for pid in pids:
-        for line in (context.read_process(pid, file) or "").splitlines():
-            name, _, value = line.partition(":")
-            if name == label:
-                by_pid[pid] = float(value.split()[0])
-    return (context.add_up(f"{file} {label}", by_pid),) if by_pid else None
+def number_of(text: str | None, label: str) -> float | None:
+    """Return the number in the line ``label: number …`` of a /proc file; None if it has no such line."""
+    for line in (text or "").splitlines():
+        name, _, value = line.partition(":")
+        if name == label:
+            return float(value.split()[0])
+    return None

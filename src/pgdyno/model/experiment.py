@@ -8,7 +8,7 @@ experiment   question + variants × workloads + design
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -97,6 +97,7 @@ class ArmBlock:
     running_s: float
     values: Mapping[str, float]  # by metric name, see model/metric.py
     step: StepRecord | None = None  # in full, where the workload is a step of a longer one
+    void: str | None = None  # why it does not count although others do: it had a trial of its own
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,18 @@ class Block:
     arms: tuple[ArmBlock, ...]
     void: str | None = None
     audit: Mapping[str, float] = field(default_factory=dict)  # steal_share, client_saturation_share, …
+
+    def void_for(self, *variants: str) -> str | None:
+        """Return why these arms do not count here: the block as a whole does not, or the trial of one."""
+        return self.void or next(iter(self._void_arms(variants)), None)
+
+    @property
+    def void_reasons(self) -> tuple[str, ...]:
+        """Why it does not count, or which of its arms do not and why."""
+        return (self.void,) if self.void else tuple(self._void_arms([arm.variant for arm in self.arms]))
+
+    def _void_arms(self, variants: Collection[str]) -> Iterator[str]:
+        return (f"{arm.variant}: {arm.void}" for arm in self.arms if arm.void and arm.variant in variants)
 
 
 @dataclass(frozen=True)
@@ -169,3 +182,5 @@ class Experiment:
     scales: Mapping[str, int] = field(default_factory=dict)  # size of each workload's data set
     generators: Mapping[str, str] = field(default_factory=dict)  # who issued each workload
     operations: Mapping[str, str] = field(default_factory=dict)  # what workloads count, if not transactions
+    options: Mapping[str, str] = field(default_factory=dict)  # of a study with steps: preset, rows, mode, …
+    factors: tuple[str, ...] = ()  # what that study varied; the values are the variants'

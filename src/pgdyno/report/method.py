@@ -21,6 +21,7 @@ _VOID_RULES = {
     "client_saturation_share": "load generator's CPUs busy, when pinned apart",
     "schedule_lag_share": "how much longer than planned all turns were",
 }
+_SERVER = "server"  # the factor that varies no setting
 _STEPS_OF_ALL = 10  # the Insert Benchmark's
 _RESETS = {
     ResetPolicy.KEEP: "never: the workload does not change its data",
@@ -130,9 +131,9 @@ def void_rule_table(experiment: Experiment) -> Table:
 def void_block_table(experiment: Experiment) -> Table:
     """Return the void blocks and why."""
     rows = [
-        (block.workload, str(block.round + 1), str(block.index + 1), block.void)
+        (block.workload, str(block.round + 1), str(block.index + 1), reason)
         for block in experiment.blocks
-        if block.void
+        for reason in block.void_reasons
     ]
     titles = (Column("Workload"), Column("Round", is_number=True), Column("Block", is_number=True))
     return Table("Blocks that do not count, and why", (*titles, Column("Why")), tuple(rows))
@@ -163,47 +164,53 @@ def repeat_command(experiment: Experiment) -> str | None:
     Variants that are not durable are measured from experiment files only, or by a study's own preset; the
     files of a user's own scripts are not part of an experiment.
     """
+    if experiment.operations:
+        return _repeat_steps(experiment)
     if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
         return None
     if USER_SCRIPTS in experiment.workloads:
         return None
-    if experiment.operations:
-        return _repeat_steps(experiment)
     words = [*_question(experiment), *_installation(experiment), *_scale(experiment), *_generator(experiment)]
     return shlex.join([*words, *_design_options(experiment.design)])
 
 
 def _repeat_steps(experiment: Experiment) -> str | None:
-    """Return the command of a study of steps; None where its factors cannot be told.
-
-    Its preset, rows and mode are in the notes only.
-    """
-    factors = _factors(experiment.variants)
-    if factors is None:
+    """Return the command of a study of steps; None where its options or factors were not recorded."""
+    factors = _factors(experiment)
+    if factors is None or not experiment.options:
         return None
     design, names = experiment.design, step_names(experiment).values()
     words = ["pgdyno", "run", experiment.name, *_installation(experiment)]
     for name, values in factors.items():
         words += ["--factor", f"{name}={','.join(values)}"]
+    for name, value in experiment.options.items():
+        words += [f"--{name}", value] if value else [f"--{name}"]
     for name in names if len(names) < _STEPS_OF_ALL else ():
         words += ["--step", name]
     words += ["--blocks", str(design.rounds), "--seed", str(design.seed), "--clients", str(design.clients)]
     return shlex.join(words if design.is_isolated else [*words, "--no-isolate"])
 
 
-def _factors(variants: Sequence[Variant]) -> dict[str, list[str]] | None:
-    """Return the values of every factor whose combinations the variants are; None if they are not."""
-    levels = [
-        {**({"server": variant.server} if variant.server else {}), **variant.settings} for variant in variants
-    ]
-    names = list(dict.fromkeys(name for level in levels for name in level))
-    if any(set(level) != set(names) for level in levels):
-        return None
-    factors = {name: list(dict.fromkeys(level[name] for level in levels)) for name in names}
-    if any("," in value for values in factors.values() for value in values):
-        return None
-    combined = [tuple(level[name] for name in names) for level in levels]
-    return factors if combined == list(product(*factors.values())) else None
+def _factors(experiment: Experiment) -> dict[str, list[str]] | None:
+    """Return the values of every factor; None if the variants are not their combinations.
+
+    A server that is too old to know a setting has one variant for all its values.
+    """
+    names = experiment.factors
+    levels = [_levels(variant, names) for variant in experiment.variants]
+    factors = {name: list(dict.fromkeys(level[name] for level in levels if name in level)) for name in names}
+    known = [tuple(level.values()) for level in levels if len(level) == len(names)]
+    others = [level for level in levels if len(level) < len(names)]
+    combined = product(*factors.values())
+    left_out = {level.get(_SERVER) for level in others}
+    wanted = [one for one in combined if dict(zip(names, one, strict=True)).get(_SERVER) not in left_out]
+    return factors if known == wanted else None
+
+
+def _levels(variant: Variant, names: Sequence[str]) -> dict[str, str]:
+    """Return the values that a variant has of these factors."""
+    has = {**({_SERVER: variant.server} if variant.server else {}), **variant.settings}
+    return {name: has[name] for name in names if name in has}
 
 
 def _question(experiment: Experiment) -> list[str]:
@@ -329,5 +336,8 @@ def _stopping(design: Design) -> str:
 def _void(experiment: Experiment) -> str:
     if not experiment.blocks:
         return "no blocks"
+    count = len(experiment.blocks)
     void = sum(1 for block in experiment.blocks if block.void)
-    return f"{void} of {len(experiment.blocks)} ({numbers.share(void / len(experiment.blocks), 0)})"
+    partly = sum(1 for block in experiment.blocks if block.void_reasons) - void
+    others = f"; in {partly} more, the trial of an arm" if partly else ""
+    return f"{void} of {count} ({numbers.share(void / count, 0)}){others}"

@@ -154,9 +154,10 @@ def _workload(experiment: Experiment, workload: str, step: StepView | None) -> W
             *_values(experiment, workload, unjudged),
         ),
         tuple(
-            f"round {block.round + 1}, block {block.index + 1}: {block.void}"
+            f"round {block.round + 1}, block {block.index + 1}: {reason}"
             for block in experiment.blocks
-            if block.workload == workload and block.void
+            if block.workload == workload
+            for reason in block.void_reasons
         ),
         step,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from pgdyno.experiments.analysis import BACKGROUND_RATE_ASKED, missed_rate
+from pgdyno.experiments.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Decision, Interval, Verdict
 from pgdyno.report import numbers
@@ -26,13 +26,14 @@ _BACKGROUND = "background_rate_share"
 class Result:
     """One variant in one step. ``rate`` is None where no block counts.
 
-    ``missed`` is the share of the background rate that was reached, where less than what is asked for.
+    ``background_share`` is the mean over the passes that count; ``missed`` says in how many of them it was
+    less than what is asked for.
     """
 
     variant: str
     rate: float | None
     background_share: float | None
-    missed: float | None
+    missed: MissedRate | None
     verdict: Verdict | None  # on the rate; None for the baseline
 
 
@@ -141,8 +142,9 @@ def background_table(experiment: Experiment) -> StepTable | None:
     target = ("target, rows/s",) if any(step.target_rows_per_s is not None for step in steps) else ()
     return StepTable(
         "Background rate",
-        "Rows inserted per second beside the queries, share of the target; below "
-        f"{numbers.share(BACKGROUND_RATE_ASKED)} it is missed, and the step's other figures are not compared",
+        "Rows inserted per second beside the queries, share of the target, mean over the passes; below "
+        f"{numbers.share(BACKGROUND_RATE_ASKED)} in any of them it is missed, and the step's other figures "
+        "are not compared",
         tuple(Cell(step.name) for step in steps),
         (*rows, *((name, targets) for name in target)),
     )
@@ -157,7 +159,7 @@ def relative_cell(step: StepResults, result: Result, verdict: Verdict | None) ->
     """Return variant/baseline with what was decided, or why there is none."""
     baseline = step.results[0]
     if result.missed is not None:
-        return Cell(MISSED, f"at {numbers.share(result.missed, 0)}", MISSED)
+        return Cell(MISSED, f"at {numbers.share(result.missed.lowest, 0)}", MISSED)
     if result is baseline:
         return Cell("1" if result.rate is not None else NOTHING)
     if baseline.missed is not None:

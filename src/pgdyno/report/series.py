@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.model.experiment import ArmBlock, Block, Experiment
 
@@ -66,7 +66,8 @@ def ratios(
     for trial, block in blocks_of(experiment, workload):
         above, below = value_in(block, variant, metric), value_in(block, baseline, metric)
         if above is not None and below is not None and above > 0 and below > 0:
-            points.append(RatioPoint(trial, above / below))
+            void = block.void_for(variant, baseline)
+            points.append(RatioPoint(replace(trial, void=void), above / below))
     return tuple(points)
 
 
@@ -77,7 +78,7 @@ def arm_series(experiment: Experiment, workload: str, metric: str) -> tuple[ArmS
         ArmSeries(
             variant.name,
             tuple(
-                ValuePoint(trial, value)
+                ValuePoint(replace(trial, void=block.void_for(variant.name)), value)
                 for trial, block in blocks
                 if (value := value_in(block, variant.name, metric)) is not None
             ),
@@ -90,8 +91,10 @@ def typical(experiment: Experiment, workload: str, metric: str, variant: str) ->
     """Return the geometric mean over the counted blocks: its ratio between arms is the effect's scale."""
     values = [
         value
-        for trial, block in blocks_of(experiment, workload)
-        if trial.void is None and (value := value_in(block, variant, metric)) is not None and value > 0
+        for _, block in blocks_of(experiment, workload)
+        if not block.void_for(variant)
+        and (value := value_in(block, variant, metric)) is not None
+        and value > 0
     ]
     return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
 

@@ -33,9 +33,8 @@ def recorded(experiment: Experiment, workload: str) -> tuple[Recorded, ...]:
     found = [
         Recorded(arm.variant, trial.round, arm.step)
         for trial, block in blocks_of(experiment, workload)
-        if trial.void is None
         for arm in block.arms
-        if arm.step is not None and arm.variant in order
+        if arm.step is not None and arm.variant in order and not block.void_for(arm.variant)
     ]
     return tuple(sorted(found, key=lambda one: (order.index(one.variant), one.round)))
 

@@ -6,6 +6,7 @@ part of what is measured. An error ends the sampling and is raised where it is s
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -48,7 +49,7 @@ class ActivitySampling:
         self._postmaster_pid = postmaster_pid
         self._every_s = every_s
         self._is_over = threading.Event()
-        self._error: psycopg.Error | None = None
+        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="activity sampling", daemon=True)
 
     def __enter__(self) -> Self:
@@ -68,25 +69,39 @@ class ActivitySampling:
         """
         self._is_over.set()
         self._thread.join(_STOP_LIMIT_S)
+        if is_late := self._thread.is_alive():
+            # The caller goes on to use the connection, or closes it: not while the thread waits for it.
+            with contextlib.suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=_STOP_LIMIT_S)
+            self._thread.join(_STOP_LIMIT_S)
         if kind is not None:
             return
-        if self._thread.is_alive():
+        if is_late:
             raise ServerError(
                 f"the server did not answer a query for its activity within {_STOP_LIMIT_S:.0f} s"
             )
         if self._error is not None:
             raise ServerError(
-                "could not sample the activity of the server", detail=str(self._error).strip()
+                "could not sample the activity of the server",
+                detail=str(self._error).strip() or repr(self._error),
             ) from self._error
 
     def _run(self) -> None:
+        with contextlib.ExitStack() as stack:
+            stack.push(self._keep)
+            self._sample()
+
+    def _keep(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> bool:
+        """Keep whatever ended the sampling, for whoever stops it."""
+        self._error = error
+        return True
+
+    def _sample(self) -> None:
         next_s = time.monotonic()
         while not self._is_over.wait(max(0.0, next_s - time.monotonic())):
-            try:
-                rows = self._connection.execute(_ACTIVITY).fetchall()
-            except psycopg.Error as error:
-                self._error = error  # for whoever stops the sampling
-                return
+            rows = self._connection.execute(_ACTIVITY).fetchall()
             self.samples.append(sample_of(rows, time.monotonic()))
             if len(self.samples) % _SAMPLES_PER_MEMORY == 1:
                 self._look_at_memory()

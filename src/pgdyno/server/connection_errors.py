@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.model.errors import ConnectionFailedError, UsageError
+import psycopg
+
+from pgdyno.model.errors import ConnectionFailedError, ServerCrashedError, ServerError, UsageError
 
 _ATTEMPT = re.compile(
     r"connection to server (?P<where>(?:at|on) .+?) failed: (?:FATAL:\s+)?"
@@ -17,6 +19,7 @@ _ATTEMPT = re.compile(
     re.DOTALL,
 )
 _PASSWORD_FILE = "set PGPASSWORD, or add a line host:port:database:user:password to ~/.pgpass (mode 0600)"  # noqa: S105 — advice
+_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05"})  # shut down, crashed, not up yet, idle for too long
 _HINTS = (
     (r"password authentication failed", f"check user and password: {_PASSWORD_FILE}"),
     (r"no password supplied", _PASSWORD_FILE),
@@ -99,6 +102,25 @@ def connection_lost(text: str) -> ConnectionFailedError:
         detail=text.strip(),
         hint="the server's log says why; then try again",
     )
+
+
+def control_failed(
+    error: psycopg.OperationalError, server: str, log: str, *, is_running: bool
+) -> ServerError:
+    """Return the error for a connection that pgdyno looks at a server under load with.
+
+    ``server`` is how people call it, ``log`` the end of its log, ``is_running`` whether its postmaster is.
+    """
+    said = str(error).strip()
+    if not is_running:
+        return ServerCrashedError(f"{server} is not running any more", detail=log)
+    if _ATTEMPT.search(said) or isinstance(error, psycopg.errors.ConnectionTimeout):
+        return ConnectionFailedError(f"could not connect to {server}", detail=said, hint=_hint(said))
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        return ServerError(f"{server} did not answer in time", detail=f"{said}\n         {log}")
+    if error.sqlstate is None or error.sqlstate in _ENDED:
+        return ServerCrashedError(f"{server} closed its connection", detail=log)
+    return ServerError(f"{server} refused a query of pgdyno's own", detail=f"{said}\n         {log}")
 
 
 def _hint(text: str) -> str | None:

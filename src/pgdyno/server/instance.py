@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import time
@@ -11,13 +13,15 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerStartError
+from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
 from pgdyno.server.account import Account
 from pgdyno.server.installation import Installation
 from pgdyno.server.memory_limit import MemoryGroup
+from pgdyno.server.processes import children
 
 _START_TIMEOUT_S = 60.0
-_STOP_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
+_CONNECT_TIMEOUT_S = 30  # a server at work answers in milliseconds, on a crowded host in seconds
 _POLL_S = 0.02
 _LOG_LINES = 20  # a crash of one process takes about twelve, recovery included
 SUPERUSER = "pgdyno"
@@ -43,6 +47,7 @@ class Instance:
     environment: Mapping[str, str] | None = None
     memory: MemoryGroup | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _memory_kills: int = field(default=0, init=False)
 
     @property
     def log_file(self) -> Path:
@@ -65,9 +70,14 @@ class Instance:
         return f"host={self.socket_directory} port={self.port} user={SUPERUSER} dbname=postgres"
 
     def connect(self, database: str = "postgres") -> psycopg.Connection:
-        """Open a control connection; never used for load."""
+        """Open a control connection; never used for load. It limits no statement: some take their time."""
         return psycopg.connect(
-            host=str(self.socket_directory), port=self.port, user=SUPERUSER, dbname=database, autocommit=True
+            host=str(self.socket_directory),
+            port=self.port,
+            user=SUPERUSER,
+            dbname=database,
+            autocommit=True,
+            connect_timeout=_CONNECT_TIMEOUT_S,
         )
 
     @property
@@ -94,37 +104,35 @@ class Instance:
         argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
         argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         command = self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT)
-        if self.memory is not None:
-            self.memory.create()
-            command = self.memory.command(command)
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.environment,
-                start_new_session=True,
-            )
+        self._memory_kills = 0
+        try:
+            self._process = self._launch(command)
+        finally:
+            if self._process is None:  # whatever came, Ctrl-C as well: stop() would know of no server
+                self._ended()
         self._wait_until_ready()
 
     def stop(self, *, is_immediate: bool = False) -> None:
-        """Stop the server; ``is_immediate`` skips the shutdown checkpoint of data to be thrown away."""
+        """Stop the server; ``is_immediate`` skips the shutdown checkpoint of data to be thrown away.
+
+        One that does not go is ended in the end by SIGKILL, which a stopped postmaster takes too.
+        Raises: ServerError if it could not be ended, or its data are to be kept and were not shut down.
+        """
         if self._process is None:
             return
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGQUIT if is_immediate else signal.SIGINT)
-            try:
-                self._process.wait(_STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self._process.send_signal(signal.SIGQUIT)
-                self._process.wait(_STOP_TIMEOUT_S)
-        self._ended()
+        try:
+            self._end(self._process, is_immediate=is_immediate)
+        finally:
+            self._ended()
 
     def require_running(self) -> None:
         """Raise ServerCrashedError, with the server's log lines, if the postmaster has ended."""
         if self._process is None or self._process.poll() is not None:
             raise ServerCrashedError("the server is not running any more", detail=self.last_log_lines())
+
+    def memory_kills(self) -> int:
+        """Return how many of its processes were killed for the limit on its memory, also after its end."""
+        return max(self._memory_kills, 0 if self.memory is None else self.memory.kills())
 
     def last_log_lines(self) -> str:
         """Return the end of the server's log."""
@@ -134,6 +142,20 @@ class Instance:
         # Statements of many lines, which go on after a tab, would leave no room for what happened.
         lines = [line for line in lines if not line.startswith("\t")]
         return "\n         ".join(lines[-_LOG_LINES:])
+
+    def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
+        if self.memory is not None:
+            self.memory.create()
+            command = self.memory.command(command)
+        with self.log_file.open("ab") as log:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                start_new_session=True,
+            )
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -150,9 +172,23 @@ class Instance:
                 )
             time.sleep(_POLL_S)
 
+    def _end(self, process: subprocess.Popen[bytes], *, is_immediate: bool) -> None:
+        if process.poll() is not None:
+            return
+        if _ends_after(process, signal.SIGQUIT if is_immediate else signal.SIGINT):
+            return
+        if is_immediate or not _ends_after(process, signal.SIGQUIT):
+            _kill(process)
+        if not is_immediate:
+            raise ServerError(
+                f"the server did not shut down within {_STOP_TIMEOUT_S:.0f} s, and was ended",
+                detail=self.last_log_lines(),
+            )
+
     def _ended(self) -> None:
         self._process = None
         if self.memory is not None:
+            self._memory_kills = self.memory_kills()  # the kernel's count goes with the group
             self.memory.remove()
 
     def _is_ready(self) -> bool:
@@ -161,6 +197,31 @@ class Instance:
         pid_file = self.data_directory / "postmaster.pid"
         lines = pid_file.read_text().splitlines() if pid_file.is_file() else []
         return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+
+
+def _ends_after(process: subprocess.Popen[bytes], stop_signal: signal.Signals) -> bool:
+    """Whether a postmaster ends, within the limit, once it has been sent a signal."""
+    process.send_signal(stop_signal)
+    try:
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a postmaster and its children, each of which has a process group of its own.
+
+    Raises: ServerError if it does not end.
+    """
+    for pid in children(process.pid):
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(pid, signal.SIGKILL)
+    if not _ends_after(process, signal.SIGKILL):
+        raise ServerError(
+            f"the postmaster {process.pid} did not end within {_STOP_TIMEOUT_S:.0f} s of SIGKILL",
+            hint="it may wait for a disk that does not answer (state D in ps); dmesg may tell which",
+        )
 
 
 def initialise(

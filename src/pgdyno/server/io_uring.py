@@ -53,21 +53,33 @@ _BY_REASON = {
 
 
 def io_uring_obstacle(
-    installation: Installation, account: Account, data_directory: Path, *, switch: Path = SWITCH
+    installation: Installation,
+    account: Account,
+    data_directory: Path,
+    *,
+    switch: Path = SWITCH,
+    timeout_s: float = _TIMEOUT_S,
 ) -> IoUringObstacle | None:
     """Return what keeps servers of this account from using io_uring; None if nothing does.
 
     ``data_directory`` is an initialised one that no server runs on; it stays as it is.
     """
     argv = [installation.program("postgres"), "--check", "-D", str(data_directory)]
-    done = subprocess.run(
-        account.command([*argv, "-c", "io_method=io_uring"]),
-        capture_output=True,
-        text=True,
-        env={**os.environ, "LC_ALL": "C"},
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            account.command([*argv, "-c", "io_method=io_uring"]),
+            capture_output=True,
+            text=True,
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return IoUringObstacle(
+            IoUringCause.UNCLEAR,
+            f"{argv[0]} --check did not end within {timeout_s:.0f} s",
+            "try again when the host has less to do",
+        )
     if done.returncode == 0:
         return None
     return obstacle_of(done.stderr, switch.read_text().strip() if switch.is_file() else None)

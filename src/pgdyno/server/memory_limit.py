@@ -9,6 +9,7 @@ Source: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -56,7 +57,7 @@ class MemoryGroup:
 
     def create(self) -> None:
         """Make the group. Raises: ServerError if the kernel refuses."""
-        self.record.write_text(f"{self.directory}\n")
+        self._write_record()
         try:
             self.directory.mkdir()
             if self.place.version == 1:
@@ -82,9 +83,19 @@ class MemoryGroup:
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
     def remove(self) -> None:
-        """Remove the group once its last process has ended. Raises: ServerError if it does not go."""
+        """End what still runs in the group, and remove it.
+
+        Backends may outlive their postmaster, a long index build by minutes. The record stays as long as the
+        group does. Raises: ServerError if it does not go.
+        """
         _remove(self.directory)
         self.record.unlink(missing_ok=True)
+
+    def _write_record(self) -> None:
+        """Write it under another name first: a kill never leaves half a record."""
+        partial = self.record.with_name(f"{self.record.name}.partial")
+        partial.write_text(f"{self.directory}\n")
+        partial.rename(self.record)
 
     def _write(self, name: str, value: int) -> None:
         (self.directory / name).write_text(str(value))
@@ -122,16 +133,25 @@ def find_place(version: int, directories: Sequence[str]) -> GroupPlace:
     return GroupPlace(version, nearest)
 
 
-def remove_recorded(directory: Path) -> None:
-    """Remove the groups that a killed pgdyno has recorded in a directory; what still runs in them is ended.
+def group_name(directory: Path, seat: str) -> str:
+    """Return the name of a seat's group; it tells which scratch directory the group belongs to."""
+    return f"{_name_prefix(directory)}{seat}"
 
-    Raises: ServerError if one does not go.
+
+def remove_recorded(directory: Path, hierarchies: Sequence[Path] | None = None) -> None:
+    """Remove the groups that are recorded in a scratch directory; what still runs in them is ended.
+
+    A record that names anything but a group of this directory in one of the ``hierarchies`` (None: those
+    that are mounted) is only forgotten: processes are ended by what it says.
+
+    Raises: ServerError if a group does not go.
     """
+    places = _mounted_hierarchies() if hierarchies is None else hierarchies
     for record in directory.glob(f"*{RECORD_SUFFIX}"):
-        group = Path(record.read_text().strip())
-        for pid in _members(group):
-            _kill(pid)
-        _remove(group)
+        group = Path(record.read_text(errors="replace").strip())
+        is_below = ".." not in group.parts and any(place in group.parents for place in places)
+        if is_below and group.name.startswith(_name_prefix(directory)):
+            _remove(group)
         record.unlink()
 
 
@@ -150,6 +170,15 @@ def drop_from_page_cache(directory: Path) -> None:
                 os.close(file)
 
 
+def _name_prefix(directory: Path) -> str:
+    return f"pgdyno-{directory.name}-"
+
+
+def _mounted_hierarchies() -> list[Path]:
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return [Path(place) for _, place, kind, *_ in mounts if kind in {"cgroup", "cgroup2"}]
+
+
 def _controllers(group: Path) -> list[str]:
     """Return which controllers the children of a version 2 group have."""
     file = group / "cgroup.subtree_control"
@@ -163,16 +192,17 @@ def _members(group: Path) -> list[int]:
 
 
 def _kill(pid: int) -> None:
-    try:
+    # It may have ended by itself; the group of one that we must not end stays, which is told.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return  # it has ended by itself
 
 
 def _remove(group: Path) -> None:
-    """Remove a group; its last processes may still be on their way out."""
+    """Remove a group and end its processes; the last ones may still be on their way out."""
     deadline = time.monotonic() + _REMOVE_TIMEOUT_S
     while group.is_dir():
+        for pid in _members(group):
+            _kill(pid)
         try:
             group.rmdir()
         except OSError as error:

@@ -88,7 +88,10 @@ class Workspace:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Provide a directory for scratch data directories and logs, removed at the end."""
+        """Provide a directory for scratch data directories and logs, removed at the end.
+
+        Control groups that are recorded in it go with it. Raises: ServerError if one does not.
+        """
         path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=_TRAVERSABLE)))
         path.chmod(_TRAVERSABLE)
         with (path / _IN_USE).open("w") as lock:
@@ -96,6 +99,7 @@ class Workspace:
             try:
                 yield path
             finally:
+                remove_recorded(path)  # if that fails, its record stays for the next run to try again
                 shutil.rmtree(path)
 
     @contextmanager

@@ -20,7 +20,13 @@ def blocks_csv(blocks: Iterable[Block]) -> str:
         (*header, "metric", "value"),
         (
             (
-                *(block.workload, block.round + 1, block.index + 1, block.started_ns, block.void or ""),
+                *(
+                    block.workload,
+                    block.round + 1,
+                    block.index + 1,
+                    block.started_ns,
+                    block.void_for(arm.variant) or "",
+                ),
                 *(arm.variant, arm.transactions, arm.running_s),
                 *(metric, value),
             )
@@ -60,7 +66,7 @@ def steps_csv(blocks: Iterable[Block]) -> str:
     return _csv(
         ("workload", "round", "void", "variant", "kind", "name", "value"),
         (
-            (block.workload, block.round + 1, block.void or "", arm.variant, *figure)
+            (block.workload, block.round + 1, block.void_for(arm.variant) or "", arm.variant, *figure)
             for block in blocks
             for arm in block.arms
             if arm.step is not None
@@ -78,7 +84,7 @@ def intervals_csv(blocks: Iterable[Block]) -> str:
         ),
         (
             (
-                *(block.workload, block.round + 1, block.void or "", arm.variant),
+                *(block.workload, block.round + 1, block.void_for(arm.variant) or "", arm.variant),
                 *(one.start_s, one.length_s),
                 *(role, transactions, one.latency_ms_max.get(role, "")),
             )

@@ -41,6 +41,11 @@ def own_workloads(module: StudyModule, sizing: Sizing) -> Mapping[str, Workload]
     return None if make is None else cast("Mapping[str, Workload]", make(sizing))
 
 
+def brings_workloads(module: StudyModule) -> bool:
+    """Whether a study brings its own workloads."""
+    return hasattr(module, "workloads")
+
+
 def own_settings(module: StudyModule, sizing: Sizing) -> Mapping[str, str]:
     """Return the server's settings that belong to a study's own workloads. Raises: UsageError as above."""
     make = getattr(module, "settings", None)

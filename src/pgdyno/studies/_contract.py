@@ -20,6 +20,20 @@ class Sizing:
     step_s: int | None = None
     is_faithful: bool = False
     steps: tuple[str, ...] = ()  # none: all
+    max_wal_sizes: tuple[
+        str, ...
+    ] = ()  # between which a factor varies: how much disk is needed depends on it
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that ask for this size again, by name; clients and steps are told by the results."""
+        asked = {
+            "preset": self.preset,
+            "rows": "/".join(map(str, self.rows)) if self.rows else None,
+            "step-seconds": None if self.step_s is None else str(self.step_s),
+            "mode": "faithful" if self.is_faithful else "corrected",
+        }
+        return {name: value for name, value in asked.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ class IoSupport:
     major: int
     cpus: int  # that it may use
     io_uring_obstacle: IoUringObstacle | None  # None: it can use io_uring
+    named: str | None = None  # by a variant; None: the server of variants that name none
 
 
 @dataclass(frozen=True)
@@ -38,8 +53,9 @@ class StudyContext:
 
     ``configurations`` holds what this host's facts lead to, as far as the server's build accepts it:
     pgdyno's own ``plan``, and ``pgtune``'s formula where its inputs are known. ``notes`` say what was left
-    out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``.
-    ``factors`` replace the study's variants by their combinations afterwards.
+    out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``:
+    what every server can do that is measured, in their order. ``factors`` replace the study's variants by
+    their combinations afterwards.
     """
 
     baseline: Variant
@@ -49,4 +65,4 @@ class StudyContext:
     notes: tuple[str, ...] = ()
     sizing: Sizing = field(default_factory=Sizing)
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    io: IoSupport | None = None
+    io: tuple[IoSupport, ...] = ()

@@ -17,13 +17,12 @@ from dataclasses import replace
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import ResetPolicy
 from pgdyno.model.workload import DataSet, Step, Workload
-from pgdyno.studies._insert_benchmark_sizes import RATES, Size
+from pgdyno.studies._insert_benchmark_sizes import RATES, ROWS_PER_COMMIT, Size
 
 PREFIX = "insert-benchmark-"
 CLEAN_UP = f"{PREFIX}clean-up"
 
 _EMPTY = DataSet(name="empty", scale=1, bytes_per_scale=0)
-_ROWS_PER_COMMIT = {"l.i0": 100, "l.x": 100, "l.i1": 50, "l.i2": 5}
 _WRITES = {
     "l.i0": "rows inserted per second, in primary key order",
     "l.x": "rows indexed per second, three secondary indexes each",
@@ -84,7 +83,9 @@ def _workload(
 
 
 def _writing_step(name: str, size: Size) -> Step:
-    rows_per_commit = _ROWS_PER_COMMIT[name]
+    rows_per_commit = ROWS_PER_COMMIT[name]
+    # Every client of l.x inserts one statement's rows before it builds its indexes: so does the original's
+    # code, while its description has 100 rows in total.
     indexed_rows = size.table_rows + size.clients * rows_per_commit if name == "l.x" else None
     return replace(_step(size), operations="rows", rows_per_commit=rows_per_commit, indexed_rows=indexed_rows)
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.guc import normalise, readable_bytes
+from pgdyno.model.guc import bytes_of, readable_bytes
 from pgdyno.studies._contract import Sizing
 
 DEFAULT_PRESET = "quick"
 RATES = (100, 500, 1000)  # of the query steps: rows inserted, and deleted, per second and client
+ROWS_PER_COMMIT: Mapping[str, int] = MappingProxyType({"l.i0": 100, "l.x": 100, "l.i1": 50, "l.i2": 5})
 
 _BYTES_PER_LOADED_ROW = 205
 _BYTES_PER_REPLACED_ROW = 160
@@ -26,6 +27,8 @@ steps; 300,000 rows of which 920,000 were replaced by l.i1 and l.i2 took 203 MiB
 _WAL_SHARE = 1.5  # of max_wal_size: it is a target, and heavy writes overshoot it
 _DEFAULT_MAX_WAL_SIZE = "1GB"  # PostgreSQL's own
 _EMPTY_CLUSTER_BYTES = 64 << 20
+_SIZED_STEPS = ("l.i0", "l.i1", "l.i2")  # whose rows --rows gives
+_IO_BOUND_FROM = 2  # times the servers' memory: arbitrary; of less data, most would be in the page cache
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Size:
     settings: Mapping[str, str] = field(default_factory=dict)  # of the server; factors win over them
     server_memory_bytes: int | None = None
     is_faithful: bool = False
+    max_wal_sizes: tuple[str, ...] = ()  # of the variants, where a factor sets it
 
     @property
     def table_rows(self) -> int:
@@ -51,17 +55,38 @@ class Size:
 
     @property
     def settle_s(self) -> float:
-        """The time for vacuum and checkpoint; as published, it grows with the tables."""
-        return min(1200.0, 60 + self.table_rows / 1e6) if self.wait_s is None else self.wait_s
+        """The time for vacuum and checkpoint."""
+        return self.published_wait_s if self.wait_s is None else self.wait_s
+
+    @property
+    def published_wait_s(self) -> float:
+        """The published time for them, which grows with the tables."""
+        return min(1200.0, 60 + self.table_rows / 1e6)
+
+    @property
+    def loaded_bytes(self) -> int:
+        """What the tables and their indexes take on disk after l.x, by the measured size of a row."""
+        return self.table_rows * _BYTES_PER_LOADED_ROW
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether its servers' memory holds too much of the data for a limit to have its effect."""
+        limit_bytes = self.server_memory_bytes
+        return limit_bytes is not None and self.loaded_bytes < _IO_BOUND_FROM * limit_bytes
 
     @property
     def disk_bytes(self) -> int:
         """What one server takes on disk at most, by the measured size of a row."""
-        max_wal_bytes = int(normalise(self.settings.get("max_wal_size", _DEFAULT_MAX_WAL_SIZE), "B"))
-        loaded, *written = self.rows
-        replaced = sum(written) + 2 * sum(RATES) * self.step_s
-        rows_bytes = self.clients * (loaded * _BYTES_PER_LOADED_ROW + replaced * _BYTES_PER_REPLACED_ROW)
-        return rows_bytes + int(_WAL_SHARE * max_wal_bytes) + _EMPTY_CLUSTER_BYTES
+        wal_sizes = self.max_wal_sizes or (self.settings.get("max_wal_size", _DEFAULT_MAX_WAL_SIZE),)
+        max_wal_bytes = max(bytes_of(size, "MB") for size in wal_sizes)
+        _, *written = self.rows
+        replaced = self.clients * (sum(written) + 2 * sum(RATES) * self.step_s)
+        return (
+            self.loaded_bytes
+            + replaced * _BYTES_PER_REPLACED_ROW
+            + int(_WAL_SHARE * max_wal_bytes)
+            + _EMPTY_CLUSTER_BYTES
+        )
 
     @property
     def label(self) -> str:
@@ -177,16 +202,40 @@ PRESETS: Mapping[str, Size] = MappingProxyType(
 def size_of(sizing: Sizing) -> Size:
     """Return the size asked for: a preset, and what was asked to be different in it.
 
-    Raises: UsageError for an unknown preset.
+    Raises: UsageError for an unknown preset, and for rows that are not whole statements.
     """
     name = sizing.preset or DEFAULT_PRESET
     if name not in PRESETS:
         raise UsageError(f'no preset "{name}" of the Insert Benchmark', hint=f"known: {', '.join(PRESETS)}")
-    size = PRESETS[name]
-    return replace(
-        size,
-        clients=sizing.clients or size.clients,
-        rows=sizing.rows or size.rows,
-        step_s=sizing.step_s or size.step_s,
+    if sizing.rows:
+        _require_whole_statements(sizing.rows)
+    preset = PRESETS[name]
+    size = replace(
+        preset,
+        clients=sizing.clients or preset.clients,
+        rows=sizing.rows or preset.rows,
+        step_s=sizing.step_s or preset.step_s,
         is_faithful=sizing.is_faithful,
+        max_wal_sizes=sizing.max_wal_sizes,
     )
+    return replace(size, wait_s=_wait_s(preset, size))
+
+
+def _wait_s(preset: Size, size: Size) -> float | None:
+    """Return a preset's short wait, as much longer as the tables are larger: up to the published one."""
+    growth = size.table_rows / preset.table_rows
+    if preset.wait_s is None or growth <= 1:
+        return preset.wait_s
+    return max(preset.wait_s, min(preset.wait_s * growth, size.published_wait_s))
+
+
+def _require_whole_statements(rows: tuple[int, int, int]) -> None:
+    """Raise UsageError for rows that the last statement of a step would exceed: they would not be counted."""
+    batches = [ROWS_PER_COMMIT[step] for step in _SIZED_STEPS]
+    for step, batch, count in zip(_SIZED_STEPS, batches, rows, strict=True):
+        if count % batch:
+            whole = "/".join(str(-(-one // size) * size) for one, size in zip(rows, batches, strict=True))
+            raise UsageError(
+                f"{step} inserts {batch} rows per statement, and {count} is not a multiple of that",
+                hint=f"the next larger size is --rows {whole}",
+            )

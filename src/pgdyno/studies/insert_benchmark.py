@@ -8,14 +8,14 @@ from pgdyno.model.study import Study
 from pgdyno.model.workload import Workload
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._insert_benchmark import steps
-from pgdyno.studies._insert_benchmark_sizes import size_of
+from pgdyno.studies._insert_benchmark_sizes import Size, size_of
 
 TITLE = "the Insert Benchmark's ten steps; vary a setting with --factor"
 NEEDS_PLAN = False
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return the steps asked for. Raises: UsageError for an unknown preset or step."""
+    """Return the steps asked for. Raises: UsageError for a preset, step or rows it cannot have."""
     return steps(size_of(sizing), sizing.steps)
 
 
@@ -27,13 +27,23 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 def study(context: StudyContext) -> Study:
     """Return one variant to begin with: factors make the others."""
     mode = "faithful" if context.sizing.is_faithful else "corrected"
+    size = size_of(context.sizing)
     chosen = ", ".join(context.sizing.steps)
     which = f"step{'s' if len(context.sizing.steps) > 1 else ''} {chosen}" if chosen else "the ten steps"
     return Study(
         name="insert-benchmark",
         question=f"How do the variants do in {which} of the Insert Benchmark, {mode} mode, "
-        f"preset {size_of(context.sizing).preset}?",
+        f"preset {size.preset}?",
         variants=(context.baseline,),
         workloads=context.workloads,
         design=context.design,
+        notes=(_not_io_bound(size),) if size.is_too_small else (),
+    )
+
+
+def _not_io_bound(size: Size) -> str:
+    return (
+        f"not IO-bound at this size: about {size.loaded_bytes / 1e6:,.0f} MB of data, and "
+        f"{(size.server_memory_bytes or 0) / 1e6:,.0f} MB of memory for each server; take at least twice as "
+        "much data as memory"
     )

@@ -16,7 +16,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
-from pgdyno.studies._contract import Sizing, StudyContext
+from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
 
 TITLE = "io_method: sync against worker and io_uring (PostgreSQL 18 and later)"
 NEEDS_PLAN = False
@@ -49,30 +49,40 @@ def settings(_sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return sync against every method that works here. Raises: UsageError for a server before 18."""
-    io = context.io
-    assert io is not None  # noqa: S101 — it is what NEEDS_IO_SUPPORT asks for
-    if io.major < _SINCE:
-        raise UsageError(
-            f"{io.server} has no io_method: it came with PostgreSQL {_SINCE}",
-            hint=f"name a newer server, or build one: pgdyno server install --from-source {_SINCE} "
-            "--with-liburing",
-        )
-    methods = {"sync": {"io_method": "sync"}, "worker": {"io_method": "worker"}}
-    by_cpus = min(_MAX_WORKERS, io.cpus // _CPUS_PER_WORKER)
-    if by_cpus > _DEFAULT_WORKERS:
-        methods[f"worker-{by_cpus}"] = {"io_method": "worker", "io_workers": str(by_cpus)}
-    left_out: tuple[str, ...] = ()
-    if io.io_uring_obstacle is None:
-        methods["io_uring"] = {"io_method": "io_uring"}
-    else:
-        left_out = (f"io_uring is left out on {io.server}: {io.io_uring_obstacle}",)
-    common = context.baseline.settings
+    """Return sync against every method that works, on every server. Raises: UsageError for one before 18."""
+    for io in context.io:
+        if io.major < _SINCE:
+            raise UsageError(
+                f"{io.server} has no io_method: it came with PostgreSQL {_SINCE}",
+                hint=f"name a newer server, or build one: pgdyno server install --from-source {_SINCE} "
+                "--with-liburing",
+            )
+    common, servers = context.baseline.settings, dict.fromkeys(io.server for io in context.io)
+    left_out = dict.fromkeys(
+        f"io_uring is left out on {io.server}: {io.io_uring_obstacle}"
+        for io in context.io
+        if io.io_uring_obstacle is not None
+    )
     return Study(
         name="io-method",
-        question=f"Which io_method serves scans best on {io.server}?",
-        variants=tuple(Variant(name, {**common, **own}) for name, own in methods.items()),
+        question=f"Which io_method serves scans best on {' and '.join(servers)}?",
+        variants=tuple(
+            Variant(name, {**common, **own}, io.named)
+            for io in context.io
+            for name, own in _methods(io).items()
+        ),
         workloads=context.workloads,
         design=context.design,
         notes=(_CONDITIONS, _TURNS, _CPU, *left_out),
     )
+
+
+def _methods(io: IoSupport) -> dict[str, dict[str, str]]:
+    """Return the settings of every arm that works on a server, the baseline first."""
+    methods = {"sync": {"io_method": "sync"}, "worker": {"io_method": "worker"}}
+    by_cpus = min(_MAX_WORKERS, io.cpus // _CPUS_PER_WORKER)
+    if by_cpus > _DEFAULT_WORKERS:
+        methods[f"worker-{by_cpus}"] = {"io_method": "worker", "io_workers": str(by_cpus)}
+    if io.io_uring_obstacle is None:
+        methods["io_uring"] = {"io_method": "io_uring"}
+    return methods

@@ -77,3 +77,30 @@ def test_a_full_disk_is_told_with_what_to_do_whether_it_stopped_the_server_or_no
 
 def test_other_errors_of_generators_keep_their_class() -> None:
     assert type(failing(Server(), GeneratorMissingError("no driver"))) is GeneratorMissingError
+
+
+SHARED_MEMORY = 'could not resize shared memory segment "/PostgreSQL.1" to 8 bytes: No space left on device'
+
+
+def test_a_full_dev_shm_is_not_a_full_disk() -> None:
+    error = failing(
+        Server(), GeneratorFailedError(f"could not build an index: {SHARED_MEMORY} (SQLSTATE 53100)")
+    )
+    assert type(error) is StorageError
+    assert error.message == "the memory for /dev/shm filled up during l.i1 on the server of worker"
+    assert error.hint == (
+        "make /dev/shm larger (containers have 64 MB unless told otherwise), or set "
+        "max_parallel_maintenance_workers=0 (for queries max_parallel_workers_per_gather=0)"
+    )
+
+
+def test_an_error_with_a_reason_of_its_own_is_not_explained_by_an_older_line_of_the_log() -> None:
+    server = Server("LOG:  could not write a file: No space left on device")
+    error = failing(server, GeneratorFailedError('"pi1" does not exist (SQLSTATE 42P01)'))
+    assert type(error) is GeneratorFailedError
+
+
+def test_a_connection_that_ended_with_its_server_is_explained_by_the_log() -> None:
+    server = Server("PANIC:  could not write to file: No space left on device\nLOG:  shutting down")
+    error = failing(server, GeneratorFailedError("terminating connection (SQLSTATE 57P02)"))
+    assert error.message == "the disk filled up during l.i1 on the server of worker"

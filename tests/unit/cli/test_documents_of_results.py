@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.golden.synthetic import experiment as without_steps
 from tests.golden.synthetic_steps import experiment
 
-from pgdyno.cli.results import comparison_document
+from pgdyno.cli.results import comparison_document, gate_code
+from pgdyno.model.verdict import Decision
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,7 @@ def test_the_baseline_has_no_ratio_to_itself(document: dict[str, Any]) -> None:
 def test_missed_cells_have_no_ratio(document: dict[str, Any]) -> None:
     missed = result(document, "qr1000", "18-worker")
     assert (missed["is_missed"], missed["is_compared"], missed["relative"]) == (True, False, None)
+    assert (missed["missed_passes"], missed["lowest_background_share"]) == (6, 0.91)
     without_base = result(document, "qp1000", "18-sync")
     assert (without_base["is_missed"], without_base["is_compared"]) == (False, False)
     assert without_base["relative"] is None
@@ -72,3 +75,22 @@ def test_missed_cells_have_no_ratio(document: dict[str, Any]) -> None:
 
 def test_experiments_without_steps_have_an_empty_list() -> None:
     assert comparison_document(without_steps())["steps"] == []
+
+
+def gated(workload: str) -> int:
+    """Return the exit code of one step in which throughput is nowhere worse."""
+    whole = experiment()
+    verdicts = [v for v in whole.verdicts if v.workload == f"insert-benchmark-{workload}"]
+    kept = tuple(
+        replace(v, decision=Decision.EQUIVALENT if v.effect is not None else v.decision) for v in verdicts
+    )
+    return gate_code(replace(whole, verdicts=kept))
+
+
+def test_a_variant_that_misses_a_rate_which_the_baseline_keeps_is_a_regression() -> None:
+    assert gated("qr1000") == 5
+
+
+def test_where_the_baseline_misses_it_nothing_is_known() -> None:
+    assert gated("qp1000") == 6
+    assert gated("qr500") == 0

@@ -13,9 +13,10 @@ from pgdyno.experiments.blocks import (
     audit_block,
     build_block,
     checkpoint_asymmetry,
+    join_trials,
     void_reason,
 )
-from pgdyno.model.experiment import Slice, VoidThresholds
+from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
 
 MS = 1_000_000
 
@@ -85,3 +86,30 @@ def test_unequal_checkpoints_void_a_block_only_between_comparable_arms() -> None
     assert checkpoint_asymmetry(arms, is_comparable=True) == (
         "checkpoints differ between arms with equal checkpoint settings (a 1, b 0)"
     )
+
+
+def trial(variant: str, void: str | None = None) -> Block:
+    return Block("w", 2, 0, 7, (ArmBlock(variant, 1, 1.0, {}),), void)
+
+
+def test_a_disturbed_trial_takes_none_of_the_others_with_it() -> None:
+    block = join_trials([trial("a"), trial("b", "stolen"), trial("c")])
+    assert (block.round, block.started_ns, block.void) == (2, 7, None)
+    assert [arm.void for arm in block.arms] == [None, "stolen", None]
+    assert block.void_for("b", "a") == "b: stolen"
+    assert block.void_for("c", "a") is None
+    assert block.void_reasons == ("b: stolen",)
+
+
+def test_without_its_baselines_trial_a_block_is_void() -> None:
+    block = join_trials([trial("a", "stolen"), trial("b")])
+    assert (block.void, block.void_for("b"), block.void_reasons) == ("stolen", "stolen", ("stolen",))
+
+
+def test_with_the_baselines_trial_alone_a_block_is_void() -> None:
+    assert join_trials([trial("a"), trial("b", "stolen"), trial("c", "foreign")]).void == "stolen"
+
+
+def test_a_block_of_one_arm_is_its_trial() -> None:
+    assert join_trials([trial("a")]).void is None
+    assert join_trials([trial("a", "stolen")]).void == "stolen"

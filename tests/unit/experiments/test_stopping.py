@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from pgdyno.experiments.stopping import (
     is_finished,
     is_too_noisy,
     minimum_rounds,
     rounds_to_repeat,
     rounds_within,
+    void_share,
 )
-from pgdyno.model.experiment import Block, Design, Stopping
+from pgdyno.model.experiment import ArmBlock, Block, Design, Stopping
 from pgdyno.model.verdict import Decision, Interval, Verdict
 
 
@@ -53,6 +58,21 @@ def test_a_machine_is_too_noisy_above_thirty_percent_void_blocks() -> None:
     assert is_too_noisy([*blocks, block(10, 0, "steal")], Design())
 
 
+def test_a_disturbance_of_one_pass_does_not_end_an_experiment() -> None:
+    two_rounds = [block(r, i, "steal" if i < 5 else None) for r in range(2) for i in range(10)]
+    assert not is_too_noisy(two_rounds, Design())
+    assert is_too_noisy(
+        [*two_rounds, *(block(2, i, "steal" if i < 5 else None) for i in range(10))], Design()
+    )
+
+
+def test_a_void_trial_counts_in_proportion_and_its_round_is_repeated() -> None:
+    arms = tuple(ArmBlock(name, 1, 1.0, {}, void="steal" if name == "b" else None) for name in "abcd")
+    partly = [Block("w", r, 0, 0, arms) for r in range(10)]
+    assert void_share(partly) == 0.25
+    assert rounds_to_repeat(partly, ["w"], done=10, wanted=5) == 5
+
+
 def test_a_fixed_design_never_stops_early() -> None:
     assert not is_finished([verdict(Decision.BETTER, 1.1, 1.2)], Design())
 
@@ -69,3 +89,19 @@ def test_waiting_for_precision_ends_when_every_interval_is_narrow_enough() -> No
     design = Design(stopping=Stopping.PRECISION, precision=0.01)
     assert is_finished([verdict(Decision.INCONCLUSIVE, 0.995, 1.005)], design)
     assert not is_finished([verdict(Decision.BETTER, 1.10, 1.20)], design)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [Design(stopping=Stopping.DECIDED), Design(stopping=Stopping.PRECISION, precision=0.01)],
+    ids=["decided", "precision"],
+)
+def test_a_cell_that_missed_its_background_rate_is_not_waited_for(design: Design) -> None:
+    missed = replace(verdict(Decision.INCONCLUSIVE, 0.5, 1.5), workload="qr1000", interval=None)
+    arms = [
+        ArmBlock(name, 1, 1.0, {"background_rate_share": share}) for name, share in [("a", 1.0), ("b", 0.9)]
+    ]
+    blocks = [Block("qr1000", 0, 0, 0, tuple(arms))]
+    assert is_finished([missed, verdict(Decision.EQUIVALENT, 0.995, 1.005)], design, blocks)
+    assert not is_finished([missed, verdict(Decision.INCONCLUSIVE, 0.9, 1.1)], design, blocks)
+    assert not is_finished([missed, verdict(Decision.EQUIVALENT, 0.995, 1.005)], design)

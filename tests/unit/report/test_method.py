@@ -130,7 +130,16 @@ def test_variants_that_may_lose_data_have_no_command() -> None:
 
 
 def of_steps(*variants: Variant) -> Experiment:
-    return replace(steps(), variants=variants, baseline=variants[0].name, verdicts=(), blocks=())
+    factors = tuple(dict.fromkeys(name for variant in variants for name in variant.settings))
+    return replace(
+        steps(),
+        variants=variants,
+        baseline=variants[0].name,
+        verdicts=(),
+        blocks=(),
+        options={"preset": "quick", "mode": "corrected", "accept": ""},
+        factors=("server", *factors) if variants[0].server else factors,
+    )
 
 
 def test_steps_are_measured_in_passes() -> None:
@@ -144,11 +153,11 @@ def test_steps_are_measured_in_passes() -> None:
     assert not {"Turn", "Block", "Data reset, insert-benchmark-l.i0"} & set(rows)
 
 
-def test_repeat_command_of_steps_names_factors_passes_and_clients() -> None:
+def test_repeat_command_of_steps_names_factors_options_passes_and_clients() -> None:
     sync, worker = Variant("sync", {"io_method": "sync"}), Variant("worker", {"io_method": "worker"})
     assert repeat_command(of_steps(sync, worker)) == (
-        "pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --blocks 6 --seed 20261121 "
-        "--clients 2"
+        "pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --preset quick "
+        "--mode corrected --accept --blocks 6 --seed 20261121 --clients 2"
     )
     few = replace(of_steps(sync, worker), workloads=("insert-benchmark-l.i0", "insert-benchmark-l.x"))
     assert "--step l.i0 --step l.x --blocks" in (repeat_command(few) or "")
@@ -162,5 +171,20 @@ def test_repeat_command_of_steps_crosses_factors() -> None:
     assert repeat_command(of_steps(*grid[:3])) is None
 
 
-def test_steps_of_variants_that_are_no_factors_have_no_command() -> None:
+def test_repeat_command_of_steps_names_no_setting_that_belongs_to_the_preset() -> None:
+    preset = {"synchronous_commit": "off", "vacuum_buffer_usage_limit": "256MB"}
+    pair = [Variant(jit, {**preset, "jit": jit}) for jit in ("on", "off")]
+    command = repeat_command(replace(of_steps(*pair), factors=("jit",))) or ""
+    assert "--factor jit=on,off --preset quick" in command
+    assert "synchronous_commit" not in command
+
+
+def test_repeat_command_names_values_that_only_the_newer_server_knows() -> None:
+    old, new = Variant("17", {}, "17"), [Variant(m, {"io_method": m}, "18") for m in ("sync", "worker")]
+    command = repeat_command(of_steps(old, *new)) or ""
+    assert "--factor server=17,18 --factor io_method=sync,worker" in command
+
+
+def test_steps_whose_options_were_not_recorded_have_no_command() -> None:
     assert repeat_command(steps()) is None
+    assert repeat_command(replace(steps(), variants=steps().variants[:1])) is None

@@ -125,6 +125,16 @@ def test_missed_cell_has_no_ratio_and_is_marked_in_the_other_tables() -> None:
     assert row(background_table(missed), "18") == (Cell(f"94.6{NBSP}%", "missed", "missed"),)
 
 
+def test_one_pass_below_the_rate_makes_a_cell_missed_whatever_the_mean_is() -> None:
+    kept = comparison()
+    worst = Block(QUERY, 1, 0, 4, (arm("18", 20.0, 0.76), arm("17", 10.0, 0.99)))
+    others = [Block(QUERY, r, 0, 4 + r, (arm("18", 20.0, 1.0), arm("17", 10.0, 0.99))) for r in range(2, 8)]
+    mixed = replace(kept, blocks=(*kept.blocks, worst, *others))
+    assert row(relative_table(mixed), "18")[1] == Cell("missed", f"at 76{NBSP}%", "missed")
+    # (0.98 + 0.76 + 6 × 1) / 8
+    assert row(background_table(mixed), "18") == (Cell(f"96.8{NBSP}%", "missed", "missed"),)
+
+
 def test_nothing_is_compared_with_a_baseline_that_missed_its_rate() -> None:
     table = relative_table(comparison(reached=(0.5, 0.99)))
     assert row(table, "17")[1] == Cell("missed", f"at 50{NBSP}%", "missed")

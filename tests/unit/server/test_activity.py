@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any, cast
+
+import psycopg
+import pytest
+
 from pgdyno.model.activity import ActivitySample, Wait
-from pgdyno.server.activity import sample_of
+from pgdyno.model.errors import ServerError
+from pgdyno.server import activity
+from pgdyno.server.activity import ActivitySampling, sample_of
 
 ROWS = [
     ("client backend", None, None, 2),
@@ -42,3 +50,49 @@ def test_an_idle_server_gives_an_empty_sample() -> None:
 
 def test_waits_are_written_as_postgresql_documents_them() -> None:
     assert [str(Wait("IO", "DataFileRead")), str(Wait("CPU"))] == ["IO:DataFileRead", "CPU"]
+
+
+class Connection:
+    """A connection whose server answers no query, or that fails at once with an error of its own."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.is_asked, self.is_cancelled = threading.Event(), threading.Event()
+
+    def execute(self, _sql: str) -> None:
+        self.is_asked.set()
+        if self.error is not None:
+            raise self.error
+        self.is_cancelled.wait()
+        raise psycopg.errors.QueryCanceled
+
+    def cancel_safe(self, *, timeout: float) -> None:
+        assert timeout > 0
+        self.is_cancelled.set()
+
+
+def sampled(connection: Connection) -> ServerError:
+    """Return the error of a sampling with this connection."""
+    sampling = ActivitySampling(cast("Any", connection), 1, 0.01)
+    with pytest.raises(ServerError) as caught, sampling:
+        connection.is_asked.wait()
+    assert not sampling._thread.is_alive()  # it must not use the connection any more
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("too many open files"), ValueError("no number"), psycopg.Error("x")]
+)
+def test_whatever_ends_the_sampling_is_told(error: Exception) -> None:
+    found = sampled(Connection(error))
+    assert found.message == "could not sample the activity of the server"
+    assert found.detail == str(error)
+
+
+def test_a_query_without_an_answer_is_cancelled_before_the_connection_is_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(activity, "_STOP_LIMIT_S", 0.2)
+    connection = Connection()
+    assert sampled(connection).message.startswith("the server did not answer a query for its activity")
+    assert connection.is_cancelled.is_set()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
-from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.server.connection_errors import bad_connection_string, connection_failed, connection_lost
+from pgdyno.model.errors import ConnectionFailedError, ServerCrashedError, ServerError
+from pgdyno.server.connection_errors import (
+    bad_connection_string,
+    connection_failed,
+    connection_lost,
+    control_failed,
+)
 
 REFUSED = (
     'connection failed: connection to server at "127.0.0.1", port 1 failed: Connection refused\n'
@@ -108,3 +114,55 @@ def test_a_lost_connection_says_what_the_server_said_last() -> None:
     error = connection_lost("terminating connection due to administrator command\n")
     assert error.message == "lost the connection to the server"
     assert error.detail == "terminating connection due to administrator command"
+
+
+LOG = "LOG:  ready"
+FULL = (
+    'connection failed: connection to server on socket "/tmp/s/.s.PGSQL.5433" failed: '
+    "FATAL:  sorry, too many clients already"
+)
+
+
+def test_a_server_that_takes_no_control_connection_has_not_closed_one() -> None:
+    found = control_failed(psycopg.OperationalError(FULL), "the server of a", LOG, is_running=True)
+    assert type(found) is ConnectionFailedError
+    assert found.message == "could not connect to the server of a"
+    assert found.detail == FULL
+    assert (found.hint or "").startswith("wait for a connection to end")
+
+
+def test_a_control_connection_that_timed_out_was_never_made() -> None:
+    late = psycopg.errors.ConnectionTimeout("connection timeout expired")
+    assert type(control_failed(late, "the server of a", LOG, is_running=True)) is ConnectionFailedError
+
+
+def test_a_query_without_an_answer_in_time_is_told_as_that() -> None:
+    late = psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+    found = control_failed(late, "the server of a", LOG, is_running=True)
+    assert type(found) is ServerError
+    assert found.message == "the server of a did not answer in time"
+    assert found.detail == f"canceling statement due to statement timeout\n         {LOG}"
+
+
+def test_a_query_that_the_server_refuses_is_told_with_its_words() -> None:
+    refused = psycopg.errors.OutOfMemory("out of memory")
+    found = control_failed(refused, "the server of a", LOG, is_running=True)
+    assert type(found) is ServerError
+    assert found.message == "the server of a refused a query of pgdyno's own"
+
+
+@pytest.mark.parametrize(
+    ("is_running", "message"),
+    [
+        (False, "the server of a is not running any more"),
+        (True, "the server of a closed its connection"),
+    ],
+)
+def test_a_control_connection_that_is_lost_is_told_with_the_servers_log(
+    is_running: bool,  # noqa: FBT001 — a parameter of the test
+    message: str,
+) -> None:
+    lost = psycopg.OperationalError("server closed the connection unexpectedly")
+    found = control_failed(lost, "the server of a", LOG, is_running=is_running)
+    assert type(found) is ServerCrashedError
+    assert (found.message, found.detail) == (message, LOG)

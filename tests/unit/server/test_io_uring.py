@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pgdyno.model.io_uring import IoUringCause
-from pgdyno.server.io_uring import obstacle_of
+from pgdyno.server.account import caller
+from pgdyno.server.installation import Installation
+from pgdyno.server.io_uring import io_uring_obstacle, obstacle_of
 
 STAMP = "2026-11-21 14:04:25.587 GMT [32134] "
 SKIPPED = f'{STAMP}LOG:  skipping missing configuration file "/data/postgresql.auto.conf"\n'
@@ -89,3 +93,14 @@ def test_what_is_not_known_is_passed_on_in_the_servers_words(said: str, evidence
     found = obstacle_of(said, "0")
     assert found.cause is IoUringCause.UNCLEAR
     assert found.evidence.startswith(evidence)
+
+
+def test_a_check_that_does_not_end_leaves_it_unclear(tmp_path: Path) -> None:
+    program = tmp_path / "postgres"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    installation = Installation(tmp_path, "18.0", 18, str(tmp_path))
+    found = io_uring_obstacle(installation, caller(), tmp_path, timeout_s=0.2)
+    assert found is not None
+    assert found.cause is IoUringCause.UNCLEAR
+    assert found.evidence == f"{program} --check did not end within 0 s"

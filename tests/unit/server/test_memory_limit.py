@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from pgdyno.server.memory_limit import (
     MemoryGroup,
     drop_from_page_cache,
     find_place,
+    group_name,
     remove_recorded,
 )
 
@@ -81,6 +83,30 @@ def test_version_1_limits_memory_and_where_known_swap(tmp_path: Path) -> None:
     assert not (made.directory / "memory.memsw.limit_in_bytes").exists()
 
 
+@pytest.fixture
+def _kernel_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a new directory hold the files of a control group, as the kernel does."""
+    make = Path.mkdir
+
+    def make_group(path: Path, mode: int = 0o777) -> None:
+        make(path, mode)
+        (path / "memory.memsw.limit_in_bytes").touch()
+        (path / "memory.swap.max").touch()
+
+    monkeypatch.setattr(Path, "mkdir", make_group)
+
+
+@pytest.mark.usefixtures("_kernel_files")
+def test_swap_does_not_make_up_for_memory(tmp_path: Path) -> None:
+    first, second = group(GroupPlace(1, tmp_path), tmp_path), group(GroupPlace(2, tmp_path / "2"), tmp_path)
+    first.create()
+    # Version 1 counts memory and swap together, version 2 swap alone.
+    assert (first.directory / "memory.memsw.limit_in_bytes").read_text() == str(LIMIT_BYTES)
+    second.place.directory.mkdir()
+    second.create()
+    assert (second.directory / "memory.swap.max").read_text() == "0"
+
+
 def test_version_2_limits_memory(tmp_path: Path) -> None:
     made = group(GroupPlace(2, tmp_path), tmp_path)
     made.create()
@@ -91,6 +117,7 @@ def test_a_group_is_recorded_before_it_is_made_and_forgotten_after_it_is_removed
     made = group(GroupPlace(2, tmp_path), tmp_path)
     made.create()
     assert made.record.read_text().strip() == str(made.directory)
+    assert sorted(tmp_path.iterdir()) == sorted([made.directory, made.record])
     (made.directory / "memory.max").unlink()  # the kernel's files go with the directory, these do not
     made.remove()
     assert not made.directory.exists()
@@ -115,14 +142,67 @@ def test_a_group_that_stays_is_an_error_that_says_how_to_remove_it(tmp_path: Pat
     assert (caught.value.hint or "").endswith(f"rmdir {made.directory}")
 
 
-def test_what_a_killed_run_has_left_is_removed_with_the_processes_in_it(tmp_path: Path) -> None:
-    left = tmp_path / "left"
+def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / group_name(tmp_path, "seat0")
     left.mkdir()
     (tmp_path / "seat0.memory-group").write_text(f"{left}\n")
-    (tmp_path / "seat1.memory-group").write_text(f"{tmp_path / 'gone'}\n")
-    remove_recorded(tmp_path)
+    (tmp_path / "seat1.memory-group").write_text(f"{tmp_path / group_name(tmp_path, 'seat1')}\n")
+    remove_recorded(tmp_path, [tmp_path])
     assert not left.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def in_group(place: Path, process: subprocess.Popen[bytes]) -> None:
+    place.mkdir()
+    (place / "cgroup.procs").write_text(f"{process.pid}\n")
+
+
+def test_processes_of_a_recorded_group_are_ended_and_its_record_stays_until_it_is_gone(
+    tmp_path: Path,
+) -> None:
+    left, record = tmp_path / group_name(tmp_path, "seat0"), tmp_path / "seat0.memory-group"
+    with subprocess.Popen(["sleep", "60"]) as process:
+        in_group(left, process)
+        record.write_text(f"{left}\n")
+        with pytest.raises(ServerError, match="could not remove the control group"):
+            remove_recorded(tmp_path, [tmp_path])  # unlike the kernel's, this member list is a file
+        assert process.wait(30) == -signal.SIGKILL
+    assert record.exists()
+
+
+def test_a_groups_processes_are_ended_when_it_is_removed(tmp_path: Path) -> None:
+    made = group(GroupPlace(2, tmp_path), tmp_path)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        in_group(made.directory, process)
+        with pytest.raises(ServerError, match="could not remove the control group"):
+            made.remove()
+        assert process.wait(30) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("recorded", ["", "relative", "elsewhere", "dots", "another run's"])
+def test_a_record_of_anything_but_a_group_of_this_directory_is_only_forgotten(
+    tmp_path: Path, recorded: str
+) -> None:
+    groups, scratch = tmp_path / "groups", tmp_path / "run-1"
+    groups.mkdir()
+    scratch.mkdir()
+    other = tmp_path / group_name(scratch, "seat0")
+    said = {
+        "": "",
+        "relative": group_name(scratch, "seat0"),
+        "elsewhere": str(other),
+        "dots": str(groups / ".." / other.name),
+        "another run's": str(groups / "pgdyno-run-2-seat0"),
+    }[recorded]
+    with subprocess.Popen(["sleep", "60"]) as process:
+        in_group(other, process)
+        in_group(groups / "pgdyno-run-2-seat0", process)
+        (scratch / "seat0.memory-group").write_text(said)
+        remove_recorded(scratch, [groups])
+        assert process.poll() is None
+        process.kill()
+    assert other.exists()
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_program_enters_its_group_before_it_begins(tmp_path: Path) -> None:

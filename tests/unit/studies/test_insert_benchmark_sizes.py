@@ -8,9 +8,11 @@ import pytest
 
 from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.errors import UsageError
-from pgdyno.studies._contract import Sizing
+from pgdyno.model.experiment import Design
+from pgdyno.model.variant import Variant
+from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._insert_benchmark_sizes import PRESETS, size_of
-from pgdyno.studies.insert_benchmark import settings, workloads
+from pgdyno.studies.insert_benchmark import settings, study, workloads
 
 PUBLISHED = ["cached-small", "io-bound-small", "ax162-s"]
 GB = 1 << 30
@@ -93,11 +95,11 @@ def test_every_step_of_an_io_bound_preset_has_the_same_limit_on_memory() -> None
 
 
 def test_the_label_says_mode_and_size() -> None:
-    size = size_of(Sizing(preset="io-bound-small", clients=4, rows=(200, 40, 10), step_s=60))
+    size = size_of(Sizing(preset="io-bound-small", clients=4, rows=(200, 50, 10), step_s=60))
     assert size.label == (
         "Insert Benchmark, corrected mode: clients start together, q steps end by time, their inserts and "
         "deletes arrive as an open loop, latency counts from the intended start; preset io-bound-small, "
-        "4 clients, 200/40/10 rows each in l.i0/l.i1/l.i2, q steps of 60 s, 32 GB of memory"
+        "4 clients, 200/50/10 rows each in l.i0/l.i1/l.i2, q steps of 60 s, 32 GB of memory"
     )
     assert replace(size, is_faithful=True).label.startswith(
         "Insert Benchmark, faithful mode: inserts and deletes of q steps come in bursts once a second"
@@ -105,6 +107,62 @@ def test_the_label_says_mode_and_size() -> None:
 
 
 def test_a_size_asked_for_replaces_the_presets_and_keeps_its_settings() -> None:
-    size = size_of(Sizing(preset="ax162-s", clients=2, rows=(100, 8, 2), step_s=5))
-    assert (size.clients, size.rows, size.step_s) == (2, (100, 8, 2), 5)
+    size = size_of(Sizing(preset="ax162-s", clients=2, rows=(100, 50, 5), step_s=5))
+    assert (size.clients, size.rows, size.step_s) == (2, (100, 50, 5), 5)
     assert size.settings == PRESETS["ax162-s"].settings
+
+
+@pytest.mark.parametrize(
+    ("rows", "message", "whole"),
+    [
+        ((150, 50, 5), "l.i0 inserts 100 rows per statement, and 150", "200/50/5"),
+        ((200, 51, 5), "l.i1 inserts 50 rows per statement, and 51", "200/100/5"),
+        ((1, 1, 1), "l.i0 inserts 100 rows per statement, and 1", "100/50/5"),
+        ((200, 50, 9), "l.i2 inserts 5 rows per statement, and 9", "200/50/10"),
+    ],
+)
+def test_rows_that_are_not_whole_statements_are_refused(
+    rows: tuple[int, int, int], message: str, whole: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        size_of(Sizing(rows=rows))
+    assert caught.value.message == f"{message} is not a multiple of that"
+    assert caught.value.hint == f"the next larger size is --rows {whole}"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_have_whole_statements(preset: str) -> None:
+    assert size_of(Sizing(preset=preset, rows=PRESETS[preset].rows)) == PRESETS[preset]
+
+
+@pytest.mark.parametrize(
+    ("rows", "clients", "wait_s"),
+    [
+        ((400_000, 50, 5), 2, 3.0),  # the preset's own
+        ((100_000, 50, 5), 2, 3.0),  # smaller
+        ((800_000, 50, 5), 2, 6.0),
+        ((400_000, 50, 5), 4, 6.0),
+        ((30_000_000, 50, 5), 2, 120.0),  # as published: 60 s and one for every million of 60 million rows
+        ((400_000_000, 50, 5), 4, 1200.0),
+    ],
+)
+def test_the_short_wait_of_a_small_preset_grows_with_the_rows_asked_for(
+    rows: tuple[int, int, int], clients: int, wait_s: float
+) -> None:
+    assert size_of(Sizing(rows=rows, clients=clients)).settle_s == pytest.approx(wait_s)
+
+
+def test_an_io_bound_preset_with_too_few_rows_says_so() -> None:
+    # 96 MiB are 101 MB; 490,000 rows of 205 bytes are 100 MB.
+    asked = Sizing(preset="io-bound-quick", clients=1, rows=(490_000, 50, 5))
+    (note,) = notes(asked)
+    assert note == (
+        "not IO-bound at this size: about 100 MB of data, and 101 MB of memory for each server; take at "
+        "least twice as much data as memory"
+    )
+    assert notes(replace(asked, rows=(1_000_000, 50, 5))) == ()  # 205 MB
+    assert notes(Sizing()) == ()
+
+
+def notes(sizing: Sizing) -> tuple[str, ...]:
+    return study(StudyContext(Variant("a"), (), Design(), sizing=sizing)).notes

@@ -20,7 +20,7 @@ def study(*, major: int = 18, cpus: int = 2, obstacle: IoUringObstacle | None = 
         Variant("default", io_method.settings(Sizing())),
         io_method.WORKLOADS,
         io_method.DESIGN,
-        io=IoSupport(f"PostgreSQL {major}.1 (mine)", major, cpus, obstacle),
+        io=(IoSupport(f"PostgreSQL {major}.1 (mine)", major, cpus, obstacle),),
     )
     return io_method.study(context)
 
@@ -53,6 +53,37 @@ def test_io_uring_that_does_not_work_is_left_out_with_its_cause() -> None:
         "io_uring is left out on PostgreSQL 18.1 (mine): forbidden by the kernel "
         "(could not setup io_uring queue: …); look for a filter"
     )
+
+
+def on_servers(*servers: IoSupport) -> Study:
+    return io_method.study(
+        StudyContext(Variant("default"), io_method.WORKLOADS, io_method.DESIGN, io=servers)
+    )
+
+
+def test_io_uring_is_an_arm_only_on_servers_that_can_use_it() -> None:
+    found = on_servers(
+        IoSupport("PostgreSQL 18.1 (a)", 18, 2, None, "a"),
+        IoSupport("PostgreSQL 18.2 (b)", 18, 2, FORBIDDEN, "b"),
+    )
+    assert [(v.server, v.name) for v in found.variants] == [
+        ("a", "sync"),
+        ("a", "worker"),
+        ("a", "io_uring"),
+        ("b", "sync"),
+        ("b", "worker"),
+    ]
+    assert found.question == (
+        "Which io_method serves scans best on PostgreSQL 18.1 (a) and PostgreSQL 18.2 (b)?"
+    )
+    (left_out,) = [note for note in found.notes if "left out" in note]
+    assert left_out.startswith("io_uring is left out on PostgreSQL 18.2 (b): forbidden by the kernel")
+
+
+def test_an_old_server_is_refused_by_name_wherever_it_stands() -> None:
+    old = IoSupport("PostgreSQL 17.1 (b)", 17, 2, FORBIDDEN, "b")
+    with pytest.raises(UsageError, match=r"PostgreSQL 17\.1 \(b\) has no io_method"):
+        on_servers(IoSupport("PostgreSQL 18.1 (a)", 18, 2, None, "a"), old)
 
 
 def test_what_holds_for_all_arms_is_noted() -> None:

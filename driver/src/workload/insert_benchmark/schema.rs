@@ -29,11 +29,6 @@ pub fn create_table(client: u64) -> [String; 3] {
     ]
 }
 
-/// Removes a client's table.
-pub fn drop_table(client: u64) -> String {
-    format!("drop table if exists {}", table(client))
-}
-
 /// In `l.x`, after its inserts: the secondary indexes of a client's table. One after the other on one connection;
 /// the clients at the same time.
 pub fn create_indexes(client: u64) -> [String; 3] {
@@ -52,8 +47,6 @@ pub struct CleanUp {
     pub vacuums: Vec<String>,
     /// When all of them have ended.
     pub checkpoint: &'static str,
-    /// The reading steps begin so long after the clean-up began, or when it has ended if that is later.
-    pub wait_s: u64,
 }
 
 /// The clean-up after `l.i2`. `server_version` is the server's `server_version_num`.
@@ -66,13 +59,7 @@ pub fn clean_up(options: &Options, server_version: u32) -> CleanUp {
             .map(|client| format!("vacuum ({arguments}) {}", table(client)))
             .collect(),
         checkpoint: "checkpoint",
-        wait_s: clean_up_wait_s(options.rows.i0 * options.clients),
     }
-}
-
-/// A minute, and a second per million rows of all tables; at most twenty minutes.
-fn clean_up_wait_s(rows: u64) -> u64 {
-    ((rows as f64 / 1e6) + 60.0).min(1200.0).round_ties_even() as u64
 }
 
 #[cfg(test)]
@@ -91,7 +78,7 @@ mod tests {
                 "alter sequence pi1_transactionid_seq cache 1000",
             ]
         );
-        assert_eq!(drop_table(19), "drop table if exists pi20");
+        assert_eq!(create_table(19)[0], "drop table if exists pi20");
     }
 
     #[test]
@@ -118,17 +105,8 @@ mod tests {
                     "vacuum (analyze, index_cleanup on) pi2".into()
                 ],
                 checkpoint: "checkpoint",
-                wait_s: 60,
             }
         );
         assert_eq!(clean_up(&options, 119_999).vacuums[1], "vacuum (analyze) pi2");
-    }
-
-    #[test]
-    fn clean_up_waits_a_second_per_million_rows_up_to_twenty_minutes() {
-        // 20 clients with 10 million rows each: published as 260 s.
-        for (rows, seconds) in [(200_000_000, 260), (30_000_000, 90), (4_000_000_000, 1200), (1000, 60)] {
-            assert_eq!(clean_up_wait_s(rows), seconds, "{rows} rows");
-        }
     }
 }

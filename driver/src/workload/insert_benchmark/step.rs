@@ -16,8 +16,6 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use crate::error::Result;
 use crate::workload::{Arrivals, Client, Pace, Role};
 
@@ -31,28 +29,18 @@ use super::timestamp::{SECONDS_PER_STEP, StatementClock};
 use super::{Ends, Mode, Options, stream};
 
 /// A step of the benchmark, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // the table above says what they are
 pub enum Step {
-    #[serde(rename = "l.i0")]
     LI0,
-    #[serde(rename = "l.x")]
     LX,
-    #[serde(rename = "l.i1")]
     LI1,
-    #[serde(rename = "l.i2")]
     LI2,
-    #[serde(rename = "qr100")]
     Qr100,
-    #[serde(rename = "qp100")]
     Qp100,
-    #[serde(rename = "qr500")]
     Qr500,
-    #[serde(rename = "qp500")]
     Qp500,
-    #[serde(rename = "qr1000")]
     Qr1000,
-    #[serde(rename = "qp1000")]
     Qp1000,
 }
 
@@ -113,11 +101,7 @@ impl Step {
         }
     }
 
-    /// Rows that each client inserts, in whole statements; `None`: until the caller stops it.
-    pub fn rows_inserted(self, options: &Options) -> Option<u64> {
-        Some(self.statements(options)? * self.rows_per_commit())
-    }
-
+    /// How many statements each client inserts with; `None`: until the caller stops it.
     fn statements(self, options: &Options) -> Option<u64> {
         let rows = match (self, self.rows_per_second()) {
             (Self::LI0, _) => options.rows.i0,
@@ -177,29 +161,29 @@ impl Step {
 /// `options` are refused.
 pub fn roles(step: Step, options: &Options) -> Result<Vec<Role>> {
     options.check()?;
-    let crew = Crew::new(step, options);
-    let mut roles = vec![crew.inserters()];
+    let clients = StepClients::new(step, options);
+    let mut roles = vec![clients.inserters()];
     if step.has_deletes(options) {
-        roles.push(crew.deleters());
+        roles.push(clients.deleters());
     }
     if step.has_deletes(options) || options.mode == Mode::Faithful {
-        roles.push(crew.makers());
+        roles.push(clients.makers());
     }
     if step.queries() != Queries::None {
-        roles.push(crew.queries());
+        roles.push(clients.queries());
     }
     Ok(roles)
 }
 
-/// A step on all tables.
-struct Crew<'a> {
+/// Makes the clients of a step, for all tables.
+struct StepClients<'a> {
     step: Step,
     options: &'a Options,
     /// By client.
     ledgers: Vec<Arc<Ledger>>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> StepClients<'a> {
     fn new(step: Step, options: &'a Options) -> Self {
         let ledger = |_| Arc::new(Ledger::new(step.window(options), step.statements(options)));
         Self { step, options, ledgers: (0..options.clients).map(ledger).collect() }

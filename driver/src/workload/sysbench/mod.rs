@@ -1,8 +1,9 @@
 //! The OLTP family of sysbench 1.0, statement by statement, as its PostgreSQL driver sends it.
 //!
 //! What a server sees is the same as from sysbench: texts, order, how tables and keys are chosen, how columns are
-//! filled. Where sysbench restarts an event (deadlock, serialisation failure, duplicate key), it draws new
-//! parameters: a retry is the next transaction, not the same one again.
+//! filled. One thing differs on purpose: where sysbench restarts an event (deadlock, serialisation failure,
+//! duplicate key), it draws new parameters; here the same transaction is tried again with the same ones (ADR 9), so
+//! that the streams of two servers do not drift apart.
 
 mod client;
 mod statements;

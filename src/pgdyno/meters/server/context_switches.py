@@ -1,17 +1,30 @@
-"""Context switches of the server's live processes per transaction, voluntary and not."""
+"""Context switches of the server's live processes per transaction, voluntary and not.
+
+/proc/PID/status tells those of a process's first thread alone. The kernel's threads that work for backends
+with io_uring are threads of these; they go when they have been idle for seconds, and count as last read.
+"""
 
 from __future__ import annotations
 
-from pgdyno.meters._contract import Counters, Meter, MeterContext, per_transaction, sum_of_field
+from pgdyno.meters._contract import Counters, Meter, MeterContext, number_of, per_transaction
 
-METER = Meter("context_switches_per_transaction", "/proc/PID/status of all server processes")
+METER = Meter("context_switches_per_transaction", "/proc/TID/status of all threads of all server processes")
+
+_LABELS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
 def read(context: MeterContext) -> Counters | None:
     """Return voluntary and involuntary switches so far."""
-    voluntary = sum_of_field(context, context.server_pids(), "status", "voluntary_ctxt_switches")
-    involuntary = sum_of_field(context, context.server_pids(), "status", "nonvoluntary_ctxt_switches")
-    return None if voluntary is None or involuntary is None else voluntary + involuntary
+    threads = [thread for pid in context.server_pids() for thread in context.threads(pid)]
+    statuses = {thread: context.read_process(thread, "status") for thread in threads}
+    found = []
+    for label in _LABELS:
+        values = {thread: number_of(status, label) for thread, status in statuses.items()}
+        by_thread = {thread: value for thread, value in values.items() if value is not None}
+        if not by_thread:
+            return None
+        found.append(context.add_up(f"status {label}", by_thread))
+    return tuple(found)
 
 
 value = per_transaction

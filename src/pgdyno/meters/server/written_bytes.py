@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pgdyno.meters._contract import Counters, Meter, MeterContext, per_transaction, sum_of_field
+from pgdyno.meters._contract import Counters, Meter, MeterContext, per_transaction
+from pgdyno.meters._io import io_bytes
 
 METER = Meter("written_bytes_per_transaction", "/proc/PID/io of all server processes")
 
 
 def read(context: MeterContext) -> Counters | None:
     """Return bytes so far; /proc/PID/io is readable for the server's own user and for root."""
-    return sum_of_field(context, context.server_pids(), "io", "write_bytes")
+    return io_bytes(context, "write_bytes")
 
 
 value = per_transaction

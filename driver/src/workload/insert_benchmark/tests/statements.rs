@@ -185,6 +185,7 @@ fn the_largest_key_is_read_again_after_a_hundred_queries() {
         if name == "max-id" {
             role.clients[0].receive(0, Some(500));
         }
+        assert_eq!(role.clients[0].is_counted(), name == "point");
         role.clients[0].committed(1);
         names.push(name);
     }

@@ -1,0 +1,159 @@
+"""What ``pgdyno run insert-benchmark`` asks for, and that the command in a report asks for the same again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.golden.synthetic_steps import experiment as ten_steps
+
+from pgdyno.app import run, wiring
+from pgdyno.app.experiment import Context
+from pgdyno.app.measure import Conditions
+from pgdyno.cli.main import cli
+from pgdyno.cli.measuring import Measuring
+from pgdyno.model.experiment import Experiment, Stopping
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.report.method import repeat_command
+from pgdyno.server.installation import Installation
+
+MINE = Installation(Path("/nowhere"), "18.1", 18, "embedded")
+
+
+@dataclass
+class Measured:
+    """Stands in for the measurement: keeps what it was to measure."""
+
+    study: Study | None = None
+    conditions: Conditions | None = None
+    context: Context | None = None
+
+    def __call__(
+        self, study: Study, conditions: Conditions, _progress: Progress, context: Context | None = None
+    ) -> Experiment:
+        self.study, self.conditions, self.context = study, conditions, context
+        return self.experiment()
+
+    def experiment(self) -> Experiment:
+        """Return an experiment without results."""
+        assert self.study is not None
+        assert self.conditions is not None
+        context = self.context or Context()
+        names = self.study.workloads
+        steps = {name: self.conditions.workloads[name].step for name in names}
+        return replace(
+            ten_steps(),
+            name=self.study.name,
+            variants=self.study.variants,
+            baseline=self.study.baseline,
+            workloads=names,
+            operations={name: step.operations for name, step in steps.items() if step},
+            design=self.conditions.design,
+            options=context.options,
+            factors=context.factors,
+            blocks=(),
+            verdicts=(),
+        )
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
+    found = Measured()
+    monkeypatch.setattr(Measuring, "installation", lambda _: MINE)
+    monkeypatch.setattr(run, "measure", found)
+    return found
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["run", "insert-benchmark", "--embedded", *words, "--json"])
+
+
+@pytest.mark.parametrize(
+    ("words", "clients"), [((), 2), (("--clients", "3"), 3), (("--preset", "cached-small"), 1)]
+)
+def test_the_design_has_the_clients_that_the_steps_run_with(
+    measured: Measured, words: tuple[str, ...], clients: int
+) -> None:
+    done = invoke(*words)
+    assert json.loads(done.stdout)["design"]["clients"] == clients
+    assert measured.conditions is not None
+    issued = {w.step.clients for w in measured.conditions.workloads.values() if w.step}
+    assert issued == {clients}
+
+
+EVERYTHING = shlex.split(
+    "--preset io-bound-quick --rows 2000000/4000/500 --step-seconds 7 --mode faithful --step l.i1 "
+    "--step qr500 --factor io_method=sync,worker --factor jit=on --blocks 7 --seed 5 --clients 3 --no-isolate"
+)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--step", "qr100"), ("--preset", "cached-small", "--factor", "jit=on,off"), EVERYTHING]
+)
+def test_the_command_in_a_report_asks_for_the_same_again(measured: Measured, words: list[str]) -> None:
+    assert invoke(*words).exit_code == 0
+    asked = (measured.study, measured.conditions, measured.context)
+    command = shlex.split(repeat_command(measured.experiment()) or "")
+    assert command[:4] == ["pgdyno", "run", "insert-benchmark", "--embedded"]
+    assert invoke(*command[4:]).exit_code == 0
+    assert (measured.study, measured.conditions, measured.context) == asked
+
+
+def test_accepted_differences_of_builds_are_accepted_again(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "installation_of", lambda *_: MINE)
+    assert invoke("--factor", "server=a,b", "--accept").exit_code == 0
+    command = shlex.split(repeat_command(measured.experiment()) or "")
+    assert command[3:8] == ["--factor", "server=a,b", "--mode", "corrected", "--accept"]
+
+
+@pytest.mark.parametrize(
+    ("words", "rounds"),
+    [
+        ((), 5),  # the fewest that a verdict needs
+        (("--until", "decided"), 200),  # looking takes six
+        (("--until", "precision=1%"), 200),
+        (("--until", "decided", "--blocks", "8"), 8),
+    ],
+)
+def test_waiting_for_a_decision_is_given_the_passes_that_it_takes(
+    measured: Measured, words: tuple[str, ...], rounds: int
+) -> None:
+    assert invoke(*words).exit_code == 0
+    assert measured.conditions is not None
+    design = measured.conditions.design
+    assert design.rounds == rounds
+    assert (design.stopping is Stopping.FIXED) == (not words)
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--generator", "pgbench"), ("--block", "3s"), ("--slice", "1s"), ("--design", "duet")],
+)
+def test_options_that_steps_have_no_use_for_are_refused(option: str, value: str) -> None:
+    done = invoke(option, value)
+    assert done.exit_code != 0
+    said = f"{done.output} {done.exception}"
+    assert f"this study runs its steps from beginning to end: it takes no {option}" in said
+
+
+@pytest.mark.parametrize("name", ["max_wal_size", "MAX_wal_size"])
+def test_the_room_on_disk_is_asked_for_the_largest_wal_of_the_variants(measured: Measured, name: str) -> None:
+    assert invoke().exit_code == 0
+    usual = disk_bytes(measured)
+    assert invoke("--factor", f"{name}=2048,11GB").exit_code == 0  # without a unit it is MB
+    assert disk_bytes(measured) - usual == 15 << 30  # 1.5 × (11 GiB − 1 GiB, PostgreSQL's own)
+
+
+def disk_bytes(measured: Measured) -> int:
+    assert measured.conditions is not None
+    (size,) = {workload.disk_bytes for workload in measured.conditions.workloads.values()}
+    assert size is not None
+    return size
