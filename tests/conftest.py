@@ -1,3 +1,9 @@
-"""Registers the fixtures that tests of several packages share."""
+"""Registers the fixtures that tests of several packages share, and how Hypothesis runs here."""
+
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("tests.fix_home", "tests.fix_servers", "tests.fix_debian")
+
+# Tests run beside measuring ones on few CPUs: how long an example takes says nothing about the code.
+settings.register_profile("pgdyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pgdyno")
