@@ -19,8 +19,8 @@ def notes_of(pg15_bin: Path, *arguments: str) -> list[str]:
     done = pgdyno("run", "version", "--factor", servers, *TINY, "--json", *arguments)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert document["baseline"] == f"server.{pg15_bin.parent.name}"
-    assert {one["variant"] for one in document["comparisons"]} == {"server.embedded"}
+    assert document["baseline"] == f"{pg15_bin.parent.name}"
+    assert {one["variant"] for one in document["comparisons"]} == {"embedded"}
     notes: list[str] = document["notes"]
     return notes
 

@@ -86,7 +86,7 @@ def leave_out_unknown(
 
 
 def _without_level(name: str, level: str) -> str:
-    """Return ``server.a`` for ``server.a-io_method.sync``."""
+    """Return ``a`` for ``a-io_method.sync``."""
     return name.replace(f"-{level}", "", 1) if f"-{level}" in name else name.replace(f"{level}-", "", 1)
 
 

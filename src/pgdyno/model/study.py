@@ -57,15 +57,23 @@ def on_servers(variants: Sequence[Variant], servers: Sequence[str]) -> tuple[Var
 def _varied(base: Variant, levels: Mapping[str, str]) -> Variant:
     settings = {name: value for name, value in levels.items() if name != SERVER_FACTOR}
     return Variant(
-        "-".join(f"{name}.{_short(value)}" for name, value in levels.items()),
+        "-".join(_level_name(name, value) for name, value in levels.items()),
         _without(base.settings, settings) | settings,
         levels.get(SERVER_FACTOR, base.server),
     )
 
 
+def _level_name(factor: str, value: str) -> str:
+    """Return ``source-17`` for a server, ``jit.on`` for a setting."""
+    return _short(value) if factor == SERVER_FACTOR else f"{factor}.{_short(value)}"
+
+
 def _short(value: str) -> str:
-    """Return the last part of a path: what names of variants can hold of an installation prefix."""
-    return PurePosixPath(value).name if "/" in value else value
+    """Return what a name can hold of a path: its last part; for a directory of programs, its prefix's."""
+    if "/" not in value:
+        return value
+    place = PurePosixPath(value)
+    return (place.parent if place.name == "bin" else place).name
 
 
 def _without(settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
@@ -93,5 +101,4 @@ def _with_server(variant: Variant) -> str:
     """Return ``debian-17-default`` for ``debian-17@default``, ``pg18-default`` for ``/opt/pg18@default``."""
     if variant.server is None:
         return variant.name
-    place = PurePosixPath(variant.server)
-    return f"{(place.parent if place.name == 'bin' else place).name}-{variant.name}"
+    return f"{_short(variant.server)}-{variant.name}"

@@ -86,7 +86,7 @@ def test_a_server_without_the_factors_setting_has_one_variant_for_all_its_values
     levels = {"server": ["source-17", "source-18"], "IO_method": ["sync", "worker", "io_uring"]}
     factors = {name: levels[name] for name in names}
     found = leave_out_unknown(study_of(*cross(factors)), (), factors, None)
-    assert found.variants[0] == Variant("server.source-17", {}, "source-17")
+    assert found.variants[0] == Variant("source-17", {}, "source-17")
     assert [(variant.server, variant.settings["io_method"]) for variant in found.variants[1:]] == [
         ("source-18", "sync"),
         ("source-18", "worker"),

@@ -51,10 +51,10 @@ def test_variants_of_one_name_on_different_servers_are_told_apart_by_the_server(
 def test_a_factor_called_server_varies_the_server_and_no_setting() -> None:
     variants = cross({"server": ["source-17", "/opt/pg18"], "jit": ["on", "off"]})
     assert [str(variant) for variant in variants] == [
-        "source-17@server.source-17-jit.on:jit=on",
-        "source-17@server.source-17-jit.off:jit=off",
-        "/opt/pg18@server.pg18-jit.on:jit=on",
-        "/opt/pg18@server.pg18-jit.off:jit=off",
+        "source-17@source-17-jit.on:jit=on",
+        "source-17@source-17-jit.off:jit=off",
+        "/opt/pg18@pg18-jit.on:jit=on",
+        "/opt/pg18@pg18-jit.off:jit=off",
     ]
 
 
