@@ -2,8 +2,8 @@
 
 pgdyno-driver drains, sysbench and pgbench are frozen by signals. Both run the same comparison of two
 identical servers (A/A), a round of four blocks at a time, A B B A and so on. The true ratio is 1, so that a
-block's log-ratio is its error. Blocks that a busy neighbour made void count too: both designs suffer alike,
-and to leave blocks out would leave out what is asked for.
+block's log-ratio is its error. Blocks that the usual rules call void are left out, and no round is repeated
+for them: neighbours do not disturb both designs alike.
 
     within     standard deviation of blocks around the mean of their round
     overall    root mean square of all blocks: what a started server adds is in it
@@ -29,7 +29,8 @@ from pgdyno.app.compare import compare
 from pgdyno.app.measure import Conditions, find_workloads
 from pgdyno.app.wiring import choose_installation
 from pgdyno.cli.output import Lines
-from pgdyno.model.experiment import Design, VoidThresholds
+from pgdyno.experiments.blocks import void_reason
+from pgdyno.model.experiment import Block, Design, VoidThresholds
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER
@@ -41,8 +42,8 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 MINIMUM_PAIRS = 5
 
-Errors = NDArray[np.float64]
-"""Log-ratios of two identical arms, one row per round, one column per block."""
+Errors = list[NDArray[np.float64]]
+"""By round: the log-ratios of two identical arms in the blocks that count."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Comparison:
     """Drained against frozen for one metric: spreads as fractions; ratios with their interval."""
 
     metric: str
+    drained_blocks: int
+    frozen_blocks: int
     drained_within: float
     frozen_within: float
     drained_overall: float
@@ -59,7 +62,7 @@ class Comparison:
 
 
 def run_round(workload: str, generator: str, seed: int) -> dict[str, list[float]]:
-    """Run one A/A round and return the log-ratios of its blocks by metric."""
+    """Run one A/A round and return the log-ratios of the blocks that count, by metric."""
     design = replace(Design(), rounds=1, blocks_per_round=BLOCKS, seed=seed, thresholds=NOTHING_IS_VOID)
     conditions = Conditions(
         choose_installation(is_embedded=True, bin_directory=None),
@@ -70,22 +73,26 @@ def run_round(workload: str, generator: str, seed: int) -> dict[str, list[float]
     return {
         metric: [
             math.log(second.values[metric] / first.values[metric])
-            for first, second in (block.arms for block in experiment.blocks)
+            for first, second in (block.arms for block in experiment.blocks if _counts(block))
         ]
         for metric in METRICS
     }
 
 
+def _counts(block: Block) -> bool:
+    return void_reason(block.audit, VoidThresholds()) is None
+
+
 def within(errors: Errors) -> float:
     """Return the standard deviation of blocks around the mean of their round."""
-    rounds, blocks = errors.shape
-    residuals = errors - errors.mean(axis=1, keepdims=True)
-    return float(np.sqrt((residuals**2).sum() / (rounds * (blocks - 1))))
+    squares = sum(float(((of_round - of_round.mean()) ** 2).sum()) for of_round in errors if of_round.size)
+    freedom = sum(of_round.size - 1 for of_round in errors if of_round.size)
+    return math.sqrt(squares / freedom) if freedom else math.nan
 
 
 def overall(errors: Errors) -> float:
     """Return the root mean square of all errors."""
-    return float(np.sqrt((errors**2).mean()))
+    return float(np.sqrt((np.concatenate(errors) ** 2).mean()))
 
 
 def compared(metric: str, drained: Errors, frozen: Errors) -> Comparison:
@@ -95,11 +102,16 @@ def compared(metric: str, drained: Errors, frozen: Errors) -> Comparison:
     tail = 100 * (1 - LEVEL) / 2
     ratios = []
     for spread in (within, overall):
-        resampled = [spread(drained[pick]) / spread(frozen[pick]) for pick in picks]
-        low, high = np.percentile(resampled, [tail, 100 - tail])
+        resampled = [
+            spread([drained[pair] for pair in pick]) / spread([frozen[pair] for pair in pick])
+            for pick in picks
+        ]
+        low, high = np.nanpercentile(resampled, [tail, 100 - tail])
         ratios.append((spread(drained) / spread(frozen), float(low), float(high)))
     return Comparison(
         metric,
+        sum(of_round.size for of_round in drained),
+        sum(of_round.size for of_round in frozen),
         within(drained),
         within(frozen),
         overall(drained),
@@ -128,17 +140,18 @@ def main() -> None:
             found[generator].append(run_round(asked.workload, generator, seed=pair + 1))
         pair += 1
     comparisons = [
-        compared(metric, *(np.array([r[metric] for r in rounds]) for rounds in found.values()))
+        compared(metric, *([np.array(one[metric]) for one in rounds] for rounds in found.values()))
         for metric in METRICS
     ]
     print(
         f"\n{asked.workload}: {pair} pairs of rounds, {BLOCKS} blocks each; drained / frozen ({asked.frozen})"
     )
     for one in comparisons:
+        within_text = f"within {one.drained_within:.2%} / {one.frozen_within:.2%}"
+        overall_text = f"overall {one.drained_overall:.2%} / {one.frozen_overall:.2%}"
         print(
-            f"  {one.metric:32} within {one.drained_within:.2%} / {one.frozen_within:.2%}"
-            f" = {_interval(one.ratio_within)},  overall {one.drained_overall:.2%} /"
-            f" {one.frozen_overall:.2%} = {_interval(one.ratio_overall)}"
+            f"  {one.metric:32} {one.drained_blocks} / {one.frozen_blocks} blocks,"
+            f" {within_text} = {_interval(one.ratio_within)}, {overall_text} = {_interval(one.ratio_overall)}"
         )
     if asked.json:
         document = {"comparisons": [asdict(one) for one in comparisons], "log_ratios": found}
