@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from pgdyno.experiments.analysis import is_comparable
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
 from pgdyno.model.verdict import Decision, Verdict
@@ -145,17 +146,13 @@ def listed(names: Sequence[str]) -> str:
 
 def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: str | None) -> str:
     leading, names = primary_metric(verdicts), step_names(experiment)
-    parts = [
-        f"{_ANSWERS[decision]} {listed(workloads)}"
-        for decision in Decision
-        if (
-            workloads := [
-                names.get(v.workload, v.workload)
-                for v in verdicts
-                if v.metric == leading and v.decision is decision
-            ]
-        )
-    ]
+    found_on: dict[str, list[str]] = {words: [] for words in (*_ANSWERS.values(), _MISSED)}
+    for v in verdicts:
+        if v.metric == leading:
+            kept = is_comparable(experiment.blocks, v.workload, v.variant, v.baseline)
+            words = _ANSWERS[v.decision] if kept else _MISSED
+            found_on[words].append(names.get(v.workload, v.workload))
+    parts = [f"{words} {listed(workloads)}" for words, workloads in found_on.items() if workloads]
     costs: dict[str, list[str]] = {}
     for v in verdicts:
         if v.metric != leading and v.decision is Decision.WORSE:
@@ -172,6 +169,7 @@ _ANSWERS = {
     Decision.EQUIVALENT: "no difference that matters on",
     Decision.INCONCLUSIVE: "not decided on",
 }
+_MISSED = "background rate missed, so not compared, on"
 
 
 def _direction(metric: str, *, is_rise: bool) -> str:

@@ -168,8 +168,8 @@ def test_answer_names_steps_shortly_and_each_cost_once() -> None:
     worker = words.answers(of_ten_steps())[1]
     assert worker == (
         "18-worker: worse on l.i1 and qp100; no difference that matters on l.i0, l.x, qr100, qr500 and qp500"
-        "; not decided on l.i2, qr1000 and qp1000. Worse: server CPU per row on l.i1; "
-        "server CPU per query on qp100."
+        "; not decided on l.i2; background rate missed, so not compared, on qr1000 and qp1000. "
+        "Worse: server CPU per row on l.i1; server CPU per query on qp100."
     )
 
 

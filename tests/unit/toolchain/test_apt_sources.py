@@ -17,20 +17,20 @@ from pgdyno.toolchain.apt_sources import (
     source_suites,
 )
 
-ARCHIVE = "http://deb.debian.org/debian"
+ARCHIVE = "http://mirror.example/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 # As the Debian 12 container image ships it.
 DEBIAN_SOURCES = f"""\
 Types: deb
-# http://snapshot.debian.org/archive/debian/20250520T000000Z
+# http://snapshot.example/archive/debian/20250520T000000Z
 URIs: {ARCHIVE}
 Suites: bookworm bookworm-updates
 Components: main
 Signed-By: {KEYRING}
 
 Types: deb
-URIs: http://deb.debian.org/debian-security
+URIs: http://mirror.example/debian-security
 Suites: bookworm-security
 Components: main
 Signed-By: {KEYRING}
@@ -39,11 +39,11 @@ Signed-By: {KEYRING}
 # As Debian 11's installer and PostgreSQL's own instructions write it.
 SOURCES_LIST = """\
 # deb cdrom:[Debian GNU/Linux 11]/ bullseye main
-deb http://deb.debian.org/debian/ bullseye main contrib  # with a comment
-deb-src http://deb.debian.org/debian/ bullseye main
+deb http://mirror.example/debian/ bullseye main contrib  # with a comment
+deb-src http://mirror.example/debian/ bullseye main
 
-deb [ arch=amd64 signed-by=/usr/share/postgresql-common/pgdg/apt.postgresql.org.asc ] https://apt.postgresql.org/pub/repos/apt bullseye-pgdg main
-deb https://download.docker.com/linux/debian bullseye stable
+deb [ arch=amd64 signed-by=/usr/share/postgresql-common/pgdg/apt.postgresql.org.asc ] https://pgdg.example/pub/repos/apt bullseye-pgdg main
+deb https://vendor.example/linux/debian bullseye stable
 """  # noqa: E501 — lines of the one-line format cannot be wrapped
 
 
@@ -51,7 +51,7 @@ def test_a_stanza_stands_for_each_of_its_suites() -> None:
     assert list(parse_deb822(DEBIAN_SOURCES)) == [
         Repository(ARCHIVE, "bookworm", ("main",), KEYRING),
         Repository(ARCHIVE, "bookworm-updates", ("main",), KEYRING),
-        Repository("http://deb.debian.org/debian-security", "bookworm-security", ("main",), KEYRING),
+        Repository("http://mirror.example/debian-security", "bookworm-security", ("main",), KEYRING),
     ]
 
 
@@ -67,15 +67,15 @@ def test_a_key_within_a_stanza_is_kept_as_it_is_written() -> None:
 
 def test_the_one_line_format_has_options_and_comments() -> None:
     assert list(parse_list(SOURCES_LIST)) == [
-        Repository("http://deb.debian.org/debian/", "bullseye", ("main", "contrib")),
-        Repository("http://deb.debian.org/debian/", "bullseye", ("main",)),
+        Repository("http://mirror.example/debian/", "bullseye", ("main", "contrib")),
+        Repository("http://mirror.example/debian/", "bullseye", ("main",)),
         Repository(
-            "https://apt.postgresql.org/pub/repos/apt",
+            "https://pgdg.example/pub/repos/apt",
             "bullseye-pgdg",
             ("main",),
             "/usr/share/postgresql-common/pgdg/apt.postgresql.org.asc",
         ),
-        Repository("https://download.docker.com/linux/debian", "bullseye", ("stable",)),
+        Repository("https://vendor.example/linux/debian", "bullseye", ("stable",)),
     ]
 
 
@@ -95,7 +95,7 @@ def test_files_of_both_formats_are_read_and_others_are_not(tmp_path: Path) -> No
         "http://a/debian",
         ARCHIVE,
         ARCHIVE,
-        "http://deb.debian.org/debian-security",
+        "http://mirror.example/debian-security",
     ]
 
 
@@ -108,15 +108,15 @@ def test_the_hosts_own_release_comes_before_the_archives_others() -> None:
 def test_suites_of_postgresql_are_used_and_other_vendors_are_not() -> None:
     suites = source_suites(parse_list(SOURCES_LIST))
     assert [one.suite for one in suites][:2] == ["bullseye", "bullseye-pgdg"]
-    assert not [one for one in suites if "docker" in one.uri]
+    assert not [one for one in suites if "vendor" in one.uri]
 
 
 @pytest.mark.parametrize(
     ("uri", "later"),
     [
         ("mirror+file:/etc/apt/mirrors/debian.list", "stable"),
-        ("http://archive.ubuntu.com/ubuntu/", "devel"),
-        ("http://snapshot.debian.org/archive/debian/20260520T000000Z", "stable"),
+        ("http://mirror.example/ubuntu/", "devel"),
+        ("http://snapshot.example/archive/debian/20260520T000000Z", "stable"),
     ],
 )
 def test_archives_are_recognised_by_their_address(uri: str, later: str) -> None:
