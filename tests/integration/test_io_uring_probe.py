@@ -49,7 +49,7 @@ def built() -> Installation:
     if not BUILT.is_dir():
         pytest.skip("no build with liburing: pgdyno server install --from-source 18 --with-liburing")
     if SWITCH.is_file() and SWITCH.read_text().strip() != "0":
-        pytest.skip(f"{SWITCH} is not 0")
+        pytest.skip(f"this kernel forbids io_uring: {SWITCH} is not 0")
     return installation_at(BUILT, current_account())
 
 

@@ -21,6 +21,7 @@ from pgdyno.experiments.transactions import Transactions
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, Slice
+from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.model.variant import Variant
 from pgdyno.server.processes import HostCpu
 
@@ -32,8 +33,6 @@ _CHECKPOINT_SETTINGS = (
     "full_page_writes",
     "shared_buffers",
 )
-SERVER_CPU = "server_cpu_us_per_transaction"
-_CLIENT_CPU = "client_cpu_us_per_transaction"
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, f
         return {}
     before, after = block.host
     server_us = sum(sum(delta.get(SERVER_CPU, ())) for delta in block.deltas)
-    client_us = sum(sum(delta.get(_CLIENT_CPU, ())) for delta in block.deltas)
+    client_us = sum(sum(delta.get(CLIENT_CPU, ())) for delta in block.deltas)
     use = HostUse(
         wall_s=block.wall_s,
         busy_s=after.busy_s - before.busy_s,

@@ -20,7 +20,7 @@ from numpy.random import Generator as Random
 
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
-from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
+from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.steps import measure_step, step_seed
 from pgdyno.experiments.blocks import join_trials
 from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
@@ -29,6 +29,7 @@ from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, DesignKind, Slice
+from pgdyno.model.metric import SERVER_CPU
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.server.processes import read_host_cpu

@@ -20,12 +20,12 @@ from pgdyno.generators.step_run import StepResult
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import ArmBlock, Block, Design, Slice
+from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.model.workload import Step, Workload
 from pgdyno.server.processes import HostCpu, read_host_cpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 
 _LATENCIES = ("p50", "p95", "p99", "p999", "max")
-_SERVER_CPU, _CLIENT_CPU = "server_cpu_us_per_transaction", "client_cpu_us_per_transaction"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _observe(
         late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
         evidence = seen.evidence()
     delta = difference(began.readings, {**ended[0].readings, **late})
-    return Observed(result, began, ended[0], {**delta, _CLIENT_CPU: (result.client_cpu_us,)}, evidence)
+    return Observed(result, began, ended[0], {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
 
 
 def _arm_block(
@@ -165,7 +165,7 @@ def _values(
 
 def _audit(observed: Observed, split: CpuSplit) -> dict[str, float]:
     began, ended = observed.began, observed.ended
-    server_us, client_us = sum(observed.delta.get(_SERVER_CPU, ())), observed.result.client_cpu_us
+    server_us, client_us = sum(observed.delta.get(SERVER_CPU, ())), observed.result.client_cpu_us
     use = HostUse(
         wall_s=observed.wall_s,
         busy_s=ended.cpu.busy_s - began.cpu.busy_s,

@@ -25,12 +25,15 @@ class Metric:
     has_verdict: bool = False
 
 
+SERVER_CPU = "server_cpu_us_per_transaction"
+CLIENT_CPU = "client_cpu_us_per_transaction"
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("throughput_tps", "throughput", "transactions/s", Better.HIGHER, has_verdict=True),
         Metric(
-            "server_cpu_us_per_transaction",
+            SERVER_CPU,
             "server CPU per transaction",
             "µs",
             Better.LOWER,
@@ -42,7 +45,7 @@ METRICS: dict[str, Metric] = {
         Metric("latency_ms_p999", "99.9th percentile latency", "ms", Better.NEITHER),
         Metric("latency_ms_max", "longest latency", "ms", Better.NEITHER),
         Metric("background_rate_share", "background rate reached, share of its target", "", Better.NEITHER),
-        Metric("client_cpu_us_per_transaction", "client CPU per transaction", "µs", Better.NEITHER),
+        Metric(CLIENT_CPU, "client CPU per transaction", "µs", Better.NEITHER),
         Metric("context_switches_per_transaction", "context switches per transaction", "", Better.NEITHER),
         Metric("minor_faults_per_transaction", "minor page faults per transaction", "", Better.NEITHER),
         Metric("read_bytes_per_transaction", "bytes read from storage per transaction", "B", Better.NEITHER),

@@ -9,6 +9,7 @@ from functools import partial
 from markupsafe import Markup
 
 from pgdyno.model.experiment import Experiment
+from pgdyno.model.metric import SERVER_CPU
 from pgdyno.report import numbers
 from pgdyno.report.charts.rates import RateStrip, rate_chart
 from pgdyno.report.charts.svg import Caption
@@ -37,8 +38,6 @@ from pgdyno.report.step_tables import (
 )
 from pgdyno.report.tables import Figure, Table, columns, figure
 from pgdyno.report.words import PRIMARY_METRIC, SINGULARS, symbol
-
-_SERVER_CPU = "server_cpu_us_per_transaction"
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _view(experiment: Experiment, step: StepResults) -> StepView:
         counter_table(records, variants, operation),
         stall_table(records, variants),
     )
-    server_cpu = means(experiment, step.workload, _SERVER_CPU)
+    server_cpu = means(experiment, step.workload, SERVER_CPU)
     baseline = step.results[0]
     return StepView(
         name=step.name,

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgdyno.app.observation import SERVER_CPU, ObservedArm, ObservedBlock, ObservedRun, build_blocks
+from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.experiments.transactions import Transactions
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Design, Slice
+from pgdyno.model.metric import SERVER_CPU
 from pgdyno.model.variant import Variant
 
 S = 1_000_000_000
