@@ -24,6 +24,7 @@ from pgdyno.experiments.stopping import (
     minimum_rounds,
     rounds_to_repeat,
     rounds_within,
+    typical_void_reason,
     void_share,
 )
 from pgdyno.meters import load as load_meters
@@ -275,9 +276,12 @@ def _noise_note(experiment: Experiment, design: Design) -> tuple[str, ...]:
     if not is_too_noisy(experiment.blocks, design):
         return ()
     share, limit = void_share(experiment.blocks), design.thresholds.void_block_share
-    return (
-        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}); measuring stopped early",
+    why = typical_void_reason(experiment.blocks)
+    note = (
+        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}), for example because {why}; "
+        "measuring stopped early: repeat it when less else runs"
     )
+    return (note,)
 
 
 def _marks(study: Study) -> tuple[str, ...]:

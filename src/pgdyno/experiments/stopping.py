@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 
 from pgdyno.experiments.analysis import is_comparable
@@ -10,6 +12,7 @@ from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
 
 _JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
+_FIGURES = re.compile(r"[\d.]+")  # of a reason: what is left tells which rule it was
 _JUDGED_FROM_ROUNDS = 3  # blocks of one round are close in time: a disturbance that ends takes all of them
 
 
@@ -44,6 +47,17 @@ def void_share(blocks: Sequence[Block]) -> float:
 
 def _void_part(block: Block) -> float:
     return 1.0 if block.void else sum(1 for arm in block.arms if arm.void) / max(1, len(block.arms))
+
+
+def typical_void_reason(blocks: Sequence[Block]) -> str | None:
+    """Return one reason of the kind that made most blocks or trials void; None if none is."""
+    reasons = [reason for block in blocks for reason in block.void_reasons]
+    kinds = Counter(map(_kind, reasons))
+    return max(reasons, key=lambda reason: kinds[_kind(reason)], default=None)
+
+
+def _kind(reason: str) -> str:
+    return _FIGURES.sub("", reason)
 
 
 def is_too_noisy(blocks: Sequence[Block], design: Design) -> bool:

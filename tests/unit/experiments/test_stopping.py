@@ -12,6 +12,7 @@ from pgdyno.experiments.stopping import (
     minimum_rounds,
     rounds_to_repeat,
     rounds_within,
+    typical_void_reason,
     void_share,
 )
 from pgdyno.model.experiment import ArmBlock, Block, Design, Stopping
@@ -71,6 +72,13 @@ def test_a_void_trial_counts_in_proportion_and_its_round_is_repeated() -> None:
     partly = [Block("w", r, 0, 0, arms) for r in range(10)]
     assert void_share(partly) == 0.25
     assert rounds_to_repeat(partly, ["w"], done=10, wanted=5) == 5
+
+
+def test_the_typical_reason_is_of_the_commonest_kind_whatever_its_figures() -> None:
+    stolen = ["12.0% was stolen (limit 10%)", "31.5% was stolen (limit 10%)"]
+    blocks = [block(r, 0, void) for r, void in enumerate(["11.0% was foreign (limit 10%)", *stolen, None])]
+    assert typical_void_reason(blocks) == "12.0% was stolen (limit 10%)"
+    assert typical_void_reason([block(0, 0)]) is None
 
 
 def test_a_fixed_design_never_stops_early() -> None:
