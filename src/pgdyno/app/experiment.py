@@ -278,8 +278,8 @@ def _noise_note(experiment: Experiment, design: Design) -> tuple[str, ...]:
     share, limit = void_share(experiment.blocks), design.thresholds.void_block_share
     why = typical_void_reason(experiment.blocks)
     note = (
-        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}), for example because {why}; "
-        "measuring stopped early: repeat it when less else runs"
+        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}), for example "
+        f"because {why}; measuring stopped early: repeat it when less else runs"
     )
     return (note,)
 
