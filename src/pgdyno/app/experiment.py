@@ -18,6 +18,7 @@ from pgdyno.app.evidence import Evidence, Facts
 from pgdyno.app.recovery import recover
 from pgdyno.app.rounds import Running, run_round
 from pgdyno.experiments.analysis import analyse
+from pgdyno.experiments.stolen_time import lift_limit
 from pgdyno.experiments.stopping import (
     is_finished,
     is_too_noisy,
@@ -29,7 +30,7 @@ from pgdyno.experiments.stopping import (
 )
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UsageError
-from pgdyno.model.experiment import Design, Experiment, NoiseFloor, Stopping
+from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
@@ -233,6 +234,7 @@ class ExperimentRun:
                 server=evidence.server,
             )
             self.store.save(experiment)
+            experiment = lift_limit(experiment)
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
             if budget_s is not None and done == first + 1:
                 planned = first + rounds_within(budget_s - elapsed_s, round_s, minimum_rounds(study.design))
@@ -240,24 +242,26 @@ class ExperimentRun:
             lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
             repeats = max(0, lost - (planned - wanted))
             self.progress.advance(elapsed_s, elapsed_s + (planned + repeats - done) * round_s)
-            if is_too_noisy(experiment.blocks, study.design) or self._is_finished(study, experiment):
+            if is_too_noisy(experiment.blocks, experiment.design) or self._is_finished(study, experiment):
                 break
-        return self._conclude(study, experiment, is_complete=True)
+        return self._conclude(study, self.store.load(experiment.id), is_complete=True)
 
     def _is_finished(self, study: Study, experiment: Experiment) -> bool:
         if study.design.stopping is Stopping.FIXED:
             return False
         return is_finished(_verdicts(study, experiment), study.design, experiment.blocks)
 
-    def _conclude(self, study: Study, experiment: Experiment, *, is_complete: bool) -> Experiment:
+    def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
+        experiment = lift_limit(measured)
         design = replace(experiment.design, rounds=max(1, _rounds_done(experiment)))
         concluded = replace(
             experiment,
             design=design if is_complete else experiment.design,
             verdicts=_verdicts(study, experiment),
-            notes=(*experiment.notes, *_noise_note(experiment, study.design)),
+            notes=(*experiment.notes, *_noise_note(experiment)),
             is_complete=is_complete,
         )
+        self.store.add_blocks(concluded.id, concluded.blocks)
         self.store.save(concluded)
         return concluded
 
@@ -272,7 +276,8 @@ def _verdicts(study: Study, experiment: Experiment) -> tuple[Verdict, ...]:
     )
 
 
-def _noise_note(experiment: Experiment, design: Design) -> tuple[str, ...]:
+def _noise_note(experiment: Experiment) -> tuple[str, ...]:
+    design = experiment.design
     if not is_too_noisy(experiment.blocks, design):
         return ()
     share, limit = void_share(experiment.blocks), design.thresholds.void_block_share

@@ -71,13 +71,15 @@ def join_trials(trials: Sequence[Block]) -> Block:
 
     A disturbed trial does not count; the block does not if its baseline's does not, or no other's.
     """
-    baseline, *others = trials
-    is_void = baseline.void or (others and all(trial.void for trial in others))
-    return replace(
-        baseline,
-        arms=tuple(replace(trial.arms[0], void=trial.void) for trial in trials),
-        void=next(trial.void for trial in trials if trial.void) if is_void else None,
-    )
+    arms = tuple(replace(trial.arms[0], void=trial.void, audit=trial.audit) for trial in trials)
+    return replace(trials[0], arms=arms, void=trials_void(arms))
+
+
+def trials_void(arms: Sequence[ArmBlock]) -> str | None:
+    """Return why a block of trials does not count, the baseline's first: its own does not, or no other's."""
+    baseline, *others = arms
+    is_void = baseline.void or (others and all(arm.void for arm in others))
+    return next(arm.void for arm in arms if arm.void) if is_void else None
 
 
 def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[str, float]:

@@ -98,6 +98,7 @@ class ArmBlock:
     values: Mapping[str, float]  # by metric name, see model/metric.py
     step: StepRecord | None = None  # in full, where the workload is a step of a longer one
     void: str | None = None  # why it does not count although others do: it had a trial of its own
+    audit: Mapping[str, float] = field(default_factory=dict)  # of that trial; else the block has it
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -111,9 +111,10 @@ def void_rule_table(experiment: Experiment) -> Table:
     limits = experiment.design.thresholds
     rows = []
     for name, words in _VOID_RULES.items():
-        seen = [block.audit[name] for block in experiment.blocks if name in block.audit]
+        seen = [audit[name] for audit in _audits(experiment) if name in audit]
         highest = numbers.share(max(seen), 1) if seen else "not read"
-        rows.append((words, f"above {numbers.share(getattr(limits, name))}", highest))
+        limit = getattr(limits, name)
+        rows.append((words, f"above {numbers.share(limit)}" if limit < 1 else "none, see above", highest))
     rows.append(
         (
             "void blocks, then the experiment stops",
@@ -126,6 +127,13 @@ def void_rule_table(experiment: Experiment) -> Table:
         columns("Rule", "Limit", "Highest seen", numbers_from=1),
         tuple(rows),
     )
+
+
+def _audits(experiment: Experiment) -> Iterator[Mapping[str, float]]:
+    """Return what the rules look at: of blocks, and of arms that had a trial of their own."""
+    for block in experiment.blocks:
+        yield block.audit
+        yield from (arm.audit for arm in block.arms)
 
 
 def void_block_table(experiment: Experiment) -> Table:

@@ -38,7 +38,8 @@ from pgdyno.report.words import PRIMARY_METRIC, answers, sentence
 
 _STYLE = "page.css"
 _PAGE = "page.html.j2"
-_LOUD = ("not durable", "too noisy", "confounded")  # notes that say one of these must not be overlooked
+# Notes that say one of these must not be overlooked.
+_LOUD = ("not durable", "too noisy", "none is left out", "confounded")
 _DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
 

@@ -1,4 +1,4 @@
-"""An experiment that fails in a later round."""
+"""An experiment from round to round: one that fails later, one on a machine that is disturbed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from pgdyno.app import experiment
 from pgdyno.app.arena import Arena
 from pgdyno.app.experiment import ExperimentRun
 from pgdyno.cli.output import Lines
+from pgdyno.experiments.blocks import void_reason
 from pgdyno.model.errors import ServerCrashedError
-from pgdyno.model.experiment import ArmBlock, Block, Design
+from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment, VoidThresholds
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiments import ExperimentStore
@@ -64,12 +65,51 @@ def failing_in_round(number: int, store: ExperimentStore, monkeypatch: pytest.Mo
         return [Block(WORKLOAD, round_index, 0, 0, (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),))]
 
     monkeypatch.setattr(experiment, "run_round", run_round)
-    workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
-    study = Study("s", "?", variants=(Variant("a"),), workloads=(WORKLOAD,), design=Design())
-    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads)
     with pytest.raises(ServerCrashedError, match=CRASH) as caught:
-        run.run(study)
+        run_study(store, Design())
     return caught.value.hint or ""
+
+
+def run_study(store: ExperimentStore, design: Design) -> Experiment:
+    workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
+    study = Study("s", "?", variants=(Variant("a"), Variant("b")), workloads=(WORKLOAD,), design=design)
+    return ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads).run(study)
+
+
+def disturbed_rounds(
+    audit: dict[str, float], store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> Experiment:
+    """Run an experiment of ten rounds with one block each, all of which look like that."""
+    void = void_reason(audit, VoidThresholds())
+
+    def run_round(_: object, round_index: int, __: object) -> list[Block]:
+        arms = tuple(
+            ArmBlock(name, 1, 1.0, {"throughput_tps": tps}) for name, tps in (("a", 1.0), ("b", 2.0))
+        )
+        return [Block(WORKLOAD, round_index, 0, 0, arms, void, audit)]
+
+    monkeypatch.setattr(experiment, "run_round", run_round)
+    return run_study(store, Design(rounds=10))
+
+
+def test_where_the_hypervisor_takes_time_throughout_measuring_goes_on_and_all_blocks_count(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = disturbed_rounds({"steal_share": 0.5}, store, monkeypatch)
+    assert done == store.load(done.id)
+    assert [block.void for block in done.blocks] == [None] * 10
+    assert "the hypervisor took more than 10% of the CPU time from 10 of 10 trials" in done.notes[-1]
+    (throughput,) = (verdict for verdict in done.verdicts if verdict.metric == "throughput_tps")
+    assert throughput.effect == pytest.approx(2.0)
+
+
+def test_where_other_processes_are_to_blame_it_stops(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = disturbed_rounds({"foreign_cpu_share": 0.5}, store, monkeypatch)
+    assert len(done.blocks) == 8
+    assert done.notes[-1].startswith("machine too noisy: 100% of the blocks are void (limit 30%)")
+    assert all(verdict.effect is None for verdict in done.verdicts)
 
 
 def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(
