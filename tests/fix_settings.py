@@ -17,6 +17,7 @@ from pgdyno.levers.memory_proof import shared_memory_bytes
 from pgdyno.levers.resources import Figures, StorageKind
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.guc import Guc
+from pgdyno.model.kernel_file import COUPLED, choices_in
 from pgdyno.model.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
 from pgdyno.model.server import Capabilities, Server, SettingOverride, Standby
 
@@ -98,6 +99,45 @@ def restarted(server: Server, planned: Mapping[str, str]) -> Server:
     return dataclasses.replace(server, settings=gucs)
 
 
+KERNEL_FILES = {
+    "/proc/sys/kernel/sched_autogroup_enabled": "1",
+    "/proc/sys/vm/dirty_background_bytes": "0",
+    "/proc/sys/vm/dirty_background_ratio": "10",
+    "/proc/sys/vm/dirty_bytes": "0",
+    "/proc/sys/vm/dirty_ratio": "20",
+    "/proc/sys/vm/swappiness": "60",
+    "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0",
+    "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages": "0",
+    "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0",
+    "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "0",
+    "/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never",
+    "/sys/kernel/mm/transparent_hugepage/defrag": "always defer defer+madvise [madvise] never",
+}
+"""What the kernel shows on the reference host. Kept as the kernel writes it: choices in brackets."""
+
+_POOLS, _NODE = "/sys/kernel/mm/hugepages/", "/sys/devices/system/node/node0/hugepages/"
+
+
+def with_files(host: Host, values: Mapping[str, str]) -> Host:
+    """Return the host after the kernel has taken these values, as it would show them."""
+    texts = {path: fact.or_else("") for path, fact in host.kernel_files.items()}
+    pools = dict(host.memory.huge_pages.or_else({}))
+    for path, value in values.items():
+        choices = choices_in(texts[path])
+        texts[path] = " ".join(f"[{one}]" if one == value else one for one in choices) if choices else value
+        if path in COUPLED and value != "0":
+            texts[COUPLED[path]] = "0"
+        if path.startswith(_POOLS):
+            page_bytes = int(path.split("hugepages-")[1].partition("kB")[0]) << 10
+            pools[page_bytes] = HugePagePool(int(value), int(value), 0, 0)
+            texts[path.replace(_POOLS, _NODE)] = value
+    return dataclasses.replace(
+        host,
+        kernel_files={path: Fact(text, path) for path, text in texts.items()},
+        memory=dataclasses.replace(host.memory, huge_pages=Fact(pools, host.memory.huge_pages.source)),
+    )
+
+
 def host_of(
     *,
     memory_bytes: int = 24 * GB,
@@ -107,8 +147,9 @@ def host_of(
     virtualisation: str = "none",
     free_disk_bytes: int = 80 * GB,
     huge_pages: Mapping[int, HugePagePool] | None = None,
+    kernel_files: Mapping[str, str] | None = None,
 ) -> Host:
-    """Return a host; by default the reference host: 2 CPUs, 24 GB, an SSD."""
+    """Return a host; by default the reference host: 2 CPUs, 24 GB, an SSD, a kernel as it is installed."""
     pools = {2 * MB: HugePagePool(0, 0, 0, 0), GB: HugePagePool(0, 0, 0, 0), **(huge_pages or {})}
     return Host(
         hostname=Fact("reference", "uname"),
@@ -153,6 +194,7 @@ def host_of(
             "/proc/self/mountinfo",
         ),
         nics=Fact((), "/sys/class/net"),
+        kernel_files={path: Fact(text, path) for path, text in {**KERNEL_FILES, **(kernel_files or {})}.items()},
     )
 
 

@@ -8,7 +8,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.fix_settings import MAJORS, MB, host_of, restarted, server_of, set_by, settings_of
+from tests.fix_settings import (
+    MAJORS,
+    MB,
+    host_of,
+    restarted,
+    server_of,
+    set_by,
+    settings_of,
+    with_files,
+)
 
 from pgdyno import levers
 from pgdyno.levers._contract import (
@@ -18,12 +27,16 @@ from pgdyno.levers._contract import (
     PlanLine,
     Skipped,
     State,
+    display_name,
+    matches,
 )
 from pgdyno.levers.durability import LOCKED_SETTINGS
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.host import Host
+from pgdyno.model.kernel_file import COUPLED
+from pgdyno.model.plan import HOST_KINDS, SETTING, Layer, Plan
 from pgdyno.model.server import Server
 
 LEVERS = levers.load()
@@ -124,9 +137,24 @@ def test_levers_come_after_those_they_wait_for() -> None:
     assert not late
 
 
-def test_each_setting_belongs_to_one_lever() -> None:
-    owners = Counter(setting for module in LEVERS.values() for setting in module.LEVER.settings)
-    assert [setting for setting, count in owners.items() if count > 1] == []
+def test_each_setting_and_file_belongs_to_one_lever() -> None:
+    owners = Counter(
+        name for module in LEVERS.values() for name in (*module.LEVER.settings, *module.LEVER.files)
+    )
+    assert [name for name, count in owners.items() if count > 1] == []
+
+
+@every_lever
+def test_it_says_what_it_may_touch(name: str) -> None:
+    lever = LEVERS[name].LEVER
+    assert lever.settings or lever.files
+    assert all(path.startswith(("/proc/", "/sys/")) for path in (*lever.files, *lever.reads))
+
+
+@every_lever
+def test_of_coupled_files_it_changes_one(name: str) -> None:
+    files = LEVERS[name].LEVER.files
+    assert not {COUPLED[path] for path in files if path in COUPLED} & set(files)
 
 
 @every_lever
@@ -146,9 +174,15 @@ def test_plans_are_accepted_by_the_server_and_stay_in_their_settings(major: int,
     host, server = situation_of(situation, major)
     for module in LEVERS.values():
         for line in lines_of(module, context(host, server)):
-            assert line.change.key in module.LEVER.settings
-            assert line.change.key not in LOCKED_SETTINGS
-            server.settings[line.change.key].check(line.change.value)
+            key = line.change.key
+            if line.change.kind in HOST_KINDS:
+                assert any(matches(key, pattern) for pattern in module.LEVER.files)
+                assert key in host.kernel_files
+            else:
+                assert line.change.kind == SETTING
+                assert key in module.LEVER.settings
+                assert key not in LOCKED_SETTINGS
+                server.settings[key].check(line.change.value)
 
 
 @every_situation
@@ -181,10 +215,15 @@ def test_planning_is_deterministic_and_changes_nothing(major: int, situation: st
 @every_major
 def test_a_server_that_has_the_plan_needs_no_other(major: int, situation: str) -> None:
     host, server = situation_of(situation, major)
-    request = PlanRequest(figures=Figures(connections=20))
+    request = PlanRequest(figures=Figures(connections=20), layers=tuple(Layer))
     first = make_plan(host, server, request)
     assert first.lines
-    assert make_plan(host, restarted(server, first.settings), request).lines == ()
+    changed = with_files(host, files_of(first))
+    assert make_plan(changed, restarted(server, first.settings), request).lines == ()
+
+
+def files_of(plan: Plan) -> dict[str, str]:
+    return {change.key: change.value for change in plan.host_changes}
 
 
 @every_major
@@ -216,21 +255,53 @@ def test_unknown_facts_skip_a_lever_with_the_reason(name: str, major: int) -> No
 def test_detect_tells_a_fresh_cluster_from_a_changed_one(name: str, major: int) -> None:
     module = LEVERS[name]
     fresh = module.detect(context(None, server_of(major)))
-    assert fresh.state in (State.OFF, State.ABSENT)
+    assert fresh.state in (State.OFF, State.ABSENT, State.UNKNOWN)
     assert fresh.detail
+
+
+@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.files])
+def test_files_that_the_host_lacks_make_it_not_available_with_the_reason(name: str) -> None:
+    module = LEVERS[name]
+    ctx = context(dataclasses.replace(host_of(), kernel_files={}), server_of())
+    assert module.detect(ctx).state is State.ABSENT
+    outcome = plan_one(module, ctx)
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason.startswith("not available: ")
+
+
+def planned_files(name: str) -> dict[str, str]:
+    """Return the files that a lever changes on the reference host, with a server that is large for it."""
+    server = server_of(changes={"shared_buffers": "4GB"})
+    lines = lines_of(LEVERS[name], context(host_of(), server))
+    return {line.change.key: line.change.value for line in lines if line.change.kind in HOST_KINDS}
+
+
+@pytest.mark.parametrize("name", [name for name in LEVERS if planned_files(name)])
+def test_detect_sees_that_its_own_plan_was_carried_out(name: str) -> None:
+    module, host, server = LEVERS[name], host_of(), server_of(changes={"shared_buffers": "4GB"})
+    assert module.detect(context(host, server)).state in (State.OFF, State.PARTIAL)
+    assert module.detect(context(with_files(host, planned_files(name)), server)).state is State.ON
 
 
 @every_situation
 @every_major
 def test_verify_reads_back_what_the_running_server_uses(major: int, situation: str) -> None:
     host, server = situation_of(situation, major)
-    plan = make_plan(host, server, PlanRequest(figures=Figures(connections=20)))
+    plan = make_plan(host, server, PlanRequest(figures=Figures(connections=20), layers=tuple(Layer)))
     running = dataclasses.replace(server, settings=set_by(dict(server.settings), plan.settings))
+    files = files_of(plan)
     for module in LEVERS.values():
-        changed = context(host, running)
-        asked = dataclasses.replace(changed, settings=changed.settings.plus(plan.settings))
-        unchanged = dataclasses.replace(asked, settings=EffectiveSettings(server).plus(plan.settings))
+        changed = context(with_files(host, files), running)
+        asked = dataclasses.replace(
+            changed, settings=changed.settings.plus(plan.settings), planned_files=files
+        )
+        unchanged = dataclasses.replace(asked, settings=EffectiveSettings(server).plus(plan.settings), host=host)
         mine = [name for name in module.LEVER.settings if name in plan.settings]
+        mine += [
+            display_name(path)
+            for path in files
+            if any(matches(path, pattern) for pattern in module.LEVER.files)
+        ]
         assert [one.setting for one in module.verify(asked)] == mine
         assert all(one.is_met for one in module.verify(asked))
         automatic = [name for name in mine if plan.settings[name] == "-1"]

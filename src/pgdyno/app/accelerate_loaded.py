@@ -67,7 +67,7 @@ def accelerate_loaded(
     study = Study(
         "accelerate-loaded",
         f"Is the server at {attached.target} faster with pgdyno's plan than as found?",
-        (request.base, Variant(PLAN, {**request.base.settings, **planned.plan.settings})),
+        (request.base, Variant(PLAN, {**request.base.settings, **planned.plan.values})),
         tuple(request.conditions.workloads),
         _design(request),
         notes=(_NOTE,),

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
-from pgdyno.journal.by_hand import outcome
+from pgdyno.journal.by_hand import making_statement, outcome
 from pgdyno.journal.changes import Prepared, new_apply_id, prepare
 from pgdyno.journal.foreign_edits import read_foreign_edits
+from pgdyno.journal.host_run import HostRun
 from pgdyno.journal.log import Contents, open_journal, read_journal
 from pgdyno.journal.ownership import check_managers, check_settings
 from pgdyno.journal.privileges import check_privileges
@@ -23,7 +24,7 @@ from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import check_standby_order
-from pgdyno.journal.statements import restore_statement, set_statement, text_of
+from pgdyno.journal.statements import restore_statement
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.levers.durability import check_durability, check_found
 from pgdyno.model.errors import (
@@ -34,7 +35,7 @@ from pgdyno.model.errors import (
     UsageError,
 )
 from pgdyno.model.journal import ApplyResult, ReceiptState, Target
-from pgdyno.model.plan import Change, Effect, Plan
+from pgdyno.model.plan import SETTING, Change, Effect, Plan
 from pgdyno.model.server import Server
 from pgdyno.server.connection import describe
 from pgdyno.server.inspection import inspect_server
@@ -87,6 +88,7 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
         run = ApplyRun(
             apply_id=new_apply_id(),
             journal=journal,
+            host=HostRun(journal, access.host_writers, request.steps),
             session=session,
             files=ready.files,
             restarter=access.restarter_of(session) if request.allow_restart else None,
@@ -136,12 +138,15 @@ def _checked(
     check_privileges(session.connection, request.plan.settings)
     edits = read_foreign_edits(session.connection)
     edits.check(with_restart=bool(restarting))
+    for change in request.plan.host_changes:
+        access.host_writers[change.kind].check(change.key)
     writer = AlterSystemWriter(session, files)
-    prepared = prepare(changes, {writer.kind: writer})
+    prepared = prepare(changes, {writer.kind: writer, **access.host_writers})
     for one in prepared:  # whether ALTER SYSTEM can express the way back is known before it is needed
-        restore_statement(one.change.key, one.found.value)
-    statements = tuple(text_of(set_statement(change.key, change.value)) for change in changes)
-    if prepared and request.start_check is not None:
+        if one.change.kind == writer.kind:
+            restore_statement(one.change.key, one.found.value)
+    statements = tuple(map(making_statement, changes))
+    if request.plan.settings and request.start_check is not None:
         request.start_check(server, request.plan.settings)
     has_untried_start = bool(restarting) and request.start_check is None
     notes = _notes(files, edits.unknown, has_untried_start=has_untried_start)
@@ -168,9 +173,10 @@ def _check_journal(contents: Contents, target: Target, revert_command: str) -> N
         )
     for receipt in contents.open:
         is_unfinished = receipt.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
-        if is_unfinished and receipt.target.is_same_as(target):
+        if is_unfinished and (receipt.is_on_host or receipt.target.is_same_as(target)):
+            place = "machine" if receipt.is_on_host else "server"
             raise RefusedError(
-                f"an earlier apply ({receipt.apply_id}) was interrupted on this server",
+                f"an earlier apply ({receipt.apply_id}) was interrupted on this {place}",
                 detail=f"{receipt.key} may or may not be changed",
                 hint=f"{revert_command}, then apply again",
             )
@@ -186,7 +192,7 @@ def _check_plan(request: ApplyRequest, server: Server, files: ServerFiles | None
 
 def _as_it_takes_effect_here(change: Change, server: Server) -> Change:
     """Return the change with what this server says about it: a plan may be from another day or server."""
-    if change.kind != "setting":
+    if change.kind != SETTING:
         return change
     needs_restart = server.settings[change.key].needs_restart
     return replace(change, effect=Effect.RESTART if needs_restart else Effect.RELOAD)

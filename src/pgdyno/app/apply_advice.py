@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest
-from pgdyno.app.attached import programs_of
+from pgdyno.app.attached import probe_of, programs_of
 from pgdyno.app.inspect import inspect_dsn
 from pgdyno.levers.durability import check_found
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Unknown
+from pgdyno.model.plan import Layer
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class ApplyAdvice:
     figures: Figures
     allow_restart: bool
     is_standby_order_kept: bool = False
+    layers: tuple[Layer, ...] = (Layer.APPLICATION,)
 
 
 def apply_request(advice: ApplyAdvice) -> ApplyRequest:
@@ -38,8 +40,18 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
         raise ServerError("the server could not be inspected", detail=found.inspected.reason)
     check_found(found.inspected.server, found.inspected.target)
     host = None if isinstance(found.host, Unknown) else found.host
-    plan = make_plan(host, found.inspected.server, PlanRequest(figures=advice.figures))
+    server = found.inspected.server
     programs = programs_of(found.inspected.postmaster_pid)
+    plan = make_plan(
+        host,
+        server,
+        PlanRequest(
+            advice.figures,
+            advice.layers,
+            probe=probe_of(found.inspected),
+            may_change_host=wiring.may_change_host(),
+        ),
+    )
     return ApplyRequest(
         plan,
         allow_restart=advice.allow_restart,

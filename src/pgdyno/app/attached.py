@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app import wiring
-from pgdyno.app.inspect import inspect_dsn
+from pgdyno.app.inspect import InspectedServer, inspect_dsn
 from pgdyno.app.planning import Subject, subject_of
+from pgdyno.app.probe import ProgramsProbe
 from pgdyno.levers.durability import check_found
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import ServerError
@@ -120,6 +121,12 @@ def _shapes_performance(guc: Guc) -> bool:
     if guc.name in _OWN_SETTINGS or guc.name.startswith(_OWN_PREFIXES) or "." in guc.name:
         return False
     return not guc.is_read_only and guc.context != "internal"
+
+
+def probe_of(inspected: InspectedServer) -> ProgramsProbe | None:
+    """Return what asks an inspected server's own programs; None if they are out of reach."""
+    programs = programs_of(inspected.postmaster_pid)
+    return None if isinstance(programs, Unknown) else wiring.probe(programs, inspected.server)
 
 
 def programs_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Path | Unknown:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pgdyno.app.arm import Arm
 from pgdyno.app.inspect import inspect_dsn
+from pgdyno.host.kernel_files import read_kernel_files
+from pgdyno.host.tree import Tree
 from pgdyno.levers.resources import Figures
 from pgdyno.model.document import to_document
 from pgdyno.model.experiment import SettingDifference
 from pgdyno.model.facts import Unknown
+from pgdyno.model.kernel_file import value_in
 from pgdyno.model.study import Study
+from pgdyno.model.variant import is_guc
 
 Facts = Mapping[str, object]
 
@@ -40,7 +45,7 @@ class Evidence:
 
     def _note_settings(self, arm: Arm, names: Sequence[str]) -> None:
         """Record every setting that any variant changes: where this one does not, it is what "before" was."""
-        effective = arm.effective(names)
+        effective = {**arm.effective([name for name in names if is_guc(name)]), **_shown(names)}
         for name in names:
             self._settings[arm.variant.name, name] = SettingDifference(
                 arm.variant.name, name, arm.variant.settings.get(name), effective.get(name, "unknown")
@@ -52,6 +57,12 @@ class Evidence:
             self.server = document_of(found.inspected.server)
         if not isinstance(found.host, Unknown):
             self.host = document_of(found.host)
+
+
+def _shown(names: Sequence[str]) -> dict[str, str]:
+    """Return what the kernel shows in those of its files that are among the names."""
+    files = read_kernel_files(Tree(Path("/")), [name for name in names if name.startswith("/")])
+    return {path: value_in(text) for path, fact in files.items() if (text := fact.or_none()) is not None}
 
 
 def document_of(facts: object) -> Facts:

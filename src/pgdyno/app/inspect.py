@@ -10,6 +10,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pgdyno import levers
 from pgdyno.host.colocation import find_postmaster
 from pgdyno.host.inspection import inspect_host
 from pgdyno.levers.resources import Figures, Resources, resources_of
@@ -59,7 +60,7 @@ def inspect_here(figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
         return inspect_dsn(None, figures, root=root)
     except ConnectionFailedError as error:
         reason = f"{error.message}: {error.detail}" if error.detail else error.message
-        return Inspection(inspect_host(root), Unknown(reason))
+        return Inspection(_inspect_host(root), Unknown(reason))
 
 
 def inspect_data_directory(path: Path, figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
@@ -70,7 +71,7 @@ def inspect_data_directory(path: Path, figures: Figures, *, root: Path = _THIS_H
     directory = read_data_directory(path.absolute())
     postmaster = directory.postmaster
     if isinstance(postmaster.value, Unknown):
-        host = inspect_host(root, data_directory=path.absolute())
+        host = _inspect_host(root, data_directory=path.absolute())
         return Inspection(host, postmaster.value, directory)
     with contextlib.closing(connect(postmaster_dsn(postmaster.value, owner=directory.owner))) as connection:
         return replace(
@@ -101,7 +102,12 @@ def _inspect_connection(
 def _host_of(postmaster_pid: Fact[int], root: Path, data_directory: Path | None) -> Host | Unknown:
     if isinstance(postmaster_pid.value, Unknown):
         return Unknown(f"the server is not proven to run here: {postmaster_pid.value.reason}")
-    return inspect_host(root, pid=postmaster_pid.value, data_directory=data_directory)
+    return _inspect_host(root, pid=postmaster_pid.value, data_directory=data_directory)
+
+
+def _inspect_host(root: Path, *, pid: int | None = None, data_directory: Path | None = None) -> Host:
+    """Inspect the host, with every file of the kernel that a lever looks at."""
+    return inspect_host(root, pid=pid, data_directory=data_directory, kernel_files=levers.kernel_files())
 
 
 def _colocation(postmaster_pid: Fact[int]) -> Fact[bool]:

@@ -47,7 +47,7 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     Raises: MemoryProofError if no plan fits.
     """
     plan = make_plan(subject.host, subject.server, request)
-    configurations: dict[str, Mapping[str, str]] = {PLAN: plan.settings}
+    configurations: dict[str, Mapping[str, str]] = {PLAN: plan.values}
     notes: tuple[str, ...] = ()
     peer = _pgtune(subject.server, subject.resources)
     if peer is not None:

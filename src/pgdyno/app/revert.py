@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pgdyno.app.stopped import Stopped, files_of_named, find_stopped, receipts_of_named
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.by_hand import outcome, restoring_edits, restoring_statements, still_changed
+from pgdyno.journal.host_run import HostRun, receipts_of_host
 from pgdyno.journal.log import Contents, Journal, open_journal, read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
 from pgdyno.journal.session import Session, locked_session, reading_session
@@ -33,6 +34,7 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import OnDrift, Receipt, RevertResult, Target
+from pgdyno.model.ports import ChangeWriter
 from pgdyno.model.server import STANDBY_FIRST_SETTINGS
 from pgdyno.server.inspection import inspect_server
 
@@ -91,8 +93,10 @@ def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult
     contents = read_journal(access.journal_directory)
     with reading_session(access.connect) as session:
         writer = AlterSystemWriter(session, access.files(session))
+        writers: dict[str, ChangeWriter] = {writer.kind: writer, **access.host_writers}
         receipts = _chosen(_receipts_of(contents, session.target), request)
-        drifts = tuple(drift for receipt in receipts if (drift := find_drift(writer, receipt)) is not None)
+        found = (find_drift(writers[receipt.change.kind], receipt) for receipt in receipts)
+        drifts = tuple(drift for drift in found if drift is not None)
         gucs = read_gucs(session.connection)
         restarts = int(any(_takes_restart(receipt, gucs) for receipt in receipts))
         done = Undone(receipts, drifts, (), restarts)
@@ -130,8 +134,11 @@ def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journ
             on_drift=request.on_drift,
             steps=request.steps,
         )
-        with _telling_what_is_left(access, journal, receipts, lambda: not session.connection.closed):
-            done = undo(undoing, receipts)
+        with telling_what_is_left(access, journal, receipts, lambda: not session.connection.closed):
+            done = _together(
+                undo(undoing, [one for one in receipts if not one.is_on_host]),
+                _undo_on_host(access, request, journal, receipts),
+            )
         return _result(access, session, done, contents)
 
 
@@ -139,17 +146,19 @@ def _revert_files(
     access: ServerAccess, request: RevertRequest, journal: Journal, stopped: Stopped
 ) -> RevertResult:
     """Restore the files of a server that is down. Raises: StillChangedError if that cannot be finished."""
-    receipts = _chosen(stopped.receipts, request)
+    receipts = _chosen(_receipts_of(journal.read(), stopped.target), request)
+    on_server = [one for one in receipts if not one.is_on_host]
     writer = AutoConfFileWriter(stopped.files)
-    with _telling_what_is_left(access, journal, receipts, lambda: False):
+    with telling_what_is_left(access, journal, receipts, lambda: False):
         restored, drifted = restore_all(
-            journal, {writer.kind: writer}, receipts, on_drift=request.on_drift, steps=request.steps
+            journal, {writer.kind: writer}, on_server, on_drift=request.on_drift, steps=request.steps
         )
+        on_host = _undo_on_host(access, request, journal, receipts)
     return RevertResult(
         target=str(stopped.files.path),
-        outcomes=tuple(outcome(receipt) for receipt in receipts),
-        statements=restoring_edits(restored),
-        drifted=drifted,
+        outcomes=tuple(outcome(receipt) for receipt in (*on_server, *on_host.receipts)),
+        statements=(*restoring_edits(restored), *restoring_statements(on_host.receipts)),
+        drifted=(*drifted, *on_host.drifted),
         pending_restart=tuple(sorted(receipt.key for receipt in restored)),
         damage=journal.read().damage,
         notes=(f"the server is down: its files are restored; start it, then {access.revert_command} again",),
@@ -158,7 +167,7 @@ def _revert_files(
 
 
 @contextmanager
-def _telling_what_is_left(
+def telling_what_is_left(
     access: ServerAccess, journal: Journal, receipts: Sequence[Receipt], is_server_up: Callable[[], bool]
 ) -> Iterator[None]:
     """Turn what stops a revert on its way into a StillChangedError while receipts are open."""
@@ -203,8 +212,30 @@ def _takes_restart(receipt: Receipt, gucs: Mapping[str, Guc]) -> bool:
 
 
 def _receipts_of(contents: Contents, target: Target) -> tuple[Receipt, ...]:
-    """Return a server's open receipts, newest first."""
-    return tuple(receipt for receipt in reversed(contents.open) if receipt.target.is_same_as(target))
+    """Return the open receipts of a server and of the machine it was changed with, newest first."""
+    on_host = {receipt.id for receipt in receipts_of_host(contents.receipts, target)}
+    return tuple(
+        receipt
+        for receipt in reversed(contents.open)
+        if receipt.id in on_host or receipt.target.is_same_as(target)
+    )
+
+
+def _undo_on_host(
+    access: ServerAccess, request: RevertRequest, journal: Journal, receipts: Sequence[Receipt]
+) -> Undone:
+    """Restore the machine, after the server: a restarted one has given its huge pages back."""
+    run = HostRun(journal, access.host_writers, request.steps)
+    return run.undo([one for one in receipts if one.is_on_host], request.on_drift)
+
+
+def _together(first: Undone, second: Undone) -> Undone:
+    return Undone(
+        receipts=(*first.receipts, *second.receipts),
+        drifted=(*first.drifted, *second.drifted),
+        pending_restart=first.pending_restart,
+        restarts=first.restarts,
+    )
 
 
 def _chosen(receipts: tuple[Receipt, ...], request: RevertRequest) -> tuple[Receipt, ...]:
@@ -214,7 +245,7 @@ def _chosen(receipts: tuple[Receipt, ...], request: RevertRequest) -> tuple[Rece
 
 def _check_order(session: Session, receipts: tuple[Receipt, ...], request: RevertRequest) -> None:
     """Refuse to go back where a standby would stop: for it that is a change like any other."""
-    former = {receipt.key: receipt.found.state["setting"] for receipt in receipts}
+    former = {one.key: one.found.state["setting"] for one in receipts if not one.is_on_host}
     if not former.keys().isdisjoint(STANDBY_FIRST_SETTINGS):
         server = inspect_server(session.connection)
         check_standby_order(server, former, is_order_kept=request.is_standby_order_kept)
@@ -248,7 +279,8 @@ def _connection_failure(access: ServerAccess, contents: Contents) -> ConnectionF
 
 def _result(access: ServerAccess, session: Session, done: Undone, contents: Contents) -> RevertResult:
     gucs = read_gucs(session.connection)
-    others = [receipt for receipt in contents.open if not receipt.target.is_same_as(session.target)]
+    mine = {receipt.id for receipt in _receipts_of(contents, session.target)}
+    others = [receipt for receipt in contents.open if receipt.id not in mine]
     notes = [f"{len(others)} changes on other servers stay applied: pgdyno status"] if others else []
     elsewhere = () if done.receipts else other_journals(access.journal_directory, candidate_directories())
     return RevertResult(

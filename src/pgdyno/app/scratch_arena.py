@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from pgdyno.app.arm import Arm
 from pgdyno.app.builds import build_note
 from pgdyno.app.datasets import DataSets
+from pgdyno.app.host_state import HostState
 from pgdyno.app.load import Loads
 from pgdyno.model.errors import PgdynoError, ServerCrashedError
 from pgdyno.model.guc import readable_bytes
@@ -47,6 +49,7 @@ class ScratchArena:
     sockets: Path
     loads: Loads
     find_place: Callable[[], GroupPlace]
+    host_state: HostState
     accepts_builds: bool = False  # as they are: see build_note
 
     @property
@@ -77,13 +80,14 @@ class ScratchArena:
     def check(self, variant: Variant, data_set: DataSet) -> None:
         """Load the data set if this is the first time, and let the server judge the variant's settings."""
         loaded = self.load(variant, data_set)
-        self.installation_of(variant).check_settings(self.workspace.account, loaded, variant.settings)
+        self.installation_of(variant).check_settings(self.workspace.account, loaded, variant.gucs)
+        self.host_state.check(variant.files)
 
     def shared_memory_bytes(self, variant: Variant, data_set: DataSet) -> int:
         """Return the shared memory that a variant's server takes; 0 where it cannot be known beforehand."""
         loaded = self.load(variant, data_set)
         size = self.installation_of(variant).shared_memory_bytes(
-            self.workspace.account, loaded, variant.settings
+            self.workspace.account, loaded, variant.gucs
         )
         return size or 0
 
@@ -118,11 +122,12 @@ class ScratchArena:
     ) -> Iterator[list[Arm]]:
         """Start every variant's server on its seat, in seat order; stop them all at the end.
 
-        A server whose memory is limited begins without any of its data in the page cache.
+        What variants ask of the machine holds for all of them, so that they must ask for the same. A server whose memory is limited begins without any of its data in the page cache.
         """
         started: dict[int, Arm] = {}
         limited: list[Instance] = []
         with ExitStack() as stack:
+            stack.enter_context(self.host_state.holding(variants[0].files))
             try:
                 for index in sorted(range(len(variants)), key=lambda arm: seats[arm]):
                     instance = self._instance(variants[index], seats[index], data_set)
@@ -148,8 +153,9 @@ class ScratchArena:
             self._seat_directory(variant, seat, data_set),
             self.sockets,
             _FIRST_PORT + seat,
-            variant.settings,
+            variant.gucs,
             cpus=self.loads.split.server,
+            environment={**os.environ, **variant.environment} if variant.environment else None,
         )
 
     def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:

@@ -19,7 +19,7 @@ from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.workspace import Workspace
 
 _PORT = 5432  # of a socket in a private directory: it cannot collide
-_NEEDED_BYTES = 256 << 20  # an empty cluster with its first WAL segments
+NEEDED_BYTES = 256 << 20  # an empty cluster with its first WAL segments
 _NOT_TAKEN_OVER = ("port", "ssl", "log", "archive", "unix_socket", "bonjour", "huge_page_size", "recovery")
 """Beginnings of names whose settings concern the real server's place in the world, not what it can do."""
 
@@ -36,13 +36,13 @@ class StartCheck:
 
         Raises: SettingError with the server's words about a value; ServerStartError with its last log lines.
         """
-        self.workspace.require_free(_NEEDED_BYTES, "trying the start of a server")
-        settings = {**_taken_over(server), **planned}
+        self.workspace.require_free(NEEDED_BYTES, "trying the start of a server")
+        settings = {**taken_over(server), **planned}
         if _uses_huge_pages(server):
             settings["huge_pages"] = "try"  # the real server holds the pages that it would give back
         with self.workspace.scratch() as scratch, self.workspace.sockets(scratch) as sockets:
             data_directory = scratch / "data"
-            initialise(self.installation, self.workspace.account, data_directory, _options(server))
+            initialise(self.installation, self.workspace.account, data_directory, scratch_options(server))
             self.installation.check_settings(self.workspace.account, data_directory, settings)
             instance = Instance(
                 self.installation, self.workspace.account, data_directory, sockets, _PORT, settings
@@ -58,11 +58,12 @@ class StartCheck:
             instance.stop(is_immediate=True)
 
 
-def _taken_over(server: Server) -> dict[str, str]:
-    return {guc.name: guc.setting for guc in server.non_default_settings if _is_taken_over(guc)}
+def taken_over(server: Server) -> dict[str, str]:
+    """Return the settings of a server that a scratch server can have as well."""
+    return {guc.name: guc.setting for guc in server.non_default_settings if _istaken_over(guc)}
 
 
-def _is_taken_over(guc: Guc) -> bool:
+def _istaken_over(guc: Guc) -> bool:
     return (
         guc.vartype != "string"
         and not guc.is_read_only
@@ -76,7 +77,7 @@ def _uses_huge_pages(server: Server) -> bool:
     return guc is not None and guc.setting == "on"
 
 
-def _options(server: Server) -> list[str]:
+def scratch_options(server: Server) -> list[str]:
     """Return initdb's options: the size of WAL segments limits what WAL settings are possible."""
     segment = server.settings["wal_segment_size"]
     return [f"--wal-segsize={bytes_of(segment.setting, segment.unit) >> 20}"]

@@ -13,23 +13,30 @@ from pgdyno.journal.session import reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.undo import find_drift
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Receipt, ReceiptState, StatusEntry, StatusReport
 
 
-def journal_status(journal_directory: Path, *, candidates: Iterable[Path] | None = None) -> StatusReport:
-    """Say what the journal knows, for every target, without asking any server.
+def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = None) -> StatusReport:
+    """Say what the journal knows, for every target, and what this machine shows, without asking any server.
 
     ``candidates`` are where other journals may lie; None means the default places on this host.
     """
-    contents = read_journal(journal_directory)
+    contents = read_journal(access.journal_directory)
     places = candidate_directories() if candidates is None else candidates
+    newest = {receipt.id for receipt in _newest_per_key(contents.open)}
     return StatusReport(
-        journal=str(journal_directory),
-        entries=tuple(_entry(receipt) for receipt in contents.open),
+        journal=str(access.journal_directory),
+        entries=tuple(
+            _on_host(one, access.host_writers[one.change.kind])
+            if one.is_on_host and one.id in newest
+            else _entry(one)
+            for one in contents.open
+        ),
         damage=contents.damage,
-        other_journals=other_journals(journal_directory, places),
+        other_journals=other_journals(access.journal_directory, places),
     )
 
 
@@ -38,7 +45,7 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
 
     Takes no lock, so that it works while another pgdyno is busy. Changes nothing.
     """
-    report = journal_status(access.journal_directory, candidates=candidates)
+    report = journal_status(access, candidates=candidates)
     receipts = read_journal(access.journal_directory).open
     with reading_session(access.connect) as session:
         gucs = read_gucs(session.connection)
@@ -48,12 +55,27 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
             for receipt in _newest_per_key(receipts)
             if receipt.target.is_same_as(session.target)
         }
-    return replace(report, entries=tuple(present.get(one.id) or _entry(one) for one in receipts))
+    entries = (present.get(one.id) or entry for one, entry in zip(receipts, report.entries, strict=True))
+    return replace(report, entries=tuple(entries))
 
 
 def _newest_per_key(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
     """Leave out older changes of the same key: the newer one hides what became of them."""
     return tuple({(receipt.target, receipt.key): receipt for receipt in receipts}.values())
+
+
+def _on_host(receipt: Receipt, writer: KernelFileWriter) -> StatusEntry:
+    """Say what the kernel shows now. Looking needs no privilege."""
+    try:
+        now = writer.value(receipt.key)
+        is_gone = writer.is_gone(receipt.found)
+    except (PrivilegeError, SettingError) as error:
+        return replace(_entry(receipt), drift=f"not known: {error.message}")
+    entry = replace(_entry(receipt), effective=now)
+    if is_gone:
+        return replace(entry, drift="the machine was restarted, and has forgotten it")
+    is_drifted = find_drift(writer, receipt) is not None
+    return replace(entry, drift=f"somebody set it to {now}") if is_drifted else entry
 
 
 def _present(receipt: Receipt, writer: AlterSystemWriter, gucs: Mapping[str, Guc]) -> StatusEntry:

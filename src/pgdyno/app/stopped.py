@@ -83,7 +83,7 @@ def files_of_named(access: ServerAccess, receipts: tuple[Receipt, ...]) -> Serve
 
 
 def _nothing_of_this_server(contents: Contents, failure: ConnectionFailedError) -> ConnectionFailedError:
-    places = list(dict.fromkeys(receipt.target.address for receipt in contents.open))
+    places = list(dict.fromkeys(one.target.address for one in contents.open if not one.is_on_host))
     if not places:
         return failure
     return ConnectionFailedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 from pgdyno.app.arena import online_cpus
 from pgdyno.app.attached_arena import AttachedArena
 from pgdyno.app.datasets import DataSets
+from pgdyno.app.host_state import HostState
 from pgdyno.app.load import Loads
+from pgdyno.app.probe import ProgramsProbe
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.start_check import StartCheck
 from pgdyno.app.switch import Switch
@@ -23,11 +26,13 @@ from pgdyno.host.cgroups import read_hierarchy, read_membership
 from pgdyno.host.limits import available_memory
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import PrivilegeError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
+from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
 from pgdyno.server.account import current_account
 from pgdyno.server.connection import Connection, addresses, connect, without_password
@@ -77,6 +82,7 @@ def server_access(
         restarter=None if restart_command is None else _restarter(restart_command, open_connection),
         addresses=() if dsn is None and data_directory is not None else addresses(dsn),
         revert_command=shlex.join(words),
+        host_writers=host_writers(),
     )
 
 
@@ -93,6 +99,16 @@ def _restarter(restart_command: str, open_connection: Connect) -> CommandRestart
 def start_check(bin_directory: Path | None) -> StartCheck | None:
     """Return what tries a start on a scratch directory; None if the programs are out of reach."""
     return None if bin_directory is None else StartCheck(installation_in(bin_directory), workspace())
+
+
+def may_change_host() -> bool:
+    """Whether this user may change the machine."""
+    return os.geteuid() == 0
+
+
+def probe(bin_directory: Path | None, server: Server) -> ProgramsProbe | None:
+    """Return what asks a server's programs; None if they are out of reach."""
+    return None if bin_directory is None else ProgramsProbe(installation_in(bin_directory), workspace(), server)
 
 
 def workspace() -> Workspace:
@@ -140,7 +156,8 @@ def open_scratch_arena(
     with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
         data_sets = DataSets(place, scratch, loads, progress)
-        yield ScratchArena(place, first, servers, data_sets, sockets, loads, memory_group_place)
+        host_state = HostState(place.root / "journal", host_writers())
+        yield ScratchArena(place, first, servers, data_sets, sockets, loads, memory_group_place, host_state)
 
 
 @contextmanager

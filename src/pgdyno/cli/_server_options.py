@@ -11,6 +11,7 @@ import click
 
 from pgdyno.model.errors import SettingError, UsageError
 from pgdyno.model.guc import normalise
+from pgdyno.model.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.inspect import Inspection
@@ -80,6 +81,25 @@ class StatedFigures:
             free_disk_bytes=None if self.free_disk is None else _parse_size("--free-disk", self.free_disk),
             connections=self.connections,
         )
+
+
+def layers_option(command: Decorated) -> Decorated:
+    """Add the option that names the layers to plan."""
+    return click.option(
+        "--layers", default="application", show_default=True, metavar="LAYER,…", help='Layers to plan, or "all".'
+    )(command)
+
+
+def parse_layers(text: str) -> tuple[Layer, ...]:
+    """Return the layers that ``--layers`` names. Raises: UsageError for one that there is not."""
+    if text == "all":
+        return tuple(Layer)
+    known = {layer.value: layer for layer in Layer}
+    names = text.split(",")
+    for name in names:
+        if name not in known:
+            raise UsageError(f'no layer "{name}"', hint=f"known: {', '.join(known)}, or all")
+    return tuple(known[name] for name in names)
 
 
 def require_one_server(dsn: str | None, pgdata: Path | None, *, is_embedded: bool) -> None:

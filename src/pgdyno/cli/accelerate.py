@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli._server_options import StatedFigures, figures_options, warn_about_password
+from pgdyno.cli._server_options import (
+    StatedFigures,
+    figures_options,
+    layers_option,
+    parse_layers,
+    warn_about_password,
+)
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.errors import UsageError
-from pgdyno.model.plan import Layer
+from pgdyno.model.kernel_file import display_name
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
@@ -42,9 +48,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     metavar="PERCENT",
     help="No workload may possibly lose more than this.",
 )
-@click.option(
-    "--layers", default="application", show_default=True, metavar="LAYER,…", help='Layers to plan, or "all".'
-)
+@layers_option
 @click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice.")
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
@@ -148,6 +152,7 @@ class Asked:
     def _request(self, installation: Installation) -> AccelerateRequest:
         from pgdyno.app.accelerate import DEFAULT_WORKLOADS, AccelerateRequest, design_for
         from pgdyno.app.measure import Conditions, find_workloads
+        from pgdyno.app.wiring import may_change_host
         from pgdyno.levers.planner import PlanRequest
         from pgdyno.model.variant import Variant
 
@@ -158,7 +163,11 @@ class Asked:
             find_workloads(names, (), self.scale),
             replace(design_for(budget_s), seed=self.seed),
         )
-        plan = PlanRequest(figures=self.figures.parsed(), layers=_parse_layers(self.layers))
+        plan = PlanRequest(
+            figures=self.figures.parsed(),
+            layers=parse_layers(self.layers),
+            may_change_host=may_change_host(),
+        )
         return AccelerateRequest(conditions, Variant("default"), budget_s, parse_percent(self.max_loss), plan)
 
 
@@ -175,7 +184,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     verdict = "pays" if done.acceptance.is_accepted else "is not proven to pay"
     click.echo(f"\nThe plan {verdict}: {'; '.join(done.acceptance.reasons)}.")
     for line in done.plan.lines:
-        click.echo(f"  {line.change.key} = {line.change.value}")
+        click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
@@ -199,12 +208,3 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
     }
 
 
-def _parse_layers(text: str) -> tuple[Layer, ...]:
-    if text == "all":
-        return tuple(Layer)
-    known = {layer.value: layer for layer in Layer}
-    names = text.split(",")
-    for name in names:
-        if name not in known:
-            raise UsageError(f'no layer "{name}"', hint=f"known: {', '.join(known)}, or all")
-    return tuple(known[name] for name in names)

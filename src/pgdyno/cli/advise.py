@@ -12,6 +12,8 @@ from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
     inspect_named_server,
+    layers_option,
+    parse_layers,
     require_one_server,
     server_options,
 )
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 )
 @server_options
 @figures_options
+@layers_option
 @click.option("--format", "format_name", default="text", show_default=True, help="text, conf, sql or json.")
 @json_option
 def command(
@@ -39,6 +42,7 @@ def command(
     dsn: str | None,
     pgdata: Path | None,
     embedded: bool,
+    layers: str,
     format_name: str,
     is_json: bool,
     **figures: Any,
@@ -49,6 +53,7 @@ def command(
     from, what it takes and how it is undone.
     """
     from pgdyno.app.advise import AdviseRequest, advise
+    from pgdyno.app.attached import probe_of
     from pgdyno.levers.planner import PlanRequest
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
@@ -56,8 +61,9 @@ def command(
     found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
     inspected = _require_server(found)
     host = None if isinstance(found.host, Unknown) else found.host
+    plan = PlanRequest(stated, parse_layers(layers), probe=probe_of(inspected))
     width = shutil.get_terminal_size((100, 40)).columns
-    request = AdviseRequest(PlanRequest(figures=stated), "json" if is_json else format_name, width)
+    request = AdviseRequest(plan, "json" if is_json else format_name, width)
     click.echo(advise(host, inspected.server, request).text, nl=False)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pgdyno.cli._changing import changing_options
-from pgdyno.cli._server_options import StatedFigures, figures_options
+from pgdyno.cli._server_options import StatedFigures, figures_options, layers_option, parse_layers
 from pgdyno.cli.output import json_option, print_json
 
 
@@ -20,6 +20,7 @@ from pgdyno.cli.output import json_option, print_json
 )
 @changing_options
 @figures_options
+@layers_option
 @json_option
 def command(
     *,
@@ -28,6 +29,7 @@ def command(
     allow_restart: bool,
     restart_command: str | None,
     is_standby_order_kept: bool,
+    layers: str,
     is_json: bool,
     **figures: Any,
 ) -> None:
@@ -43,7 +45,13 @@ def command(
     from pgdyno.report.journal_text import apply_text
 
     request = apply_request(
-        ApplyAdvice(dsn, StatedFigures(**figures).parsed(), allow_restart, is_standby_order_kept)
+        ApplyAdvice(
+            dsn,
+            StatedFigures(**figures).parsed(),
+            allow_restart,
+            is_standby_order_kept,
+            parse_layers(layers),
+        )
     )
     access = server_access(dsn, restart_command)
     result = (preview_apply if is_dry_run else apply_plan)(access, request)

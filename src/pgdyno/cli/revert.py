@@ -36,6 +36,9 @@ _STILL_CHANGED = 3  # exit code
     show_default=True,
     help="What to do with a setting that somebody else has changed since.",
 )
+@click.option(
+    "--host-only", is_flag=True, help="Undo only what was changed on this machine, without asking any server."
+)
 @json_option
 def command(
     *,
@@ -47,6 +50,7 @@ def command(
     is_standby_order_kept: bool,
     is_all: bool,
     drifted: str,
+    host_only: bool,
     is_json: bool,
 ) -> None:
     """Restore what was found before the last apply, or before all of them. Safe to repeat.
@@ -55,6 +59,7 @@ def command(
     recognised by the address in --dsn, written as it was for apply, or by --pgdata.
     """
     from pgdyno.app.revert import RevertRequest, preview_revert, revert
+    from pgdyno.app.revert_host import preview_revert_host, revert_host
     from pgdyno.app.wiring import server_access
     from pgdyno.model.document import to_document
     from pgdyno.model.journal import OnDrift
@@ -67,7 +72,10 @@ def command(
         is_standby_order_kept=is_standby_order_kept,
     )
     access = server_access(dsn, restart_command, pgdata)
-    result = (preview_revert if is_dry_run else revert)(access, request)
+    if host_only:
+        result = (preview_revert_host if is_dry_run else revert_host)(access, request)
+    else:
+        result = (preview_revert if is_dry_run else revert)(access, request)
     if is_json:
         print_json({"result": to_document(result)})
     else:

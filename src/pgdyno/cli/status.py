@@ -18,7 +18,7 @@ def command(*, dsn: str | None, is_json: bool) -> None:
     from pgdyno.report.journal_text import status_text
 
     access = server_access(dsn)
-    report = journal_status(access.journal_directory) if dsn is None else server_status(access)
+    report = journal_status(access) if dsn is None else server_status(access)
     if is_json:
         print_json({"status": to_document(report)})
     else:

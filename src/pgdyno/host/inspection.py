@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pgdyno.host.block_devices import inspect_block_devices
 from pgdyno.host.cpu import inspect_cpu, online_cpus
 from pgdyno.host.kernel import hostname, inspect_kernel
+from pgdyno.host.kernel_files import read_kernel_files
 from pgdyno.host.limits import Capacity, inspect_limits
 from pgdyno.host.memory import inspect_memory
 from pgdyno.host.mounts import inspect_mounts
@@ -17,17 +19,28 @@ from pgdyno.model.host import Host
 
 
 def inspect_host(
-    root: Path = Path("/"), *, pid: int | None = None, data_directory: Path | None = None
+    root: Path = Path("/"),
+    *,
+    pid: int | None = None,
+    data_directory: Path | None = None,
+    kernel_files: Sequence[str] = (),
 ) -> Host:
     """Return every fact about the host below ``root``.
 
     ``pid`` is a postmaster: limits, control group, mounts and container are then its own, else ours.
     ``data_directory`` matters where the postmaster's working directory may not be read, or none runs.
+    ``kernel_files`` are paths or patterns of files in /proc and /sys that are wanted as they are.
     """
-    return inspect_tree(Tree(root), pid=pid, data_directory=data_directory)
+    return inspect_tree(Tree(root), pid=pid, data_directory=data_directory, kernel_files=kernel_files)
 
 
-def inspect_tree(tree: Tree, *, pid: int | None = None, data_directory: Path | None = None) -> Host:
+def inspect_tree(
+    tree: Tree,
+    *,
+    pid: int | None = None,
+    data_directory: Path | None = None,
+    kernel_files: Sequence[str] = (),
+) -> Host:
     """Do the same for a host whose files are reached in a way of their own."""
     process = "self" if pid is None else str(pid)
     memory = inspect_memory(tree)
@@ -41,6 +54,7 @@ def inspect_tree(tree: Tree, *, pid: int | None = None, data_directory: Path | N
         block_devices=inspect_block_devices(tree),
         mounts=inspect_mounts(tree, process, _data_directory(tree, pid, data_directory)),
         nics=inspect_nics(tree),
+        kernel_files=read_kernel_files(tree, kernel_files),
     )
 
 

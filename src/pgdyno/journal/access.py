@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter
 from pgdyno.journal.server_files import ServerFiles, files_of
 from pgdyno.journal.session import Session
+from pgdyno.journal.writers.kernel_file import KernelFileWriter
 
 Steps: TypeAlias = Callable[[str], None]
 """Is told the name of every step right after it was taken, so that a test can stop the process there."""
@@ -28,6 +29,7 @@ class ServerAccess:
     server itself names, or if the server is down. ``restarter`` None means that nobody said how to restart.
     ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
     recognised by them. ``revert_command`` is what a user types to undo changes of this server.
+    ``host_writers`` change the machine that it runs on, by kind of change; none if that is another one.
     """
 
     connect: Connect
@@ -36,6 +38,7 @@ class ServerAccess:
     restarter: CommandRestarter | None = None
     addresses: tuple[str, ...] = ()
     revert_command: str = "pgdyno revert"
+    host_writers: Mapping[str, KernelFileWriter] = field(default_factory=dict)
 
     def files(self, session: Session) -> ServerFiles | None:
         """Return the running server's files if they are within reach and proven to be its own."""

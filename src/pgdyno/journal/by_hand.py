@@ -1,18 +1,42 @@
-"""What a user types to undo changes without pgdyno, and the outcomes that people are shown. Pure."""
+"""What a user types to make or undo changes without pgdyno, and the outcomes that people are shown. Pure."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
-from pgdyno.journal.statements import restore_statement, text_of
+from pgdyno.journal.statements import restore_statement, set_statement, text_of
+from pgdyno.journal.writers.kernel_file import COUNTERPART
 from pgdyno.model.errors import PgdynoError, StillChangedError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Outcome, Receipt
+from pgdyno.model.kernel_file import COUPLED
+from pgdyno.model.plan import HOST_KINDS, Change
+
+
+def making_statement(change: Change) -> str:
+    """Return what makes a change: SQL for a setting, a line for root's shell for the machine."""
+    if change.kind in HOST_KINDS:
+        return _writing(change.key, change.value)
+    return text_of(set_statement(change.key, change.value))
 
 
 def restoring_statements(receipts: Iterable[Receipt]) -> tuple[str, ...]:
-    """Return the SQL statements that restore what was found, in the order given."""
-    return tuple(text_of(restore_statement(receipt.key, receipt.found.value)) for receipt in receipts)
+    """Return the statements that restore what was found, in the order given."""
+    return tuple(map(_restoring_statement, receipts))
+
+
+def _restoring_statement(receipt: Receipt) -> str:
+    found = receipt.found
+    if not receipt.is_on_host:
+        return text_of(restore_statement(receipt.key, found.value))
+    if found.value == "0" and COUNTERPART in found.state:
+        return _writing(COUPLED[receipt.key], found.state[COUNTERPART])
+    return _writing(receipt.key, found.value or "")
+
+
+def _writing(path: str, value: str) -> str:
+    return f"echo {shlex.quote(value)} > {shlex.quote(path)}"
 
 
 def restoring_edits(receipts: Iterable[Receipt]) -> tuple[str, ...]:
@@ -33,16 +57,21 @@ def still_changed(
 
     ``receipts`` are those of one server that are still open, newest first.
     """
-    if is_server_up:
-        statements = " ".join(restoring_statements(receipts))
-        hint = f"{revert_command}; by hand: {statements} then SELECT pg_reload_conf(); or restart"
-    else:
-        directory = next((one.target.data_directory for one in receipts if one.target.data_directory), None)
+    on_server = [receipt for receipt in receipts if not receipt.is_on_host]
+    on_host = [receipt for receipt in receipts if receipt.is_on_host]
+    hint = revert_command
+    if on_server and is_server_up:
+        statements = " ".join(restoring_statements(on_server))
+        hint += f"; by hand: {statements} then SELECT pg_reload_conf(); or restart"
+    elif on_server:
+        directory = next((one.target.data_directory for one in on_server if one.target.data_directory), None)
         file = f"{directory}/postgresql.auto.conf" if directory else "postgresql.auto.conf"
-        hint = (
-            f"{revert_command}, or pgdyno revert --pgdata DIR where its files are; "
-            f"by hand, in {file}: {'; '.join(restoring_edits(receipts))}; then start the server"
+        hint += (
+            ", or pgdyno revert --pgdata DIR where its files are; "
+            f"by hand, in {file}: {'; '.join(restoring_edits(on_server))}; then start the server"
         )
+    if on_host:
+        hint += f"; by hand, as root: {'; '.join(restoring_statements(on_host))}"
     return StillChangedError(f"{error.message}; something is still changed", detail=error.detail, hint=hint)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pgdyno.journal.access import Steps
 from pgdyno.journal.by_hand import still_changed
 from pgdyno.journal.changes import Prepared, make_changes, read_back, write_receipts
+from pgdyno.journal.host_run import HostRun
 from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
 from pgdyno.journal.server_files import ServerFiles
@@ -26,7 +27,7 @@ from pgdyno.model.errors import (
     StillChangedError,
 )
 from pgdyno.model.journal import OnDrift, Receipt
-from pgdyno.model.plan import Effect
+from pgdyno.model.plan import HOST_KINDS, Effect
 from pgdyno.model.ports import ChangeWriter, Restarter
 
 
@@ -36,6 +37,7 @@ class ApplyRun:
 
     apply_id: str
     journal: Journal
+    host: HostRun
     session: Session
     files: ServerFiles | None
     restarter: Restarter | None
@@ -45,11 +47,19 @@ class ApplyRun:
     def carry_out(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
         """Write all receipts, make all changes, bring them into force, and read them back.
 
+        The machine comes first: a restarted server takes its huge pages from the pool.
         Raises: any PgdynoError; then ``roll_back`` is due.
         """
+        self.steps("checked")
+        on_host = [one for one in prepared if one.change.kind in HOST_KINDS]
+        on_server = [one for one in prepared if one.change.kind not in HOST_KINDS]
+        return (*self.host.carry_out(self.apply_id, on_host), *self._change_server(on_server))
+
+    def _change_server(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
+        if not prepared:
+            return ()
         writer = self._writer()
         writers: dict[str, ChangeWriter] = {writer.kind: writer}
-        self.steps("checked")
         target = self.session.target
         receipts = write_receipts(self.journal, self.apply_id, target, prepared, self.steps)
         receipts = make_changes(self.journal, writers, receipts, self.steps)
@@ -66,15 +76,17 @@ class ApplyRun:
         with the new values and runs again with the former ones.
         """
         receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
+        on_server = [one for one in receipts if not one.is_on_host]
         try:
             was_up = self._is_up()
             if not was_up:
-                self._start_with_former_files(receipts)
-            done = undo(self._undoing(), receipts)
+                self._start_with_former_files(on_server)
+            done = undo(self._undoing(), on_server)
+            on_host = self.host.undo(one for one in receipts if one.is_on_host)
         except (PgdynoError, KeyboardInterrupt) as second:
-            raise self._still_changed(error, _words(second), receipts) from error
-        if left := _left(done):
-            raise self._still_changed(error, f"not restored: {left}", receipts) from error
+            raise self._still_changed(error, _words(second)) from error
+        if left := ", ".join(filter(None, (_left(done), _left(on_host)))):
+            raise self._still_changed(error, f"not restored: {left}") from error
         if not was_up:
             raise ServerStartError(
                 "the server did not come up with the new settings; the former ones are back and it runs",
@@ -113,10 +125,9 @@ class ApplyRun:
     def _writer(self) -> AlterSystemWriter:
         return AlterSystemWriter(self.session, self.files)
 
-    def _still_changed(
-        self, error: PgdynoError | KeyboardInterrupt, second: str, receipts: Sequence[Receipt]
-    ) -> StillChangedError:
+    def _still_changed(self, error: PgdynoError | KeyboardInterrupt, second: str) -> StillChangedError:
         """Return what to tell when the way back failed as well."""
+        receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
         return still_changed(
             ServerError(_words(error), detail=f"undoing it failed as well: {second}"),
             receipts,

@@ -31,6 +31,12 @@ def load() -> Mapping[str, LeverModule]:
     return MappingProxyType({name: found[name] for name in _in_order(found)})
 
 
+def kernel_files() -> tuple[str, ...]:
+    """Return the paths and patterns of all files of the kernel that some lever looks at."""
+    wanted = (path for module in load().values() for path in (*module.LEVER.files, *module.LEVER.reads))
+    return tuple(dict.fromkeys(wanted))
+
+
 def _module_names() -> list[str]:
     packages = (f"{__name__}.{layer}" for layer in Layer)
     found = (package for package in packages if importlib.util.find_spec(package) is not None)

@@ -22,6 +22,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -33,19 +34,33 @@ from pgdyno.levers.memory_proof import (
     shared_memory_bytes,
 )
 from pgdyno.levers.resources import HugePages, Resources, StorageKind
-from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import Guc, format_bytes
 from pgdyno.model.guc import readable_bytes as readable
 from pgdyno.model.host import Host
-from pgdyno.model.plan import REFUSED_ABOVE, Change, Effect, Layer, MemoryProof, PlanLine, Risk, Skipped
+from pgdyno.model.kernel_file import choices_in, display_name, is_same, sysctl_path, value_in
+from pgdyno.model.plan import (
+    HUGE_PAGES,
+    KERNEL,
+    REFUSED_ABOVE,
+    SETTING,
+    Change,
+    Effect,
+    Layer,
+    MemoryProof,
+    PlanLine,
+    Risk,
+    Skipped,
+)
 from pgdyno.model.server import Server
 
 __all__ = [
-    "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
+    "GB", "HEADINGS", "HUGE_PAGES", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
     "Detected", "Evidence", "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
-    "PlanContext", "PlanLine", "Risk", "Skipped", "State", "StorageKind",
-    "detect_settings", "format_bytes", "lines_or_skipped", "owner_of", "propose", "readable",
-    "reserved_connections", "shared_memory_bytes", "verify_settings",
+    "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
+    "choices_in", "detect_files", "detect_settings", "display_name", "format_bytes", "lines_or_skipped",
+    "matches", "owner_of", "propose", "propose_file", "readable", "reserved_connections",
+    "shared_memory_bytes", "sysctl_path", "verify_files", "verify_settings", "why_absent",
 ]  # fmt: skip
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
@@ -92,14 +107,21 @@ class Need(StrEnum):
 
 @dataclass(frozen=True)
 class Lever:
-    """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason."""
+    """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason.
+
+    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of the
+    kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name; ``reads`` are
+    those that it looks at besides.
+    """
 
     name: str
     title: str
     layer: Layer
     risk: Risk
     maturity: Maturity
-    settings: tuple[str, ...]  # all it may touch; each setting belongs to one lever
+    settings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     conflicts: tuple[str, ...] = ()
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -112,6 +134,7 @@ class State(StrEnum):
     OFF = "off"  # everything at the default
     PARTIAL = "partial"
     ON = "on"
+    UNKNOWN = "unknown"  # a fact is missing without which nobody can tell
 
 
 @dataclass(frozen=True)
@@ -152,15 +175,30 @@ class LeverModule(Protocol):
         ...
 
 
+class Probe(Protocol):
+    """Asks the server's own programs what cannot be known otherwise. Equal questions have equal answers."""
+
+    def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
+        """Return the size of the shared memory segment of a server with these settings changed."""
+        ...
+
+
 @dataclass(frozen=True)
 class PlanContext:
-    """Everything a lever may look at. ``host`` is None unless the server is proven to run on it."""
+    """Everything a lever may look at. ``host`` is None unless the server is proven to run on it.
+
+    ``planned_files`` are what levers before this one write into the kernel's files, by path.
+    ``may_change_host`` False: whoever asks is not root, and wants what can be done without.
+    """
 
     settings: EffectiveSettings
     resources: Resources
     connections: int | None = None  # as stated by the user
     host: Host | None = None
     goal: Goal = Goal.OLTP
+    planned_files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    probe: Probe | None = None
+    may_change_host: bool = True
 
     @property
     def server(self) -> Server:
@@ -208,6 +246,21 @@ class PlanContext:
         guc = self.settings.guc("work_mem")
         return guc.boot_val or guc.setting
 
+    def file(self, path: str) -> Fact[str]:
+        """Return the first line of a file of the kernel as it was found."""
+        found = None if self.host is None else self.host.kernel_files.get(path)
+        return unknown("the host was not inspected", path) if found is None else found
+
+    def value(self, path: str) -> str | None:
+        """Return what the kernel uses, as planned or found; None where it has no such file."""
+        text = self.file(path).or_none()
+        return None if text is None else self.planned_files.get(path, value_in(text))
+
+    def files(self, pattern: str) -> tuple[str, ...]:
+        """Return the files that a pattern stands for on this host."""
+        known = {} if self.host is None else self.host.kernel_files
+        return tuple(path for path, fact in known.items() if fact.is_known and matches(path, pattern))
+
     def proof(self, **planned: str) -> MemoryProof | None:
         """Return the memory proof with more values planned."""
         return memory_proof(self.settings.plus(planned), self.resources)
@@ -244,7 +297,7 @@ def propose(
     return PlanLine(
         change=Change(
             lever=lever.name,
-            kind="setting",
+            kind=SETTING,
             key=name,
             current=guc.display(),
             value=value,
@@ -263,11 +316,82 @@ def _undo(guc: Guc) -> str:
     return f"pgdyno revert; by hand: back to {guc.display()}, then {effect}"
 
 
+def propose_file(
+    ctx: PlanContext, lever: Lever, path: str, value: str, *, reason: str, evidence: str, kind: str = KERNEL
+) -> PlanLine | None:
+    """Return the line that writes ``value`` into a file of the kernel; None if it is there or has no file."""
+    current = ctx.value(path)
+    if current is None or is_same(path, current, value):
+        return None
+    return PlanLine(
+        change=Change(lever.name, kind, path, current, value, Effect.IMMEDIATE),
+        layer=lever.layer,
+        reason=reason,
+        evidence=evidence,
+        risk=lever.risk,
+        undo=f"pgdyno revert; by hand: write {current} into {path}; a restart of the machine forgets it too",
+    )
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path is what a pattern stands for, name by name."""
+    names, patterns = path.split("/"), pattern.split("/")
+    return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
+
+
 def lines_or_skipped(
     lever: Lever, lines: Sequence[PlanLine | None], otherwise: str
 ) -> Sequence[PlanLine] | Skipped:
     """Return the lines that change something, or say with ``otherwise`` why nothing needs to."""
     return tuple(line for line in lines if line is not None) or Skipped(lever.name, otherwise)
+
+
+def detect_files(
+    lever: Lever, plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped]
+) -> Callable[[PlanContext], Detected]:
+    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them."""
+
+    def detect(ctx: PlanContext) -> Detected:
+        """Show the values found, and see whether they are the lever's."""
+        found = [path for pattern in lever.files for path in ctx.files(pattern)]
+        if not found:
+            return Detected(State.ABSENT, why_absent(ctx, lever))
+        detail = ", ".join(f"{display_name(path)} = {ctx.value(path)}" for path in found)
+        if missing := ctx.unknown_need(lever):
+            return Detected(State.UNKNOWN, f"{detail}; {missing}")
+        outcome = plan(ctx)
+        changed = 0 if isinstance(outcome, Skipped) else len(outcome)
+        return Detected(State.ON if not changed else State.OFF, detail)
+
+    return detect
+
+
+def why_absent(ctx: PlanContext, lever: Lever) -> str:
+    """Say why none of a lever's files is there."""
+    if ctx.host is None:
+        return "the server is not proven to run on a host that was inspected"
+    reasons = (ctx.file(pattern) for pattern in lever.files if "*" not in pattern)
+    known = [f"{fact.source}: {fact.value.reason}" for fact in reasons if isinstance(fact.value, Unknown)]
+    return "; ".join(known) or f"this host has none of {', '.join(lever.files)}"
+
+
+def verify_files(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:
+    """Return ``verify`` for a lever that consists of files: what the kernel shows when it is asked anew."""
+
+    def verify(ctx: PlanContext) -> Sequence[Evidence]:
+        """Compare the planned values with what the kernel shows."""
+        planned = {
+            path: value
+            for path, value in ctx.planned_files.items()
+            if any(matches(path, pattern) for pattern in lever.files)
+        }
+        shown = {path: value_in(ctx.file(path).or_else("")) for path in planned}
+        return tuple(
+            Evidence(display_name(path), value, shown[path], path, is_same(path, value, shown[path]))
+            for path, value in planned.items()
+        )
+
+    return verify
 
 
 def detect_settings(lever: Lever) -> Callable[[PlanContext], Detected]:

@@ -6,11 +6,11 @@ a value the server would not take is a fault in the lever and stops everything, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pgdyno.levers import load
-from pgdyno.levers._contract import Goal, Lever, LeverModule, PlanContext
+from pgdyno.levers._contract import Goal, Lever, LeverModule, PlanContext, Probe, matches, why_absent
 from pgdyno.levers.durability import LOCKED_SETTINGS, check_durability
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.findings import findings_for
@@ -18,7 +18,7 @@ from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
 from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.errors import SettingError
 from pgdyno.model.host import Host
-from pgdyno.model.plan import Layer, Plan, PlanLine, Skipped
+from pgdyno.model.plan import HOST_KINDS, SETTING, Layer, Plan, PlanLine, Skipped
 from pgdyno.model.server import Server
 
 
@@ -29,6 +29,8 @@ class PlanRequest:
     figures: Figures = field(default_factory=Figures)
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
     goal: Goal = Goal.OLTP
+    probe: Probe | None = None
+    may_change_host: bool = True
 
 
 def make_plan(
@@ -50,6 +52,8 @@ def make_plan(
         connections=request.figures.connections,
         host=proven_host(host, server),
         goal=request.goal,
+        probe=request.probe,
+        may_change_host=request.may_change_host,
     )
     lines, skipped, settings = _run(load() if levers is None else levers, ctx, request.layers)
     check_durability(settings.planned, server)
@@ -67,20 +71,21 @@ def _run(
     for module in levers.values():
         if module.LEVER.layer not in layers:
             continue
-        seen = PlanContext(
-            settings=ctx.settings.plus({line.change.key: line.change.value for line in lines}),
-            resources=ctx.resources,
-            connections=ctx.connections,
-            host=ctx.host,
-            goal=ctx.goal,
-        )
+        seen = replace(ctx, settings=ctx.settings.plus(_settings(lines)), planned_files=_files(lines))
         outcome = plan_one(module, seen, already={line.change.lever for line in lines})
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
         else:
             lines += outcome
-    planned = {line.change.key: line.change.value for line in lines}
-    return tuple(lines), tuple(skipped), ctx.settings.plus(planned)
+    return tuple(lines), tuple(skipped), ctx.settings.plus(_settings(lines))
+
+
+def _settings(lines: Sequence[PlanLine]) -> dict[str, str]:
+    return {line.change.key: line.change.value for line in lines if line.change.kind == SETTING}
+
+
+def _files(lines: Sequence[PlanLine]) -> dict[str, str]:
+    return {line.change.key: line.change.value for line in lines if line.change.kind in HOST_KINDS}
 
 
 def plan_one(
@@ -115,11 +120,19 @@ def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str |
         return f'excluded by lever "{rivals[0]}", which is in the plan'
     if lever.settings and not any(map(ctx.settings.has, lever.settings)):
         return f"PostgreSQL {ctx.server.version} has no {' or '.join(lever.settings)}"
+    if lever.files and not any(map(ctx.files, lever.files)):
+        return f"not available: {why_absent(ctx, lever)}"
+    if lever.files and not ctx.may_change_host:
+        return "not available: only root may change the machine"
     return ctx.unknown_need(lever)
 
 
 def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
     key = line.change.key
+    if line.change.kind in HOST_KINDS:
+        if not any(matches(key, pattern) for pattern in lever.files) or ctx.value(key) is None:
+            raise SettingError(f'"{key}" is not a file that this lever may touch')
+        return
     if key in LOCKED_SETTINGS or key not in lever.settings:
         raise SettingError(f'"{key}" is not a setting this lever may touch')
     if not ctx.settings.has(key):

@@ -55,10 +55,16 @@ DURABILITY_LOCK: Mapping[str, Lock] = MappingProxyType(
 """``synchronous_standby_names`` belongs to the lock too, but what is safe depends on the server found."""
 
 
+_SAYS_WHETHER_A_CACHE_IS_VOLATILE = ("/write_cache", "/cache_type")
+"""Ends of files in /sys by which the kernel is told that a disk needs no flush."""
+
+
 def unsafe_settings(settings: Mapping[str, str]) -> tuple[str, ...]:
     """Return every ``name=value`` that could lose committed data; names are in lower case."""
-    return tuple(
+    locked = tuple(
         f"{name}={settings[name]}"
         for name, lock in DURABILITY_LOCK.items()
         if name in settings and not lock.allows(settings[name])
     )
+    caches = (name for name in settings if name.endswith(_SAYS_WHETHER_A_CACHE_IS_VOLATILE))
+    return (*locked, *(f"{name}={settings[name]}" for name in caches))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
@@ -125,3 +126,5 @@ class Host:
     block_devices: Fact[tuple[BlockDevice, ...]]
     mounts: Fact[tuple[Mount, ...]]
     nics: Fact[tuple[Nic, ...]]
+    kernel_files: Mapping[str, Fact[str]] = field(default_factory=dict)
+    """First lines of the files in /proc and /sys that were asked for, by path."""

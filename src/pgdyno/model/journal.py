@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgdyno.model.plan import Change, Finding
+from pgdyno.model.plan import HOST_KINDS, Change, Finding
 from pgdyno.model.ports import Found
 
 
@@ -84,6 +84,11 @@ class Receipt:
     def key(self) -> str:
         """What is changed."""
         return self.change.key
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether it is about the machine itself rather than a server."""
+        return self.change.kind in HOST_KINDS
 
     @property
     def is_open(self) -> bool:

@@ -20,6 +20,7 @@ class Risk(StrEnum):
     """What can go wrong, in increasing order."""
 
     SAFE = "safe"
+    SHARED = "shared"  # it concerns everything else that runs on the machine
     RESTART = "restart"
     REBOOT = "reboot"
 
@@ -34,12 +35,19 @@ class Effect(StrEnum):
     REBOOT = "reboot"
 
 
+SETTING = "setting"
+KERNEL, HUGE_PAGES = "kernel", "huge_pages"
+HOST_KINDS = (KERNEL, HUGE_PAGES)
+"""Kinds of changes that are made on the machine: they concern everything that runs there."""
+
+
 @dataclass(frozen=True)
 class Change:
     """One reversible step: ``key`` of ``kind`` becomes ``value``.
 
     ``kind`` names the journal's writer that can read, write and restore it: ``setting`` for a PostgreSQL
-    setting; later layers add ``sysctl``, ``sysfs``, … as new writers, without a change here.
+    setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key is
+    the path.
     """
 
     lever: str
@@ -126,6 +134,16 @@ class Plan:
         return any(line.change.effect is Effect.RESTART for line in self.lines)
 
     @property
+    def host_changes(self) -> tuple[Change, ...]:
+        """The planned changes on the machine itself."""
+        return tuple(line.change for line in self.lines if line.change.kind in HOST_KINDS)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Everything that is planned: PostgreSQL's settings by name, the kernel's files by path."""
+        return {**self.settings, **{change.key: change.value for change in self.host_changes}}
+
+    @property
     def settings(self) -> dict[str, str]:
         """The planned PostgreSQL settings by name."""
-        return {line.change.key: line.change.value for line in self.lines if line.change.kind == "setting"}
+        return {line.change.key: line.change.value for line in self.lines if line.change.kind == SETTING}

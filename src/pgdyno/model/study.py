@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant
+from pgdyno.model.variant import Variant, setting_key
 
 SERVER_FACTOR = "server"
 
@@ -78,7 +78,7 @@ def _short(value: str) -> str:
 
 def _without(settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that ``others`` do not set, however their names are written."""
-    replaced = {name.lower() for name in others}
+    replaced = {setting_key(name) for name in others}
     return {name: value for name, value in settings.items() if name not in replaced}
 
 

@@ -1,4 +1,9 @@
-"""A variant: a named, complete configuration of a server, written ``[SERVER@]NAME[:setting=value,…]``."""
+"""A variant: a named, complete configuration of a server, written ``[SERVER@]NAME[:setting=value,…]``.
+
+A setting is PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another file of the kernel
+(``/sys/kernel/mm/transparent_hugepage/enabled``), or an environment variable of the server
+(``env.MALLOC_TOP_PAD_``). Sysctls are kept by the paths of their files.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +13,21 @@ from dataclasses import dataclass, field
 
 from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.errors import VariantError
+from pgdyno.model.kernel_file import display_name, sysctl_path
 
 _NAME = re.compile(r"^[A-Za-z0-9_.+-]+$")
 _SETTING = re.compile(r"^[A-Za-z_][A-Za-z0-9_.]*$")
+_FILE = re.compile(r"^/(proc/sys|proc/irq|sys)(/(?!\.)[A-Za-z0-9_.:-]+)+$")
+_SYSCTLS = ("dev.", "fs.", "kernel.", "net.", "vm.")  # no extension of PostgreSQL has one of these names
+_ENVIRONMENT = "env."
 
 
 @dataclass(frozen=True)
 class Variant:
     """One arm of an experiment. ``server`` None means the experiment's own server.
 
-    Names of settings are in lower case, however they were written: the server does not tell ``FSYNC`` from
-    ``fsync``, so that nothing here may either.
+    Names of PostgreSQL's settings are in lower case, however they were written: the server does not tell
+    ``FSYNC`` from ``fsync``, so that nothing here may either.
     """
 
     name: str
@@ -27,13 +36,32 @@ class Variant:
 
     def __post_init__(self) -> None:
         """Fold the names of settings. Raises: VariantError if two of them are the same setting."""
-        folded = {name.lower(): value for name, value in self.settings.items()}
+        folded = {setting_key(name): value for name, value in self.settings.items()}
         if len(folded) < len(self.settings):
             raise VariantError(
                 f'variant "{self.name}" sets a setting twice',
                 detail=f"upper and lower case are the same: {', '.join(self.settings)}",
             )
         object.__setattr__(self, "settings", folded)  # the way of a frozen dataclass
+
+    @property
+    def gucs(self) -> dict[str, str]:
+        """The settings that are PostgreSQL's."""
+        return {key: value for key, value in self.settings.items() if is_guc(key)}
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What the kernel's files are to hold, by path. They concern the whole machine."""
+        return {key: value for key, value in self.settings.items() if key.startswith("/")}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables that the server is started with, besides its usual ones."""
+        return {
+            key.removeprefix(_ENVIRONMENT): value
+            for key, value in self.settings.items()
+            if key.startswith(_ENVIRONMENT)
+        }
 
     @property
     def is_durable(self) -> bool:
@@ -48,8 +76,22 @@ class Variant:
     def __str__(self) -> str:
         """Return the variant in its own grammar."""
         server = f"{self.server}@" if self.server else ""
-        settings = ",".join(f"{key}={_quoted(value)}" for key, value in self.settings.items())
+        settings = ",".join(
+            f"{display_name(key)}={_quoted(value)}" for key, value in self.settings.items()
+        )
         return f"{server}{self.name}" + (f":{settings}" if settings else "")
+
+
+def setting_key(name: str) -> str:
+    """Return the key of a setting: folded if it is PostgreSQL's, a path if it is a sysctl's."""
+    if name.startswith(("/", _ENVIRONMENT)):
+        return name
+    return sysctl_path(name) if name.startswith(_SYSCTLS) else name.lower()
+
+
+def is_guc(key: str) -> bool:
+    """Whether a key is a setting of PostgreSQL."""
+    return not key.startswith(("/", _ENVIRONMENT))
 
 
 def _quoted(value: str) -> str:
@@ -76,15 +118,15 @@ def parse_variant(text: str) -> Variant:
     for part in _split_settings(tail) if tail else ():
         key, equals, value = part.partition("=")
         key = key.strip()
-        if not equals or not _SETTING.match(key):
+        if not equals or not (_SETTING.match(key) or _FILE.match(key)):
             raise VariantError(f'variant "{text}": "{part}" is not setting=value', hint=_GRAMMAR)
-        if key.lower() in settings:
+        if setting_key(key) in settings:
             raise VariantError(f'variant "{text}" sets "{key}" twice')
-        settings[key.lower()] = _unquoted(value.strip())
+        settings[setting_key(key)] = _unquoted(value.strip())
     return Variant(name=name, settings=settings, server=server or None)
 
 
-_GRAMMAR = "write [SERVER@]NAME[:setting=value,…], for example big:shared_buffers=4GB,jit=off"
+_GRAMMAR = "write [SERVER@]NAME[:setting=value,…], for example big:shared_buffers=4GB,vm.swappiness=1"
 
 
 def _split_settings(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from pgdyno.model.journal import (
     StatusEntry,
     StatusReport,
 )
+from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Finding
 
 _UNSET = "not set"
@@ -31,7 +32,10 @@ def apply_text(result: ApplyResult) -> str:
         restarted = "after a restart" if result.restarts else "without a restart"
         lines = [f"{_count(len(result.outcomes), 'change')} in force on {result.target}, {restarted}", ""]
         lines += _table(
-            [(one.key, _arrow(one.before, one.wanted), _effective(one)) for one in result.outcomes]
+            [
+                (display_name(one.key), _arrow(one.before, one.wanted), _effective(one))
+                for one in result.outcomes
+            ]
         )
         restart = _RESTART if result.restarts else ""
         lines += ["", f"undo: {result.revert_command}{restart}"]
@@ -49,7 +53,7 @@ def revert_text(result: RevertResult) -> str:
         done = [one for one in result.outcomes if one.state is ReceiptState.REVERTED]
         restarted = ", after a restart" if result.restarts else ""
         lines = [f"{_count(len(done), 'change')} undone on {result.target}{restarted}", ""]
-        lines += _table([(one.key, _arrow(one.wanted, one.effective), "") for one in done])
+        lines += _table([(display_name(one.key), _arrow(one.wanted, one.effective), "") for one in done])
     lines += [line for drift in result.drifted for line in _drift(drift, result.revert_command)]
     if result.pending_restart:
         lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]
@@ -86,9 +90,11 @@ def _apply(entries: Sequence[StatusEntry]) -> Iterator[str]:
     for entry in entries:
         now = f"in force: {entry.effective}" if entry.effective is not None else ""
         state = "" if entry.state is ReceiptState.VERIFIED else f"[{entry.state}]"
-        rows.append((entry.key, f"{entry.wanted} (was {entry.found or _UNSET})", f"{now} {state}".strip()))
+        rows.append((display_name(entry.key), f"{entry.wanted} (was {entry.found or _UNSET})", f"{now} {state}".strip()))
     yield from _table(rows)
-    yield from (f"    changed since: {entry.key}: {entry.drift}" for entry in entries if entry.drift)
+    yield from (
+        f"    changed since: {display_name(entry.key)}: {entry.drift}" for entry in entries if entry.drift
+    )
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
@@ -101,7 +107,7 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
 def _drift(drift: Drift, revert_command: str) -> Iterator[str]:
     now = "somebody took it out" if drift.now is None else f"somebody set it to {drift.now}"
     yield ""
-    yield f"Left alone: {drift.key}: {now} after it was changed to {drift.wanted}"
+    yield f"Left alone: {display_name(drift.key)}: {now} after it was changed to {drift.wanted}"
     yield f"    {revert_command} --drifted=overwrite restores what was found before,"
     yield "    --drifted=keep leaves it so"
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from pgdyno.model.guc import readable_bytes
+from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import REFUSED_ABOVE, Effect, Finding, MemoryProof, Plan, PlanLine, Skipped
 
 WIDTH = 100
@@ -37,7 +38,7 @@ def _changes(plan: Plan, width: int) -> Iterator[str]:
     count = len(plan.lines)
     takes = "none takes" if not restarts else f"{restarts} take{'s' if restarts == 1 else ''}"
     yield f"{count} change{'' if count == 1 else 's'}, {takes} a restart"
-    names = max(len(line.change.key) for line in plan.lines)
+    names = max(len(display_name(line.change.key)) for line in plan.lines)
     for line in plan.lines:
         yield ""
         yield from _change(line, names, width)
@@ -46,7 +47,7 @@ def _changes(plan: Plan, width: int) -> Iterator[str]:
 def _change(line: PlanLine, names: int, width: int) -> Iterator[str]:
     change = line.change
     yield (
-        f"{change.key:<{names}}  {change.current or 'not set'} → {change.value}"
+        f"{display_name(change.key):<{names}}  {change.current or 'not set'} → {change.value}"
         f"   [{change.effect}, risk: {line.risk}]"
     )
     yield _wrapped(f"why:    {line.reason}", width, INDENT)

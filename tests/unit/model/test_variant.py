@@ -21,6 +21,9 @@ from pgdyno.model.variant import Variant, parse_variant
         ("a:application_name='it''s'", Variant("a", {"application_name": "it's"})),
         ("a:pg_stat_statements.max=100", Variant("a", {"pg_stat_statements.max": "100"})),
         ("a:DateStyle=ISO", Variant("a", {"datestyle": "ISO"})),
+        ("a:vm.swappiness=1", Variant("a", {"/proc/sys/vm/swappiness": "1"})),
+        ("a:/sys/block/vda/queue/scheduler=none", Variant("a", {"/sys/block/vda/queue/scheduler": "none"})),
+        ("a:env.MALLOC_TOP_PAD_=65536", Variant("a", {"env.MALLOC_TOP_PAD_": "65536"})),
     ],
 )
 def test_variants_are_parsed(text: str, variant: Variant) -> None:
@@ -37,6 +40,9 @@ def test_variants_are_parsed(text: str, variant: Variant) -> None:
         ("x:jit=on,jit=off", 'variant "x:jit=on,jit=off" sets "jit" twice'),
         ("x:jit=on,JIT=off", 'variant "x:jit=on,JIT=off" sets "JIT" twice'),
         ("x:a='b", "unterminated quote"),
+        ("x:vm.swappiness=1,/proc/sys/vm/swappiness=2", 'sets "/proc/sys/vm/swappiness" twice'),
+        ("x:/proc/sysrq-trigger=c", '"/proc/sysrq-trigger=c" is not setting=value'),
+        ("x:/sys/../etc/passwd=x", '"/sys/../etc/passwd=x" is not setting=value'),
         ("a b", 'variant "a b" has no valid name'),
     ],
 )
@@ -98,3 +104,18 @@ def test_one_setting_in_two_spellings_is_refused() -> None:
 )
 def test_other_settings_leave_it_durable(setting: str) -> None:
     assert parse_variant(f"x:{setting}").is_durable
+
+
+def test_what_is_the_servers_the_machines_and_the_environments_is_told_apart() -> None:
+    variant = parse_variant("a:jit=off,vm.swappiness=1,env.LD_PRELOAD=/lib/libjemalloc.so.2")
+    assert variant.gucs == {"jit": "off"}
+    assert variant.files == {"/proc/sys/vm/swappiness": "1"}
+    assert variant.environment == {"LD_PRELOAD": "/lib/libjemalloc.so.2"}
+    assert str(variant) == "a:jit=off,vm.swappiness=1,env.LD_PRELOAD=/lib/libjemalloc.so.2"
+
+
+def test_telling_the_kernel_that_a_disk_needs_no_flush_is_not_durable() -> None:
+    assert parse_variant("a:/sys/block/vda/queue/write_cache=write through").unsafe_settings == (
+        "/sys/block/vda/queue/write_cache=write through",
+    )
+    assert parse_variant("a:vm.swappiness=1").is_durable

@@ -1,0 +1,55 @@
+"""``pgdyno revert --host-only``: restore the machine without asking any server, which may be gone."""
+
+from __future__ import annotations
+
+from pgdyno.app.revert import RevertRequest, telling_what_is_left
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.by_hand import outcome, restoring_statements
+from pgdyno.journal.host_run import HostRun, host_target, receipts_of_host
+from pgdyno.journal.log import Contents, open_journal, read_journal
+from pgdyno.journal.undo import Undone, find_drift
+from pgdyno.model.journal import Receipt, RevertResult
+
+
+def revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:
+    """Restore what was found on the machine, newest change first. Nothing to revert is no error.
+
+    Raises: LockHeldError; StillChangedError if it could not be finished.
+    """
+    with open_journal(access.journal_directory) as journal:
+        contents = journal.read()
+        receipts = _chosen(contents, request)
+        with telling_what_is_left(access, journal, receipts, lambda: True):
+            done = HostRun(journal, access.host_writers, request.steps).undo(receipts, request.on_drift)
+        return _result(access, done, contents)
+
+
+def preview_revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:
+    """Say what ``revert_host`` would do. Changes nothing."""
+    contents = read_journal(access.journal_directory)
+    receipts = _chosen(contents, request)
+    drifts = (find_drift(access.host_writers[one.change.kind], one) for one in receipts)
+    return _result(access, Undone(receipts, tuple(filter(None, drifts)), (), 0), contents, is_dry_run=True)
+
+
+def _chosen(contents: Contents, request: RevertRequest) -> tuple[Receipt, ...]:
+    """Return the receipts to revert, newest first: those of the last apply that changed the machine, or all."""
+    receipts = receipts_of_host(contents.receipts, None)
+    return tuple(one for one in receipts if request.is_all or one.apply_id == receipts[0].apply_id)
+
+
+def _result(
+    access: ServerAccess, done: Undone, contents: Contents, *, is_dry_run: bool = False
+) -> RevertResult:
+    on_servers = sum(1 for receipt in contents.open if not receipt.is_on_host)
+    note = f"{on_servers} changes on servers stay applied: pgdyno status"
+    return RevertResult(
+        target=host_target().address,
+        outcomes=tuple(outcome(receipt) for receipt in done.receipts),
+        statements=restoring_statements(done.receipts),
+        drifted=done.drifted,
+        damage=contents.damage,
+        is_dry_run=is_dry_run,
+        notes=(note,) if on_servers else (),
+        revert_command=f"{access.revert_command} --host-only",
+    )

@@ -1,0 +1,1 @@
+"""Levers of the operating system: what the kernel does for, or with, a server."""

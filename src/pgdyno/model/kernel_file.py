@@ -1,0 +1,65 @@
+"""Files through which the kernel shows a value and takes another: /proc/sys, /sys, /proc/irq. Pure.
+
+A file is named by its path on the host, ``/proc/sys/vm/swappiness``; people see a sysctl by the name that
+sysctl(8) gives it. Values are compared as the kernel writes them, which is not always as they were written.
+
+Source: Linux, Documentation/admin-guide/sysctl/, Documentation/ABI/, sysctl(8).
+"""
+
+from __future__ import annotations
+
+import re
+
+SYSCTL_ROOT = "/proc/sys/"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+"""Changes from boot to boot: what was written into the kernel before is gone then."""
+
+COUPLED = {
+    f"{SYSCTL_ROOT}vm/{one}": f"{SYSCTL_ROOT}vm/{other}"
+    for pair in (
+        ("dirty_bytes", "dirty_ratio"),
+        ("dirty_background_bytes", "dirty_background_ratio"),
+        ("overcommit_kbytes", "overcommit_ratio"),
+    )
+    for one, other in (pair, pair[::-1])
+}
+"""Two ways to say one thing: writing one sets the other to 0, which means that it does not count."""
+
+_CHOICE = re.compile(r"\[([^\]]*)\]")
+_MASK = re.compile(r"^[0-9a-f]+(,[0-9a-f]{8})*$", re.IGNORECASE)
+_IS_MASK = re.compile(r"(_cpus|/smp_affinity)$")
+
+
+def sysctl_path(name: str) -> str:
+    """Return where a sysctl lies: ``vm.swappiness`` → ``/proc/sys/vm/swappiness``."""
+    return SYSCTL_ROOT + name.replace(".", "/")
+
+
+def display_name(path: str) -> str:
+    """Return a sysctl's name; of other files the path, which is what people look for."""
+    return path.removeprefix(SYSCTL_ROOT).replace("/", ".") if path.startswith(SYSCTL_ROOT) else path
+
+
+def value_in(text: str) -> str:
+    """Return the value in a file's first line: the choice in brackets where there are several.
+
+    Columns are parted by one space, however the kernel parts them.
+    """
+    line = text.partition("\n")[0]
+    choice = _CHOICE.search(line)
+    return choice[1] if choice is not None else " ".join(line.split())
+
+
+def choices_in(text: str) -> tuple[str, ...]:
+    """Return what a file offers: ``none [mq-deadline]`` → none, mq-deadline; nothing if it does not say."""
+    line = text.partition("\n")[0]
+    return tuple(word.strip("[]") for word in line.split()) if _CHOICE.search(line) else ()
+
+
+def is_same(path: str, one: str, other: str) -> bool:
+    """Whether two values of a file mean the same: masks of CPUs are written with and without leading zeros."""
+    one, other = " ".join(one.split()), " ".join(other.split())
+    if one == other:
+        return True
+    is_mask = _IS_MASK.search(path) and _MASK.match(one) and _MASK.match(other)
+    return bool(is_mask) and int(one.replace(",", ""), 16) == int(other.replace(",", ""), 16)

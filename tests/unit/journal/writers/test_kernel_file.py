@@ -1,0 +1,138 @@
+"""Values of a running kernel, on a directory that looks like one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
+from pgdyno.journal.writers.kernel_file import KernelFileWriter
+from pgdyno.model.errors import PrivilegeError, SettingError
+from pgdyno.model.ports import Found
+
+SWAPPINESS, BYTES, RATIO = (f"/proc/sys/vm/{name}" for name in ("swappiness", "dirty_bytes", "dirty_ratio"))
+BOOT = "/proc/sys/kernel/random/boot_id"
+POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    files = {
+        SWAPPINESS: "60",
+        BYTES: "0",
+        RATIO: "20",
+        BOOT: "first",
+        "/proc/sys/vm/compact_memory": "",
+        f"{POOL}/nr_hugepages": "100",
+        f"{POOL}/surplus_hugepages": "0",
+    }
+    for path, value in files.items():
+        put(tmp_path, path, value)
+    return tmp_path
+
+
+def put(root: Path, path: str, value: str) -> None:
+    file = root / path.lstrip("/")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{value}\n")
+
+
+def shown(root: Path, path: str) -> str:
+    return (root / path.lstrip("/")).read_text()
+
+
+def test_what_was_found_comes_back(root: Path) -> None:
+    writer = KernelFileWriter(root)
+    found = writer.read(SWAPPINESS)
+    writer.write(SWAPPINESS, "5")
+    assert (writer.verify(SWAPPINESS), shown(root, SWAPPINESS)) == ("5", "5\n")
+    writer.restore(SWAPPINESS, found)
+    writer.restore(SWAPPINESS, found)
+    assert shown(root, SWAPPINESS) == "60\n"
+    assert found == Found("60", {"setting": "60", "boot_id": "first"})
+
+
+def test_a_limit_in_bytes_is_undone_by_the_ratio_that_it_put_out_of_force(root: Path) -> None:
+    writer = KernelFileWriter(root)
+    found = writer.read(BYTES)
+    assert found.state["counterpart"] == "20"
+    writer.write(BYTES, "536870912")
+    put(root, RATIO, "0")  # as the kernel does
+    writer.restore(BYTES, found)
+    assert shown(root, RATIO) == "20\n"
+
+
+def test_a_ratio_that_somebody_else_has_set_meanwhile_is_left_to_them(root: Path) -> None:
+    writer = KernelFileWriter(root)
+    found = writer.read(BYTES)
+    writer.write(BYTES, "536870912")
+    put(root, BYTES, "0")
+    put(root, RATIO, "7")
+    writer.restore(BYTES, found)
+    assert shown(root, RATIO) == "7\n"
+
+
+def test_bytes_that_were_set_before_are_written_back_themselves(root: Path) -> None:
+    put(root, BYTES, "1048576")
+    put(root, RATIO, "0")
+    writer = KernelFileWriter(root)
+    found = writer.read(BYTES)
+    writer.write(BYTES, "536870912")
+    writer.restore(BYTES, found)
+    assert (shown(root, BYTES), shown(root, RATIO)) == ("1048576\n", "0\n")
+
+
+def test_after_a_restart_of_the_machine_nothing_is_restored(root: Path) -> None:
+    writer = KernelFileWriter(root)
+    found = writer.read(SWAPPINESS)
+    put(root, BOOT, "second")
+    put(root, SWAPPINESS, "30")
+    assert writer.is_gone(found)
+    writer.restore(SWAPPINESS, found)
+    assert shown(root, SWAPPINESS) == "30\n"
+
+
+def test_a_file_that_is_not_there_is_no_setting_of_this_kernel(root: Path) -> None:
+    missing = "/proc/sys/kernel/sched_min_granularity_ns"
+    for attempt in (KernelFileWriter(root).read, KernelFileWriter(root).check):
+        with pytest.raises(SettingError) as caught:
+            attempt(missing)
+        assert str(caught.value) == (
+            'this kernel has no "kernel.sched_min_granularity_ns"\n'
+            "DETAIL:  there is no file /proc/sys/kernel/sched_min_granularity_ns"
+        )
+
+
+def test_a_file_system_that_is_read_only_is_seen_before_anything_is_changed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(PrivilegeError) as caught:
+        KernelFileWriter(root).check(SWAPPINESS)
+    assert str(caught.value) == (
+        "cannot change vm.swappiness\n"
+        "DETAIL:  /proc/sys/vm/swappiness may not be written by this user\n"
+        "HINT:  run pgdyno as root, on the machine itself rather than in a container"
+    )
+
+
+def test_a_pool_that_comes_out_smaller_is_an_error_that_says_how_small(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = f"{POOL}/nr_hugepages"
+    asked: list[str] = []
+
+    def scarce(_: KernelFileWriter, key: str, value: str) -> None:
+        asked.append(key)
+        put(root, key, "120" if key == pool else value)
+
+    monkeypatch.setattr(KernelFileWriter, "write", scarce)
+    with pytest.raises(SettingError, match="only 120 of 500 huge pages could be reserved"):
+        HugePagePoolWriter(root).write(pool, "500")
+    assert asked == [pool, "/proc/sys/vm/compact_memory"] * 3
+
+
+def test_pages_that_are_given_back_later_do_not_count(root: Path) -> None:
+    put(root, f"{POOL}/surplus_hugepages", "40")
+    assert HugePagePoolWriter(root).read(f"{POOL}/nr_hugepages").value == "60"
