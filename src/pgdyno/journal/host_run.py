@@ -84,9 +84,7 @@ class HostRun:
         gone = [one for one in receipts if self._writer(one).is_gone(one.found)]
         closed = {one.id: self._close(one, _GONE) for one in gone}
         left = [one for one in receipts if one.id not in closed]
-        restored, drifted = restore_all(
-            self.journal, self.writers, left, on_drift=on_drift, steps=self.steps
-        )
+        restored, drifted = restore_all(self.journal, self.writers, left, on_drift=on_drift, steps=self.steps)
         closed |= {one.id: self._close(one) for one in restored}
         return Undone(tuple(closed.get(one.id, one) for one in receipts), drifted, (), 0)
 
@@ -119,7 +117,5 @@ def receipts_of_host(receipts: Iterable[Receipt], target: Target | None) -> tupl
         if not one.is_on_host and target is not None and not one.target.is_same_as(target)
     }
     return tuple(
-        one
-        for one in reversed(known)
-        if one.is_open and one.is_on_host and one.apply_id not in elsewhere
+        one for one in reversed(known) if one.is_open and one.is_on_host and one.apply_id not in elsewhere
     )

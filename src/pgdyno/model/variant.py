@@ -78,9 +78,7 @@ class Variant:
     def __str__(self) -> str:
         """Return the variant in its own grammar."""
         server = f"{self.server}@" if self.server else ""
-        settings = ",".join(
-            f"{display_name(key)}={_quoted(value)}" for key, value in self.settings.items()
-        )
+        settings = ",".join(f"{display_name(key)}={_quoted(value)}" for key, value in self.settings.items())
         return f"{server}{self.name}" + (f":{settings}" if settings else "")
 
 

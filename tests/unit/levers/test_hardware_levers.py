@@ -107,9 +107,7 @@ class TestEnergyPreference:
     @pytest.mark.parametrize("driver", ["intel_pstate", "amd-pstate-epp"])
     def test_in_active_mode_the_planned_governor_sets_it(self, driver: str) -> None:
         drivers = {f"{CPUS}/cpufreq/policy{number}/scaling_driver": driver for number in (0, 1)}
-        ctx = context(
-            host_of(kernel_files=drivers), planned_files=dict.fromkeys(GOVERNORS, "performance")
-        )
+        ctx = context(host_of(kernel_files=drivers), planned_files=dict.fromkeys(GOVERNORS, "performance"))
         assert skipped("energy_preference", ctx) == (
             "the governor performance sets it; found was balance_performance"
         )
@@ -198,8 +196,10 @@ class TestNumaClustering:
                 6,
                 2,
                 State.ON,
-                "nodes 6, sockets 2: the firmware divides each processor (SNC, NPS); for one server "
-                "on all of it, undivided is the simpler choice",
+                (
+                    "nodes 6, sockets 2: the firmware divides each processor (SNC, NPS); for one server "
+                    "on all of it, undivided is the simpler choice"
+                ),
             ),
         ],
     )
@@ -247,15 +247,19 @@ class TestLseAtomics:
                 Atomics(0, 9),
                 ("atomics",),
                 State.ON,
-                "they are in 9 helpers, which ask each time whether the processor has them; "
-                "compiled with -march=armv8.2-a they would be in the server's own code",
+                (
+                    "they are in 9 helpers, which ask each time whether the processor has them; "
+                    "compiled with -march=armv8.2-a they would be in the server's own code"
+                ),
             ),
             (
                 Atomics(0, 0),
                 ("fp", "atomics"),
                 State.OFF,
-                "the processor has them, and the server does not use them; "
-                "compiled with -march=armv8.2-a it would",
+                (
+                    "the processor has them, and the server does not use them; "
+                    "compiled with -march=armv8.2-a it would"
+                ),
             ),
             (Atomics(0, 0), ("fp",), State.OFF, "neither the processor nor the server has them"),
         ],

@@ -50,9 +50,11 @@ class TestMalloc:
             (
                 {"allocator": "glibc", "malloc_variables": {}},
                 State.OFF,
-                "the server has glibc's malloc; to try when it is started: MALLOC_TOP_PAD_=67108864 "
-                "MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432 "
-                "(in a variant each with env. before it)",
+                (
+                    "the server has glibc's malloc; to try when it is started: MALLOC_TOP_PAD_=67108864 "
+                    "MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432 "
+                    "(in a variant each with env. before it)"
+                ),
             ),
             (
                 {"allocator": "glibc", "malloc_variables": {"MALLOC_ARENA_MAX": "1"}},

@@ -2,7 +2,8 @@
 
 What it does:
     Shows which of a processor's prefetchers are on: Intel's by register 0x1A4, AMD's by C000_0108h. A variant
-    can turn some off for a measurement, with a receipt for each CPU: /dev/cpu/0/msr:0x1a4=0xf.
+    can turn some off for a measurement, with a receipt for each CPU: /dev/cpu/0/msr:0x1a4=0xf. On Arm the
+    firmware has them.
 
 Why it helps:
     A prefetcher that guesses wrong takes memory bandwidth and room in the caches from others. Random reads of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_bits_that_are_not_a_prefetchers_are_kept(root: Path) -> None:
 def test_other_registers_are_not_touched(root: Path, key: str) -> None:
     put(root, 3, 0x1B0, bytes(8))
     writer = MsrWriter(root)
-    for attempt in (lambda: writer.check(key), lambda: writer.write(key, "0x1")):
+    for attempt in (partial(writer.check, key), partial(writer.write, key, "0x1")):
         with pytest.raises(SettingError) as caught:
             attempt()
         assert str(caught.value) == (
