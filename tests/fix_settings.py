@@ -17,8 +17,8 @@ from pgdyno.levers.memory_proof import shared_memory_bytes
 from pgdyno.levers.resources import Figures, StorageKind
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.guc import Guc
-from pgdyno.model.kernel_file import COUPLED, choices_in
 from pgdyno.model.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
+from pgdyno.model.kernel_file import COUPLED, choices_in
 from pgdyno.model.server import Capabilities, Server, SettingOverride, Standby
 
 SETTINGS = Path(__file__).parent / "fixtures" / "settings"
@@ -99,6 +99,8 @@ def restarted(server: Server, planned: Mapping[str, str]) -> Server:
     return dataclasses.replace(server, settings=gucs)
 
 
+_PREFERENCES = "default performance balance_performance balance_power power"
+
 KERNEL_FILES = {
     "/proc/sys/kernel/sched_autogroup_enabled": "1",
     "/proc/sys/vm/dirty_background_bytes": "0",
@@ -106,6 +108,32 @@ KERNEL_FILES = {
     "/proc/sys/vm/dirty_bytes": "0",
     "/proc/sys/vm/dirty_ratio": "20",
     "/proc/sys/vm/swappiness": "60",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/latency": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/name": "POLL",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/latency": "2",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/name": "C1",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/latency": "133",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/name": "C6",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state0/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state0/latency": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state1/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state1/latency": "2",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state2/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state2/latency": "133",
+    "/sys/devices/system/cpu/cpufreq/policy0/energy_performance_available_preferences": _PREFERENCES,
+    "/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference": "balance_performance",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors": "ondemand performance schedutil",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver": "intel_cpufreq",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "ondemand",
+    "/sys/devices/system/cpu/cpufreq/policy1/energy_performance_available_preferences": _PREFERENCES,
+    "/sys/devices/system/cpu/cpufreq/policy1/energy_performance_preference": "balance_performance",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_available_governors": "ondemand performance schedutil",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_driver": "intel_cpufreq",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_governor": "ondemand",
+    "/sys/devices/system/cpu/smt/control": "on",
     "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0",
     "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages": "0",
     "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0",
@@ -194,7 +222,9 @@ def host_of(
             "/proc/self/mountinfo",
         ),
         nics=Fact((), "/sys/class/net"),
-        kernel_files={path: Fact(text, path) for path, text in {**KERNEL_FILES, **(kernel_files or {})}.items()},
+        kernel_files={
+            path: Fact(text, path) for path, text in {**KERNEL_FILES, **(kernel_files or {})}.items()
+        },
     )
 
 

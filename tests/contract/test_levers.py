@@ -34,6 +34,7 @@ from pgdyno.levers.durability import LOCKED_SETTINGS
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.kernel_file import COUPLED
 from pgdyno.model.plan import HOST_KINDS, SETTING, Layer, Plan
@@ -147,8 +148,23 @@ def test_each_setting_and_file_belongs_to_one_lever() -> None:
 @every_lever
 def test_it_says_what_it_may_touch(name: str) -> None:
     lever = LEVERS[name].LEVER
-    assert lever.settings or lever.files
-    assert all(path.startswith(("/proc/", "/sys/")) for path in (*lever.files, *lever.reads))
+    assert lever.settings or lever.files or lever.reads or lever.facts
+    assert all(path.startswith(("/proc/", "/sys/", "/dev/cpu/")) for path in (*lever.files, *lever.reads))
+
+
+@every_lever
+def test_the_facts_that_it_names_are_facts(name: str) -> None:
+    ctx = context(host_of(), server_of())
+    assert all(isinstance(ctx.fact(fact), Fact) for fact in LEVERS[name].LEVER.facts)
+
+
+@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.facts])
+def test_facts_that_are_unknown_make_it_not_available_with_the_reason(name: str) -> None:
+    module, ctx = LEVERS[name], context(None, server_of())
+    assert module.detect(ctx).state is State.ABSENT
+    outcome = plan_one(module, ctx)
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason.startswith("not available: ")
 
 
 @every_lever
@@ -295,7 +311,9 @@ def test_verify_reads_back_what_the_running_server_uses(major: int, situation: s
         asked = dataclasses.replace(
             changed, settings=changed.settings.plus(plan.settings), planned_files=files
         )
-        unchanged = dataclasses.replace(asked, settings=EffectiveSettings(server).plus(plan.settings), host=host)
+        unchanged = dataclasses.replace(
+            asked, settings=EffectiveSettings(server).plus(plan.settings), host=host
+        )
         mine = [name for name in module.LEVER.settings if name in plan.settings]
         mine += [
             display_name(path)
@@ -304,5 +322,5 @@ def test_verify_reads_back_what_the_running_server_uses(major: int, situation: s
         ]
         assert [one.setting for one in module.verify(asked)] == mine
         assert all(one.is_met for one in module.verify(asked))
-        automatic = [name for name in mine if plan.settings[name] == "-1"]
+        automatic = [name for name in mine if plan.settings.get(name) == "-1"]
         assert not any(one.is_met for one in module.verify(unchanged) if one.setting not in automatic)

@@ -168,7 +168,7 @@ def _storage(host: Host, server: Server) -> Fact[StorageKind]:
         return unknown(f"whether {device.name} rotates is not known; state it with --storage", source)
     if not rotational:
         return Fact(StorageKind.NVME if device.name.startswith("nvme") else StorageKind.SSD, source)
-    if _is_virtual(host):
+    if is_virtual(host):
         return unknown(
             f"{device.name} reports itself as rotational, as virtual disks do whatever lies below; "
             "state it with --storage",
@@ -177,7 +177,7 @@ def _storage(host: Host, server: Server) -> Fact[StorageKind]:
     return Fact(StorageKind.HDD, source)
 
 
-def _is_virtual(host: Host) -> bool:
+def is_virtual(host: Host) -> bool:
     """Whether the machine is a virtual one. A container alone has the disks of its real machine."""
     name = host.cpu.virtualisation.or_else("none")
     return name != "none" and (not name.startswith("container:") or " on " in name)
