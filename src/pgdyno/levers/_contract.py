@@ -33,11 +33,11 @@ from pgdyno.levers.memory_proof import (
     reserved_connections,
     shared_memory_bytes,
 )
-from pgdyno.levers.resources import HugePages, Resources, StorageKind
+from pgdyno.levers.resources import HugePages, Resources, StorageKind, is_virtual
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import Guc, format_bytes
 from pgdyno.model.guc import readable_bytes as readable
-from pgdyno.model.host import Host
+from pgdyno.model.host import BlockDevice, Host
 from pgdyno.model.kernel_file import choices_in, display_name, is_same, sysctl_path, value_in
 from pgdyno.model.plan import (
     HUGE_PAGES,
@@ -58,12 +58,14 @@ __all__ = [
     "GB", "HEADINGS", "HUGE_PAGES", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
     "Detected", "Evidence", "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
     "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
-    "choices_in", "detect_files", "detect_settings", "display_name", "format_bytes", "lines_or_skipped",
-    "matches", "owner_of", "propose", "propose_file", "readable", "reserved_connections",
-    "shared_memory_bytes", "sysctl_path", "verify_files", "verify_settings", "why_absent",
+    "choices_in", "detect_files", "detect_report", "detect_settings", "display_name", "format_bytes",
+    "is_virtual", "lines_or_skipped", "matches", "owner_of", "propose", "propose_file", "readable",
+    "reserved_connections", "shared_memory_bytes", "sysctl_path", "verify_files", "verify_settings",
+    "why_absent",
 ]  # fmt: skip
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+DEBUGFS = "/sys/kernel/debug"
 T = TypeVar("T")
 
 WORTH_A_CHANGE = 1.5
@@ -103,15 +105,18 @@ class Need(StrEnum):
     STORAGE = "storage"
     DATA_SIZE = "data_bytes"
     FREE_DISK = "free_disk_bytes"
+    DISKS = "disks"
+    PAGE_SIZE = "page_bytes"
 
 
 @dataclass(frozen=True)
 class Lever:
     """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason.
 
-    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of the
-    kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name; ``reads`` are
-    those that it looks at besides.
+    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of
+    the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name; ``reads`` are
+    those that it looks at besides. A lever that may touch nothing reports: its plan is always ``Skipped``,
+    with what was found and what one could do.
     """
 
     name: str
@@ -125,6 +130,11 @@ class Lever:
     needs: tuple[Need, ...] = ()
     conflicts: tuple[str, ...] = ()
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The files of which one at least has to be there, for the lever to say anything."""
+        return self.files or self.reads
 
 
 class State(StrEnum):
@@ -241,6 +251,16 @@ class PlanContext:
         return _known(self.resources.free_disk_bytes)
 
     @property
+    def disks(self) -> tuple[BlockDevice, ...]:
+        """The disk of the data directory, and after it that of the WAL if it is another."""
+        return _known(self.resources.disks)
+
+    @property
+    def page_bytes(self) -> int:
+        """Size of the kernel's ordinary pages."""
+        return _known(self.resources.page_bytes)
+
+    @property
     def default_work_mem(self) -> str:
         """What sessions keep however much others take: levers that come before work_mem reckon with it."""
         guc = self.settings.guc("work_mem")
@@ -347,18 +367,24 @@ def lines_or_skipped(
 
 
 def detect_files(
-    lever: Lever, plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped]
+    lever: Lever,
+    plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped],
+    concerned: Callable[[PlanContext], Sequence[str]] | None = None,
 ) -> Callable[[PlanContext], Detected]:
-    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them."""
+    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them.
+
+    ``concerned`` are the paths that matter, where patterns stand for more: those of the server's own disks.
+    """
 
     def detect(ctx: PlanContext) -> Detected:
         """Show the values found, and see whether they are the lever's."""
-        found = [path for pattern in lever.files for path in ctx.files(pattern)]
+        found: Sequence[str] = [path for pattern in lever.files for path in ctx.files(pattern)]
         if not found:
             return Detected(State.ABSENT, why_absent(ctx, lever))
-        detail = ", ".join(f"{display_name(path)} = {ctx.value(path)}" for path in found)
         if missing := ctx.unknown_need(lever):
-            return Detected(State.UNKNOWN, f"{detail}; {missing}")
+            return Detected(State.UNKNOWN, missing)
+        found = found if concerned is None else concerned(ctx)
+        detail = ", ".join(f"{display_name(path)} = {ctx.value(path)}" for path in found)
         outcome = plan(ctx)
         changed = 0 if isinstance(outcome, Skipped) else len(outcome)
         return Detected(State.ON if not changed else State.OFF, detail)
@@ -366,13 +392,31 @@ def detect_files(
     return detect
 
 
+def detect_report(
+    lever: Lever, plan: Callable[[PlanContext], Skipped], is_in_use: Callable[[PlanContext], bool]
+) -> Callable[[PlanContext], Detected]:
+    """Return ``detect`` for a lever that only reports: what it has found is what its plan says."""
+
+    def detect(ctx: PlanContext) -> Detected:
+        """Say what was found, and whether the thing is in use."""
+        if ctx.host is None or (lever.watched and not any(map(ctx.files, lever.watched))):
+            return Detected(State.ABSENT, why_absent(ctx, lever))
+        if missing := ctx.unknown_need(lever):
+            return Detected(State.UNKNOWN, missing)
+        return Detected(State.ON if is_in_use(ctx) else State.OFF, plan(ctx).reason)
+
+    return detect
+
+
 def why_absent(ctx: PlanContext, lever: Lever) -> str:
-    """Say why none of a lever's files is there."""
+    """Say why none of the files that a lever looks at is there."""
     if ctx.host is None:
         return "the server is not proven to run on a host that was inspected"
-    reasons = (ctx.file(pattern) for pattern in lever.files if "*" not in pattern)
+    reasons = (ctx.file(pattern) for pattern in lever.watched if "*" not in pattern)
     known = [f"{fact.source}: {fact.value.reason}" for fact in reasons if isinstance(fact.value, Unknown)]
-    return "; ".join(known) or f"this host has none of {', '.join(lever.files)}"
+    if any(reason.startswith(DEBUGFS) for reason in known):
+        known.append(f"debugfs has to be mounted on {DEBUGFS}, and is root's to read")
+    return "; ".join(known) or f"this host has none of {', '.join(lever.watched)}"
 
 
 def verify_files(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:
