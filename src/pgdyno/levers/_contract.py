@@ -416,7 +416,7 @@ def why_absent(ctx: PlanContext, lever: Lever) -> str:
     known = [f"{fact.source}: {fact.value.reason}" for fact in reasons if isinstance(fact.value, Unknown)]
     if any(reason.startswith(DEBUGFS) for reason in known):
         known.append(f"debugfs has to be mounted on {DEBUGFS}, and is root's to read")
-    return "; ".join(known) or f"this host has none of {', '.join(lever.watched)}"
+    return "; ".join(known) or f"none of {', '.join(lever.watched)} can be read here"
 
 
 def verify_files(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:

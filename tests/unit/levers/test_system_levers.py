@@ -371,7 +371,7 @@ class TestAtomicWrites:
 
     def test_a_kernel_that_does_not_tell_is_told_apart(self) -> None:
         assert skipped("atomic_writes", context(with_file(self.PATH, None))) == (
-            "not available: this host has none of /sys/block/*/queue/atomic_write_unit_max_bytes"
+            "not available: none of /sys/block/*/queue/atomic_write_unit_max_bytes can be read here"
         )
 
 

@@ -65,7 +65,7 @@ LEVER = Lever(
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Propose it for the cards with one queue."""
-    if obstacle := nothing_to_gain(ctx) or _too_small(ctx):
+    if obstacle := nothing_to_gain(ctx) or _why_not_here(ctx):
         return Skipped(LEVER.name, obstacle)
     left = {nic.name: _why_left(ctx, nic) for nic in nics(ctx)}
     cpus = _cpus(ctx)
@@ -91,7 +91,7 @@ def _mask_of(cpus: Sequence[int]) -> str:
     return ",".join([digits[:first], *(digits[at : at + 8] for at in range(first, len(digits), 8))])
 
 
-def _too_small(ctx: PlanContext) -> str | None:
+def _why_not_here(ctx: PlanContext) -> str | None:
     count = len(_cpus(ctx))
     if count < FEWEST_CPUS:
         return f"{count} CPUs: what one of them saves, the interrupts between them cost"

@@ -68,25 +68,28 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         return Skipped(LEVER.name, obstacle)
     wanted = min(2 * int(ctx.settings.number("max_connections")), LONGEST)
     asked = f"the server asks for a queue of {wanted}, twice max_connections"
-    have = f"{ctx.value(ACCEPTED)} connections may wait"
+    reasons = {ACCEPTED: f"{asked}, and gets {ctx.value(ACCEPTED)}; the longer one from its next start on"}
+    if _needs_both(ctx):
+        found = ctx.value(BEING_MADE)
+        reasons[BEING_MADE] = f"{asked}, and without SYN cookies {found} connections may be in the making"
     lines = [
         propose_file(
             ctx,
             LEVER,
             path,
             str(wanted),
-            reason=f"{asked}, and gets {ctx.value(path)}; the longer one from its next start on",
+            reason=reason,
             evidence="PostgreSQL, ListenServerPort in pqcomm.c; listen(2)",
         )
-        for path in (ACCEPTED, *_without_cookies(ctx))
+        for path, reason in reasons.items()
         if int(ctx.value(path) or wanted) < wanted
     ]
-    return lines_or_skipped(LEVER, lines, f"{asked}, and {have}")
+    return lines_or_skipped(LEVER, lines, f"{asked}, and {ctx.value(ACCEPTED)} connections may wait")
 
 
-def _without_cookies(ctx: PlanContext) -> tuple[str, ...]:
-    """Return the second queue where it is a limit: with SYN cookies, or without a network, it is none."""
-    return (BEING_MADE,) if ctx.value(COOKIES) == "0" and nothing_to_gain(ctx) is None else ()
+def _needs_both(ctx: PlanContext) -> bool:
+    """Whether connections in the making have a limit too: with SYN cookies, and locally, they have none."""
+    return ctx.value(COOKIES) == "0" and nothing_to_gain(ctx) is None
 
 
 detect = detect_files(LEVER, plan)
