@@ -17,8 +17,8 @@ from pgdyno.levers.memory_proof import shared_memory_bytes
 from pgdyno.levers.resources import Figures, StorageKind
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.guc import Guc
-from pgdyno.model.kernel_file import COUPLED, choices_in
 from pgdyno.model.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
+from pgdyno.model.kernel_file import COUPLED, choices_in
 from pgdyno.model.server import Capabilities, Server, SettingOverride, Standby
 
 SETTINGS = Path(__file__).parent / "fixtures" / "settings"
@@ -219,7 +219,9 @@ def host_of(
             "/proc/self/mountinfo",
         ),
         nics=Fact((), "/sys/class/net"),
-        kernel_files={path: Fact(text, path) for path, text in {**KERNEL_FILES, **(kernel_files or {})}.items()},
+        kernel_files={
+            path: Fact(text, path) for path, text in {**KERNEL_FILES, **(kernel_files or {})}.items()
+        },
     )
 
 

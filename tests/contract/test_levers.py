@@ -310,7 +310,9 @@ def test_verify_reads_back_what_the_running_server_uses(major: int, situation: s
         asked = dataclasses.replace(
             changed, settings=changed.settings.plus(plan.settings), planned_files=files
         )
-        unchanged = dataclasses.replace(asked, settings=EffectiveSettings(server).plus(plan.settings), host=host)
+        unchanged = dataclasses.replace(
+            asked, settings=EffectiveSettings(server).plus(plan.settings), host=host
+        )
         mine = [name for name in module.LEVER.settings if name in plan.settings]
         mine += [
             display_name(path)

@@ -142,9 +142,7 @@ class TestHugePagePool:
         host = host_of()
         limits = replace(host.limits, hugetlb_bytes=Fact({2 * MB: GB, GB: GB}, "hugetlb.2MB.max"))
         ctx = context(replace(host, limits=limits), planned=SHARED_MEMORY)
-        assert skipped("huge_page_pool", ctx).endswith(
-            "; the server's control group may have 1 GB of them"
-        )
+        assert skipped("huge_page_pool", ctx).endswith("; the server's control group may have 1 GB of them")
 
     def test_a_server_that_wants_none_gets_none(self) -> None:
         ctx = context(server=server_of(18, changes={"huge_pages": "off"}), planned=SHARED_MEMORY)
@@ -630,9 +628,7 @@ class TestReceivePacketSteering:
     def test_all_cpus_take_in_what_one_queue_receives(self, cpus: int, mask: str) -> None:
         line = lines("receive_packet_steering", context(with_nic(cpus=cpus), open_server()))[self.PATH]
         assert (line.change.current, line.change.value) == ("0", mask)
-        assert line.reason == (
-            f"eth0 has one receive queue: one of {cpus} CPUs takes in what clients send"
-        )
+        assert line.reason == (f"eth0 has one receive queue: one of {cpus} CPUs takes in what clients send")
 
     def test_two_cpus_gain_nothing(self) -> None:
         assert skipped("receive_packet_steering", context(with_nic(cpus=2), open_server())) == (
