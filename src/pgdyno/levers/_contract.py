@@ -412,9 +412,13 @@ def why_absent(ctx: PlanContext, lever: Lever) -> str:
     """Say why none of the files that a lever looks at is there."""
     if ctx.host is None:
         return "the server is not proven to run on a host that was inspected"
-    reasons = (ctx.file(pattern) for pattern in lever.watched if "*" not in pattern)
-    known = [f"{fact.source}: {fact.value.reason}" for fact in reasons if isinstance(fact.value, Unknown)]
-    if any(reason.startswith(DEBUGFS) for reason in known):
+    missing: dict[str, list[str]] = {}
+    for path in lever.watched:
+        if "*" not in path and isinstance(why := ctx.file(path).value, Unknown):
+            missing.setdefault(why.reason, []).append(path)
+    known = [f"{', '.join(paths)}: {reason}" for reason, paths in missing.items()]
+    is_closed = any(path.startswith(DEBUGFS) for path in lever.watched) and not ctx.files(f"{DEBUGFS}/*/*")
+    if is_closed:
         known.append(f"debugfs has to be mounted on {DEBUGFS}, and is root's to read")
     return "; ".join(known) or f"none of {', '.join(lever.watched)} can be read here"
 

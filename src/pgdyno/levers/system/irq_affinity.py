@@ -67,7 +67,7 @@ def _report(ctx: PlanContext, nic: Nic) -> str:
     if not lists:
         return f"the interrupts of {nic.name} are not known"
     places = dict.fromkeys(lists.values())
-    have = f"{nic.name} has {queues} queues, with {len(lists)} interrupts on CPUs {' and '.join(places)}"
+    have = f"{nic.name} has {queues} queues, with {len(lists)} interrupts on CPUs {', '.join(places)}"
     if len(places) == 1 and next(iter(places)).isdecimal():
         return f"{have}: all on one CPU, which has to take in what all clients send"
     numbers = ", ".join(lists)

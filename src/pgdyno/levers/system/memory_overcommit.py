@@ -64,19 +64,23 @@ def plan(ctx: PlanContext) -> Skipped:
     """Compare what could be promised with what the server takes at worst."""
     if _is_in_use(ctx):
         return Skipped(LEVER.name, "strict already (vm.overcommit_memory = 2): what is too much is an error")
+    left = f"vm.overcommit_memory stays at {ctx.value(POLICY)}: 2 is about stability, not speed"
     limit_bytes, proof = _limit_bytes(ctx), ctx.proof()
-    worst_bytes = 0 if proof is None else proof.total_bytes
-    fits = "which would fit" if worst_bytes <= limit_bytes else "which would not fit"
+    if not limit_bytes or proof is None:
+        return Skipped(LEVER.name, left)
+    fits = "which would fit" if proof.total_bytes <= limit_bytes else "which would not fit"
     return Skipped(
         LEVER.name,
-        f"vm.overcommit_memory stays at {ctx.value(POLICY)}: 2 is about stability, not speed. All programs "
-        f"together could then reserve {readable(limit_bytes)} and the swap space; this server alone takes "
-        f"{readable(worst_bytes)} at worst, {fits}",
+        f"{left}. All programs together could then reserve {readable(limit_bytes)} and the swap space; this "
+        f"server alone takes {readable(proof.total_bytes)} at worst, {fits}",
     )
 
 
 def _limit_bytes(ctx: PlanContext) -> int:
-    """Return what may be reserved besides the swap space; huge pages do not count on either side."""
+    """Return what may be reserved besides the swap space; huge pages do not count on either side.
+
+    0 means that the kernel does not tell.
+    """
     limit_bytes = int(ctx.value(LIMIT_KB) or 0) * KB
     percent = int(ctx.value(LIMIT_PERCENT) or 0)
     return limit_bytes or _ordinary_memory_bytes(ctx) * percent // 100
