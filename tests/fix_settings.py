@@ -99,6 +99,8 @@ def restarted(server: Server, planned: Mapping[str, str]) -> Server:
     return dataclasses.replace(server, settings=gucs)
 
 
+_PREFERENCES = "default performance balance_performance balance_power power"
+
 KERNEL_FILES = {
     "/proc/irq/24/smp_affinity_list": "0-1",
     "/proc/sys/kernel/numa_balancing": "0",
@@ -127,6 +129,32 @@ KERNEL_FILES = {
     "/sys/block/sda/queue/read_ahead_kb": "8192",
     "/sys/block/sda/queue/scheduler": "none [mq-deadline] kyber bfq",
     "/sys/class/net/eth0/queues/rx-0/rps_cpus": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/latency": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/name": "POLL",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/latency": "2",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/name": "C1",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/latency": "133",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/name": "C6",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state0/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state0/latency": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state1/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state1/latency": "2",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state2/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state2/latency": "133",
+    "/sys/devices/system/cpu/cpufreq/policy0/energy_performance_available_preferences": _PREFERENCES,
+    "/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference": "balance_performance",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors": "ondemand performance schedutil",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver": "intel_cpufreq",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "ondemand",
+    "/sys/devices/system/cpu/cpufreq/policy1/energy_performance_available_preferences": _PREFERENCES,
+    "/sys/devices/system/cpu/cpufreq/policy1/energy_performance_preference": "balance_performance",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_available_governors": "ondemand performance schedutil",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_driver": "intel_cpufreq",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_governor": "ondemand",
+    "/sys/devices/system/cpu/smt/control": "on",
     "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0",
     "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages": "0",
     "/sys/kernel/debug/sched/base_slice_ns": "1400000",

@@ -34,6 +34,7 @@ from pgdyno.levers.durability import LOCKED_SETTINGS
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.kernel_file import COUPLED
 from pgdyno.model.plan import HOST_KINDS, SETTING, Layer, Plan
@@ -147,9 +148,25 @@ def test_each_setting_and_file_belongs_to_one_lever() -> None:
 
 
 @every_lever
-def test_files_are_named_by_their_paths(name: str) -> None:
+def test_it_says_what_it_may_touch(name: str) -> None:
     lever = LEVERS[name].LEVER
-    assert all(path.startswith(("/proc/", "/sys/")) for path in (*lever.files, *lever.reads))
+    assert lever.settings or lever.files or lever.reads or lever.facts
+    assert all(path.startswith(("/proc/", "/sys/", "/dev/cpu/")) for path in (*lever.files, *lever.reads))
+
+
+@every_lever
+def test_the_facts_that_it_names_are_facts(name: str) -> None:
+    ctx = context(host_of(), server_of())
+    assert all(isinstance(ctx.fact(fact), Fact) for fact in LEVERS[name].LEVER.facts)
+
+
+@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.facts])
+def test_facts_that_are_unknown_make_it_not_available_with_the_reason(name: str) -> None:
+    module, ctx = LEVERS[name], context(None, server_of())
+    assert module.detect(ctx).state is State.ABSENT
+    outcome = plan_one(module, ctx)
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason.startswith("not available: ")
 
 
 REPORTS = [name for name, module in LEVERS.items() if not module.LEVER.settings and not module.LEVER.files]

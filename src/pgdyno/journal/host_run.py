@@ -18,9 +18,11 @@ from pgdyno.journal.target import this_machine
 from pgdyno.journal.undo import Undone, restore_all
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
+from pgdyno.journal.writers.msr import MsrWriter
 from pgdyno.model.errors import ServerError
 from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
-from pgdyno.model.plan import HUGE_PAGES, KERNEL
+from pgdyno.model.msr import register_of
+from pgdyno.model.plan import HUGE_PAGES, KERNEL, MSR
 
 _THIS_HOST = Path("/")
 _GONE = "gone by itself: the machine was restarted since"
@@ -43,12 +45,14 @@ def host_target() -> Target:
 
 def host_writers(root: Path = _THIS_HOST) -> dict[str, KernelFileWriter]:
     """Return the writers of changes on the machine below ``root``, by kind."""
-    writers = (KernelFileWriter(root), HugePagePoolWriter(root))
+    writers = (KernelFileWriter(root), HugePagePoolWriter(root), MsrWriter(root))
     return {writer.kind: writer for writer in writers}
 
 
 def kind_of(path: str) -> str:
-    """Return the kind of change that writes a file of the kernel."""
+    """Return the kind of change that writes a file of the kernel, or a register."""
+    if register_of(path) is not None:
+        return MSR
     return HUGE_PAGES if path.startswith("/sys/kernel/mm/hugepages/") else KERNEL
 
 

@@ -23,8 +23,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pgdyno.levers.effective import EffectiveSettings, owner_of
 from pgdyno.levers.memory_proof import (
@@ -106,7 +107,6 @@ class Need(StrEnum):
     DATA_SIZE = "data_bytes"
     FREE_DISK = "free_disk_bytes"
     DISKS = "disks"
-    PAGE_SIZE = "page_bytes"
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,10 @@ class Lever:
     """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason.
 
     ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of
-    the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name; ``reads`` are
-    those that it looks at besides. A lever that may touch nothing reports: its plan is always ``Skipped``,
-    with what was found and what one could do.
+    the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name, or registers,
+    see ``model/msr.py``; ``reads`` are those that it looks at besides. ``facts`` are dotted names of what it
+    cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch nothing
+    reports: its plan is always ``Skipped``, with what was found and what one could do.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Lever:
     files: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
+    facts: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -217,8 +219,25 @@ class PlanContext:
 
     def unknown_need(self, lever: Lever) -> str | None:
         """Return why a fact that the lever needs is unknown; None if all are known."""
-        facts: list[Fact[object]] = [getattr(self.resources, need.value) for need in lever.needs]
-        return next((fact.value.reason for fact in facts if isinstance(fact.value, Unknown)), None)
+        needs: list[Fact[object]] = [getattr(self.resources, need.value) for need in lever.needs]
+        for fact in needs:
+            if isinstance(fact.value, Unknown):
+                return fact.value.reason
+        for fact in map(self.fact, lever.facts):
+            if isinstance(fact.value, Unknown):
+                return f"not available: {fact.source}: {fact.value.reason}"
+        return None
+
+    def fact(self, name: str) -> Fact[Any]:
+        """Return a fact by its dotted name; none is known of a host that the server may not run on."""
+        if self.host is None:
+            return unknown("the server is not proven to run on a host that was inspected", name)
+        found: Fact[Any] = attrgetter(name)(self)
+        return found
+
+    def known(self, name: str) -> Any:
+        """Return the value of a fact that the lever declares in ``LEVER.facts``."""
+        return _known(self.fact(name))
 
     @staticmethod
     def why_unknown(fact: Fact[T]) -> str:
@@ -254,11 +273,6 @@ class PlanContext:
     def disks(self) -> tuple[BlockDevice, ...]:
         """The disk of the data directory, and after it that of the WAL if it is another."""
         return _known(self.resources.disks)
-
-    @property
-    def page_bytes(self) -> int:
-        """Size of the kernel's ordinary pages."""
-        return _known(self.resources.page_bytes)
 
     @property
     def default_work_mem(self) -> str:
@@ -300,7 +314,7 @@ def _known(fact: Fact[T]) -> T:
     """Return a fact's value. Raises: LookupError if the lever forgot to declare its need."""
     known = fact.or_none()
     if known is None:
-        raise LookupError(f"a lever used a fact that it does not declare in LEVER.needs: {fact}")
+        raise LookupError(f"a lever used a fact that it does not declare in LEVER.needs or .facts: {fact}")
     return known
 
 

@@ -33,7 +33,6 @@ from pgdyno.levers._contract import (
     Layer,
     Lever,
     Maturity,
-    Need,
     PlanContext,
     Risk,
     Skipped,
@@ -42,6 +41,7 @@ from pgdyno.levers._contract import (
     verify_files,
 )
 
+PAGE_BYTES, ARCHITECTURE = "host.memory.page_bytes", "host.cpu.architecture"
 ARM = "aarch64"
 ORDINARY_BYTES = 4 * KB
 
@@ -51,14 +51,14 @@ LEVER = Lever(
     layer=Layer.SYSTEM,
     risk=Risk.REBOOT,
     maturity=Maturity.PREVIEW,
-    needs=(Need.PAGE_SIZE,),
+    facts=(PAGE_BYTES, ARCHITECTURE),
 )
 
 
 def plan(ctx: PlanContext) -> Skipped:
     """Say what the pages are, and what it would take to have others."""
-    architecture = "" if ctx.host is None else ctx.host.cpu.architecture.or_else("this machine")
-    have = f"the kernel's pages are {readable(ctx.page_bytes)}"
+    architecture = ctx.known(ARCHITECTURE)
+    have = f"the kernel's pages are {readable(ctx.known(PAGE_BYTES))}"
     if _is_in_use(ctx):
         return Skipped(LEVER.name, f"{have}: fewer page table entries, and more memory for small things")
     if architecture != ARM:
@@ -71,7 +71,7 @@ def plan(ctx: PlanContext) -> Skipped:
 
 
 def _is_in_use(ctx: PlanContext) -> bool:
-    return ctx.page_bytes > ORDINARY_BYTES
+    return bool(ctx.known(PAGE_BYTES) > ORDINARY_BYTES)
 
 
 detect = detect_report(LEVER, plan, _is_in_use)

@@ -43,6 +43,8 @@ from pgdyno.levers._contract import (
 from pgdyno.model.host import Mount
 
 NO_ACCESS_TIMES, TRIMS_AT_ONCE = "noatime", "discard"
+MOUNTS = "host.mounts"
+DIRECTORY = "server.data_directory"  # where it is unknown, the host tells the mount of the root
 
 LEVER = Lever(
     name="mount_options",
@@ -50,21 +52,13 @@ LEVER = Lever(
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
+    facts=(MOUNTS, DIRECTORY),
 )
 
 
 def plan(ctx: PlanContext) -> Skipped:
     """Say what could be saved on each mount, and with which command."""
-    mounts = _mounts(ctx)
-    if not mounts:
-        return Skipped(LEVER.name, "not available: it is not known what the data directory is mounted from")
-    return Skipped(LEVER.name, "; ".join(_advice(mount) for mount in mounts))
-
-
-def _mounts(ctx: PlanContext) -> tuple[Mount, ...]:
-    """Return the data directory's and the WAL's; where they are unknown, what the host has is the root's."""
-    is_known = ctx.host is not None and ctx.server.data_directory.is_known
-    return ctx.host.mounts.or_else(()) if ctx.host is not None and is_known else ()
+    return Skipped(LEVER.name, "; ".join(_advice(mount) for mount in ctx.known(MOUNTS)))
 
 
 def _advice(mount: Mount) -> str:
@@ -84,7 +78,7 @@ def _advice(mount: Mount) -> str:
 
 def _is_in_use(ctx: PlanContext) -> bool:
     return all(
-        NO_ACCESS_TIMES in mount.options and TRIMS_AT_ONCE not in mount.options for mount in _mounts(ctx)
+        NO_ACCESS_TIMES in mount.options and TRIMS_AT_ONCE not in mount.options for mount in ctx.known(MOUNTS)
     )
 
 
