@@ -117,7 +117,9 @@ def test_imports_only_model_and_the_contract(name: str) -> None:
         if isinstance(node, ast.ImportFrom)
     ]
     ours = {module for module in imported if module.startswith("pgdyno")}
-    assert all(one == "pgdyno.levers._contract" or one.startswith("pgdyno.model") for one in ours), ours
+    shared = f"pgdyno.levers.{path.parent.name}._"  # what several levers of a layer have in common
+    allowed = ("pgdyno.model", "pgdyno.levers._contract", shared)
+    assert all(one.startswith(allowed) for one in ours), ours
 
 
 @every_lever
@@ -165,6 +167,20 @@ def test_facts_that_are_unknown_make_it_not_available_with_the_reason(name: str)
     outcome = plan_one(module, ctx)
     assert isinstance(outcome, Skipped)
     assert outcome.reason.startswith("not available: ")
+
+
+REPORTS = [name for name, module in LEVERS.items() if not module.LEVER.settings and not module.LEVER.files]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@every_situation
+def test_a_lever_that_may_touch_nothing_says_what_it_found(name: str, situation: str) -> None:
+    host, server = situation_of(situation, 18)
+    for ctx in (context(host, server), context(None, server)):
+        outcome = plan_one(LEVERS[name], ctx)
+        assert isinstance(outcome, Skipped)
+        assert outcome.reason
+        assert LEVERS[name].verify(ctx) == ()
 
 
 @every_lever
@@ -275,7 +291,7 @@ def test_detect_tells_a_fresh_cluster_from_a_changed_one(name: str, major: int) 
     assert fresh.detail
 
 
-@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.files])
+@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.watched])
 def test_files_that_the_host_lacks_make_it_not_available_with_the_reason(name: str) -> None:
     module = LEVERS[name]
     ctx = context(dataclasses.replace(host_of(), kernel_files={}), server_of())

@@ -38,7 +38,7 @@ from pgdyno.levers.resources import HugePages, Resources, StorageKind, is_virtua
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import Guc, format_bytes
 from pgdyno.model.guc import readable_bytes as readable
-from pgdyno.model.host import Host
+from pgdyno.model.host import BlockDevice, Host
 from pgdyno.model.kernel_file import choices_in, display_name, is_same, sysctl_path, value_in
 from pgdyno.model.plan import (
     HUGE_PAGES,
@@ -66,6 +66,7 @@ __all__ = [
 ]  # fmt: skip
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+DEBUGFS = "/sys/kernel/debug"
 T = TypeVar("T")
 
 WORTH_A_CHANGE = 1.5
@@ -105,6 +106,7 @@ class Need(StrEnum):
     STORAGE = "storage"
     DATA_SIZE = "data_bytes"
     FREE_DISK = "free_disk_bytes"
+    DISKS = "disks"
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,11 @@ class PlanContext:
         return _known(self.resources.free_disk_bytes)
 
     @property
+    def disks(self) -> tuple[BlockDevice, ...]:
+        """The disk of the data directory, and after it that of the WAL if it is another."""
+        return _known(self.resources.disks)
+
+    @property
     def default_work_mem(self) -> str:
         """What sessions keep however much others take: levers that come before work_mem reckon with it."""
         guc = self.settings.guc("work_mem")
@@ -374,18 +381,24 @@ def lines_or_skipped(
 
 
 def detect_files(
-    lever: Lever, plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped]
+    lever: Lever,
+    plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped],
+    concerned: Callable[[PlanContext], Sequence[str]] | None = None,
 ) -> Callable[[PlanContext], Detected]:
-    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them."""
+    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them.
+
+    ``concerned`` are the paths that matter, where patterns stand for more: those of the server's own disks.
+    """
 
     def detect(ctx: PlanContext) -> Detected:
         """Show the values found, and see whether they are the lever's."""
-        found = [path for pattern in lever.files for path in ctx.files(pattern)]
+        found: Sequence[str] = [path for pattern in lever.files for path in ctx.files(pattern)]
         if not found:
             return Detected(State.ABSENT, why_absent(ctx, lever))
-        detail = ", ".join(f"{display_name(path)} = {ctx.value(path)}" for path in found)
         if missing := ctx.unknown_need(lever):
-            return Detected(State.UNKNOWN, f"{detail}; {missing}")
+            return Detected(State.UNKNOWN, missing)
+        found = found if concerned is None else concerned(ctx)
+        detail = ", ".join(f"{display_name(path)} = {ctx.value(path)}" for path in found)
         outcome = plan(ctx)
         changed = 0 if isinstance(outcome, Skipped) else len(outcome)
         return Detected(State.ON if not changed else State.OFF, detail)
@@ -413,8 +426,14 @@ def why_absent(ctx: PlanContext, lever: Lever) -> str:
     """Say why none of the files that a lever looks at is there."""
     if ctx.host is None:
         return "the server is not proven to run on a host that was inspected"
-    reasons = (ctx.file(pattern) for pattern in lever.watched if "*" not in pattern)
-    known = [f"{fact.source}: {fact.value.reason}" for fact in reasons if isinstance(fact.value, Unknown)]
+    missing: dict[str, list[str]] = {}
+    for path in lever.watched:
+        if "*" not in path and isinstance(why := ctx.file(path).value, Unknown):
+            missing.setdefault(why.reason, []).append(path)
+    known = [f"{', '.join(paths)}: {reason}" for reason, paths in missing.items()]
+    is_closed = any(path.startswith(DEBUGFS) for path in lever.watched) and not ctx.files(f"{DEBUGFS}/*/*")
+    if is_closed:
+        known.append(f"debugfs has to be mounted on {DEBUGFS}, and is root's to read")
     return "; ".join(known) or f"none of {', '.join(lever.watched)} can be read here"
 
 
