@@ -62,6 +62,8 @@ class HostState:
                 if drifted:
                     raise StillChangedError(
                         "somebody has changed the machine while it was measured",
-                        detail="; ".join(f"{one.key} is {one.now}, asked for was {one.wanted}" for one in drifted),
+                        detail="; ".join(
+                            f"{one.key} is {one.now}, asked for was {one.wanted}" for one in drifted
+                        ),
                         hint=f"{_REVERT} --drifted=overwrite restores what was found, --drifted=keep leaves it so",
                     )

@@ -47,7 +47,9 @@ class ProgramsProbe:
         self.workspace.require_free(NEEDED_BYTES, "asking the server's programs")
         with self.workspace.scratch() as scratch:
             data_directory = scratch / "data"
-            initialise(self.installation, self.workspace.account, data_directory, scratch_options(self.server))
+            initialise(
+                self.installation, self.workspace.account, data_directory, scratch_options(self.server)
+            )
             return [
                 self.installation.shared_memory_bytes(
                     self.workspace.account, data_directory, {**settings, "huge_pages": "off"}

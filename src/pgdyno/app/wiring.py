@@ -108,7 +108,9 @@ def may_change_host() -> bool:
 
 def probe(bin_directory: Path | None, server: Server) -> ProgramsProbe | None:
     """Return what asks a server's programs; None if they are out of reach."""
-    return None if bin_directory is None else ProgramsProbe(installation_in(bin_directory), workspace(), server)
+    return (
+        None if bin_directory is None else ProgramsProbe(installation_in(bin_directory), workspace(), server)
+    )
 
 
 def workspace() -> Workspace:

@@ -86,7 +86,11 @@ class StatedFigures:
 def layers_option(command: Decorated) -> Decorated:
     """Add the option that names the layers to plan."""
     return click.option(
-        "--layers", default="application", show_default=True, metavar="LAYER,…", help='Layers to plan, or "all".'
+        "--layers",
+        default="application",
+        show_default=True,
+        metavar="LAYER,…",
+        help='Layers to plan, or "all".',
     )(command)
 
 

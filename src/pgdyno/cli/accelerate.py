@@ -206,5 +206,3 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         **comparison_document(done.experiment),
         "earlier_experiments": [experiment.id for experiment in done.earlier],
     }
-
-

@@ -11,34 +11,25 @@ A lever file has a docstring with the headings in ``HEADINGS``, and four names:
 ``verify(ctx) -> Sequence[Evidence]``
     after the change, from another source than the one written.
 
-Lever files import ``model`` and this module only. A fact that a lever cannot do without stands in
-``LEVER.needs``; where it is unknown the lever is skipped with the reason, so that ``plan`` never guesses.
+Lever files import ``model`` and this module only, which passes on what they need of others. A fact that a
+lever cannot do without stands in ``LEVER.needs``; where it is unknown the lever is skipped with the reason,
+so that ``plan`` never guesses.
 Applying and undoing are not a lever's: the journal does both for all levers.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from fnmatch import fnmatchcase
-from operator import attrgetter
-from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from pgdyno.levers.effective import EffectiveSettings, owner_of
-from pgdyno.levers.memory_proof import (
-    PLANNED_BELOW,
-    memory_proof,
-    reserved_connections,
-    shared_memory_bytes,
-)
-from pgdyno.levers.resources import HugePages, Resources, StorageKind, is_virtual
-from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.levers.context import PlanContext, Probe, matches
+from pgdyno.levers.effective import owner_of
+from pgdyno.levers.memory_proof import reserved_connections, shared_memory_bytes
+from pgdyno.levers.metadata import HEADINGS, Detected, Evidence, Goal, Lever, Maturity, Need, State
+from pgdyno.levers.resources import HugePages, StorageKind, is_virtual
+from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc, format_bytes
 from pgdyno.model.guc import readable_bytes as readable
-from pgdyno.model.host import BlockDevice, Host
 from pgdyno.model.kernel_file import choices_in, display_name, is_same, sysctl_path, value_in
 from pgdyno.model.plan import (
     HUGE_PAGES,
@@ -48,12 +39,10 @@ from pgdyno.model.plan import (
     Change,
     Effect,
     Layer,
-    MemoryProof,
     PlanLine,
     Risk,
     Skipped,
 )
-from pgdyno.model.server import Server
 
 __all__ = [
     "GB", "HEADINGS", "HUGE_PAGES", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
@@ -67,105 +56,10 @@ __all__ = [
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 DEBUGFS = "/sys/kernel/debug"
-T = TypeVar("T")
 
 WORTH_A_CHANGE = 1.5
 """Memory is raised only by this factor or more: less is not noticed, and since the memory proof is an
 estimate, a plan made again with the restarted server's own figures would differ by a hair."""
-
-HEADINGS = (
-    "What it does",
-    "Why it helps",
-    "When it hurts",
-    "How it is verified",
-    "How it is undone",
-    "Evidence",
-    "References",
-)
-
-
-class Goal(StrEnum):
-    """What the server is tuned for."""
-
-    OLTP = "oltp"
-
-
-class Maturity(StrEnum):
-    """How far a lever can be trusted."""
-
-    PREVIEW = "preview"  # the rule is argued, not yet measured by us
-    STABLE = "stable"
-    RETIRED = "retired"
-
-
-class Need(StrEnum):
-    """A fact without which a lever is skipped."""
-
-    MEMORY = "memory_bytes"
-    CPUS = "cpu_count"
-    STORAGE = "storage"
-    DATA_SIZE = "data_bytes"
-    FREE_DISK = "free_disk_bytes"
-    DISKS = "disks"
-
-
-@dataclass(frozen=True)
-class Lever:
-    """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason.
-
-    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of
-    the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name, or registers,
-    see ``model/msr.py``; ``reads`` are those that it looks at besides. ``facts`` are dotted names of what it
-    cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch nothing
-    reports: its plan is always ``Skipped``, with what was found and what one could do.
-    """
-
-    name: str
-    title: str
-    layer: Layer
-    risk: Risk
-    maturity: Maturity
-    settings: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-    needs: tuple[Need, ...] = ()
-    facts: tuple[str, ...] = ()
-    conflicts: tuple[str, ...] = ()
-    order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def watched(self) -> tuple[str, ...]:
-        """The files of which one at least has to be there, for the lever to say anything."""
-        return self.files or self.reads
-
-
-class State(StrEnum):
-    """Whether a lever is in use on the server as found."""
-
-    ABSENT = "absent"  # this server has no such thing
-    OFF = "off"  # everything at the default
-    PARTIAL = "partial"
-    ON = "on"
-    UNKNOWN = "unknown"  # a fact is missing without which nobody can tell
-
-
-@dataclass(frozen=True)
-class Detected:
-    """A lever's state, with the values found."""
-
-    state: State
-    detail: str
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What was asked for and what the running server says, read from ``source``."""
-
-    setting: str
-    requested: str
-    effective: str
-    source: str
-    is_met: bool
 
 
 class LeverModule(Protocol):
@@ -185,137 +79,6 @@ class LeverModule(Protocol):
     def verify(self, ctx: PlanContext) -> Sequence[Evidence]:
         """Read back what was changed."""
         ...
-
-
-class Probe(Protocol):
-    """Asks the server's own programs what cannot be known otherwise. Equal questions have equal answers."""
-
-    def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
-        """Return the size of the shared memory segment of a server with these settings changed."""
-        ...
-
-
-@dataclass(frozen=True)
-class PlanContext:
-    """Everything a lever may look at. ``host`` is None unless the server is proven to run on it.
-
-    ``planned_files`` are what levers before this one write into the kernel's files, by path.
-    ``may_change_host`` False: whoever asks is not root, and wants what can be done without.
-    """
-
-    settings: EffectiveSettings
-    resources: Resources
-    connections: int | None = None  # as stated by the user
-    host: Host | None = None
-    goal: Goal = Goal.OLTP
-    planned_files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    probe: Probe | None = None
-    may_change_host: bool = True
-
-    @property
-    def server(self) -> Server:
-        """The server as found."""
-        return self.settings.server
-
-    def unknown_need(self, lever: Lever) -> str | None:
-        """Return why a fact that the lever needs is unknown; None if all are known."""
-        needs: list[Fact[object]] = [getattr(self.resources, need.value) for need in lever.needs]
-        for fact in needs:
-            if isinstance(fact.value, Unknown):
-                return fact.value.reason
-        for fact in map(self.fact, lever.facts):
-            if isinstance(fact.value, Unknown):
-                return f"not available: {fact.source}: {fact.value.reason}"
-        return None
-
-    def fact(self, name: str) -> Fact[Any]:
-        """Return a fact by its dotted name; none is known of a host that the server may not run on."""
-        if self.host is None:
-            return unknown("the server is not proven to run on a host that was inspected", name)
-        found: Fact[Any] = attrgetter(name)(self)
-        return found
-
-    def known(self, name: str) -> Any:
-        """Return the value of a fact that the lever declares in ``LEVER.facts``."""
-        return _known(self.fact(name))
-
-    @staticmethod
-    def why_unknown(fact: Fact[T]) -> str:
-        """Return why a fact has no value."""
-        return fact.value.reason if isinstance(fact.value, Unknown) else f"read from {fact.source}"
-
-    @property
-    def memory_bytes(self) -> int:
-        """The smallest memory limit."""
-        return _known(self.resources.memory_bytes)
-
-    @property
-    def cpu_count(self) -> float:
-        """CPUs the server may use."""
-        return _known(self.resources.cpu_count)
-
-    @property
-    def storage(self) -> StorageKind:
-        """What the data directory lies on."""
-        return _known(self.resources.storage)
-
-    @property
-    def data_bytes(self) -> int:
-        """Size of all databases."""
-        return _known(self.resources.data_bytes)
-
-    @property
-    def free_disk_bytes(self) -> int:
-        """Free space where the data directory lies."""
-        return _known(self.resources.free_disk_bytes)
-
-    @property
-    def disks(self) -> tuple[BlockDevice, ...]:
-        """The disk of the data directory, and after it that of the WAL if it is another."""
-        return _known(self.resources.disks)
-
-    @property
-    def default_work_mem(self) -> str:
-        """What sessions keep however much others take: levers that come before work_mem reckon with it."""
-        guc = self.settings.guc("work_mem")
-        return guc.boot_val or guc.setting
-
-    def file(self, path: str) -> Fact[str]:
-        """Return the first line of a file of the kernel as it was found."""
-        found = None if self.host is None else self.host.kernel_files.get(path)
-        return unknown("the host was not inspected", path) if found is None else found
-
-    def value(self, path: str) -> str | None:
-        """Return what the kernel uses, as planned or found; None where it has no such file."""
-        text = self.file(path).or_none()
-        return None if text is None else self.planned_files.get(path, value_in(text))
-
-    def files(self, pattern: str) -> tuple[str, ...]:
-        """Return the files that a pattern stands for on this host."""
-        known = {} if self.host is None else self.host.kernel_files
-        return tuple(path for path, fact in known.items() if fact.is_known and matches(path, pattern))
-
-    def proof(self, **planned: str) -> MemoryProof | None:
-        """Return the memory proof with more values planned."""
-        return memory_proof(self.settings.plus(planned), self.resources)
-
-    def largest_that_fits(self, name: str, sizes_bytes: Sequence[int], **planned: str) -> int | None:
-        """Return the first of ``sizes_bytes``, largest first, whose worst case stays in ``PLANNED_BELOW``."""
-
-        def fits(size_bytes: int) -> bool:
-            proof = self.proof(**{**planned, name: format_bytes(size_bytes)})
-            return proof is None or proof.share <= PLANNED_BELOW
-
-        first = bisect_left(sizes_bytes, True, key=fits)  # noqa: FBT003 — what is looked for
-        return sizes_bytes[first] if first < len(sizes_bytes) else None
-
-
-def _known(fact: Fact[T]) -> T:
-    """Return a fact's value. Raises: LookupError if the lever forgot to declare its need."""
-    known = fact.or_none()
-    if known is None:
-        raise LookupError(f"a lever used a fact that it does not declare in LEVER.needs or .facts: {fact}")
-    return known
 
 
 def propose(
@@ -365,12 +128,6 @@ def propose_file(
         risk=lever.risk,
         undo=f"pgdyno revert; by hand: write {current} into {path}; a restart of the machine forgets it too",
     )
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether a path is what a pattern stands for, name by name."""
-    names, patterns = path.split("/"), pattern.split("/")
-    return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
 
 
 def lines_or_skipped(

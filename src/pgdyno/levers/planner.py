@@ -15,10 +15,10 @@ from pgdyno.levers.durability import LOCKED_SETTINGS, check_durability
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.findings import findings_for
 from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
-from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.levers.resources import Figures, proven_host, resources_of, with_pool_changed
 from pgdyno.model.errors import SettingError
 from pgdyno.model.host import Host
-from pgdyno.model.plan import HOST_KINDS, SETTING, Layer, Plan, PlanLine, Skipped
+from pgdyno.model.plan import HOST_KINDS, HUGE_PAGES, SETTING, Layer, Plan, PlanLine, Skipped
 from pgdyno.model.server import Server
 
 
@@ -57,6 +57,7 @@ def make_plan(
     )
     lines, skipped, settings = _run(load() if levers is None else levers, ctx, request.layers)
     check_durability(settings.planned, server)
+    resources = with_pool_changed(resources, _added_huge_pages(lines))
     proof = memory_proof(settings, resources)
     if proof is not None:
         check_memory_proof(proof, settings, resources)
@@ -71,7 +72,12 @@ def _run(
     for module in levers.values():
         if module.LEVER.layer not in layers:
             continue
-        seen = replace(ctx, settings=ctx.settings.plus(_settings(lines)), planned_files=_files(lines))
+        seen = replace(
+            ctx,
+            settings=ctx.settings.plus(_settings(lines)),
+            resources=with_pool_changed(ctx.resources, _added_huge_pages(lines)),
+            planned_files=_files(lines),
+        )
         outcome = plan_one(module, seen, already={line.change.lever for line in lines})
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
@@ -82,6 +88,11 @@ def _run(
 
 def _settings(lines: Sequence[PlanLine]) -> dict[str, str]:
     return {line.change.key: line.change.value for line in lines if line.change.kind == SETTING}
+
+
+def _added_huge_pages(lines: Sequence[PlanLine]) -> int:
+    pools = (line.change for line in lines if line.change.kind == HUGE_PAGES)
+    return sum(int(change.value) - int(change.current or 0) for change in pools)
 
 
 def _files(lines: Sequence[PlanLine]) -> dict[str, str]:

@@ -6,7 +6,7 @@ the user states them. A stated figure beats a read one, but may not exceed a pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
@@ -89,6 +89,15 @@ def resources_of(host: Host | None, server: Server, figures: Figures) -> Resourc
         page_bytes=read.page_bytes,
         disks=read.disks,
     )
+
+
+def with_pool_changed(resources: Resources, pages: int) -> Resources:
+    """Return the resources after so many huge pages, of the size that the server asks for, were added."""
+    pool = resources.huge_pages.or_none()
+    if pool is None or pages == 0:
+        return resources
+    changed = replace(pool, usable=pool.usable + pages)
+    return replace(resources, huge_pages=Fact(changed, resources.huge_pages.source))
 
 
 def _stated(figure: T | None, option: str, otherwise: Fact[T]) -> Fact[T]:

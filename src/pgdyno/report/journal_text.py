@@ -90,7 +90,13 @@ def _apply(entries: Sequence[StatusEntry]) -> Iterator[str]:
     for entry in entries:
         now = f"in force: {entry.effective}" if entry.effective is not None else ""
         state = "" if entry.state is ReceiptState.VERIFIED else f"[{entry.state}]"
-        rows.append((display_name(entry.key), f"{entry.wanted} (was {entry.found or _UNSET})", f"{now} {state}".strip()))
+        rows.append(
+            (
+                display_name(entry.key),
+                f"{entry.wanted} (was {entry.found or _UNSET})",
+                f"{now} {state}".strip(),
+            )
+        )
     yield from _table(rows)
     yield from (
         f"    changed since: {display_name(entry.key)}: {entry.drift}" for entry in entries if entry.drift

@@ -103,7 +103,7 @@ class TestHugePagePool:
         line = lines("huge_page_pool", context(planned=SHARED_MEMORY))[SMALL_POOL]
         assert (line.change.current, line.change.value) == ("0", "2170")
         assert line.reason == (
-            "4338 MB of shared memory (estimated, with a margin of 2 %) take 2170 pages of 2 MB, "
+            "4253 MB of shared memory (estimated, with a margin of 2 %) take 2170 pages of 2 MB, "
             "and 0 are to be had"
         )
         assert line.change.effect is Effect.IMMEDIATE
@@ -126,16 +126,15 @@ class TestHugePagePool:
         assert skipped("huge_page_pool", ctx).endswith("; the pool has 3000 for it")
 
     def test_little_shared_memory_needs_no_pool(self) -> None:
-        # 150 MB with 2 % more.
         assert skipped("huge_page_pool", context()) == (
-            "153 MB of shared memory (estimated, with a margin of 2 %) take 77 pages of 2 MB; "
+            "150 MB of shared memory (estimated, with a margin of 2 %) take 77 pages of 2 MB; "
             "that is too little for page tables to matter"
         )
 
     def test_memory_that_is_not_there_is_not_reserved(self) -> None:
         ctx = context(host_of(memory_bytes=4 * GB), planned=SHARED_MEMORY)
         assert skipped("huge_page_pool", ctx).endswith(
-            "; 4340 MB of them are missing, and only 4 GB of memory are available"
+            "; 4340 MB are missing, and only 4 GB of memory are available"
         )
 
     def test_a_control_groups_limit_is_respected(self) -> None:

@@ -117,6 +117,4 @@ def _not_writable(key: str, why: str | None) -> PrivilegeError:
 def _failed(key: str, value: str, error: OSError) -> SettingError | PrivilegeError:
     if error.errno in _NOT_ALLOWED:
         return _not_writable(key, error.strerror)
-    return SettingError(
-        f'the kernel does not take "{value}" for {display_name(key)}', detail=error.strerror
-    )
+    return SettingError(f'the kernel does not take "{value}" for {display_name(key)}', detail=error.strerror)

@@ -65,7 +65,10 @@ LEVER = Lever(
     maturity=Maturity.STABLE,
     settings=("maintenance_work_mem", "autovacuum_work_mem"),
     needs=(Need.MEMORY,),
-    order_after={"shared_buffers": "every query uses the buffer pool, few sessions build indexes"},
+    order_after={
+        "shared_buffers": "every query uses the buffer pool, few sessions build indexes",
+        "huge_page_pool": "without it page tables take memory",
+    },
 )
 
 detect = detect_settings(LEVER)

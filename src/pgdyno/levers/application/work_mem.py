@@ -72,6 +72,7 @@ LEVER = Lever(
         "parallel_workers": "every worker may use it",
         "shared_buffers": "it gets what the buffer pool leaves",
         "huge_pages": "page tables of normal pages take memory from every connection",
+        "huge_page_pool": "with it there are no such page tables",
         "maintenance_work_mem": "it gets what maintenance leaves",
     },
 )

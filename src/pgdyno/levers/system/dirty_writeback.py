@@ -19,8 +19,8 @@ How it is undone:
     The ratios found are written back, which puts the kernel's byte limits out of force.
 
 Evidence:
-    PostgreSQL itself asks the kernel to write early (checkpoint_flush_after), so that little is gained on most
-    systems; it is the tail of commit latency that it helps, not throughput.
+    PostgreSQL itself asks the kernel to write early (checkpoint_flush_after), so that little is gained on
+    most systems; it is the tail of commit latency that it helps, not throughput.
 
 References:
     https://docs.kernel.org/admin-guide/sysctl/vm.html#dirty-background-bytes
@@ -76,7 +76,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
                     LEVER,
                     sysctl_path(f"vm.{name}_bytes"),
                     str(limit_bytes),
-                    reason=f"up to {readable(now_bytes)} may be dirty now, which a checkpoint's fsync waits for",
+                    reason=f"up to {readable(now_bytes)} may be dirty now, which an fsync waits for",
                     evidence="Linux, sysctl/vm.rst; TuneD's profile postgresql has the same limits",
                 )
             )

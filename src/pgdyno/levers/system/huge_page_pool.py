@@ -71,7 +71,7 @@ LEVER = Lever(
     },
 )
 
-ESTIMATE_MARGIN = 1.02  # the estimate was within 1 % of ``postgres -C shared_memory_size`` on 15 and 18
+ESTIMATE_MARGIN = 0.02  # the estimate was within 1 % of ``postgres -C shared_memory_size`` on 15 and 18
 WORTH_RESERVING_BYTES = 256 << 20  # below that page tables are small; see the study huge-pages
 AVAILABLE_SHARE = 0.9  # of the available memory: the kernel needs the rest to move pages together
 
@@ -97,11 +97,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         return Skipped(LEVER.name, ctx.why_unknown(ctx.resources.huge_pages))
     if ctx.settings.text("huge_pages") == "off":
         return Skipped(LEVER.name, "the server does not ask for huge pages: huge_pages is off")
-    size_bytes, how = _shared_memory(ctx)
-    needed = math.ceil(size_bytes / pool.page_bytes)
+    size_bytes, margin_bytes, how = _shared_memory(ctx)
+    least, needed = (math.ceil(size / pool.page_bytes) for size in (size_bytes, size_bytes + margin_bytes))
     facts = (
         f"{readable(size_bytes)} of shared memory ({how}) take {needed} pages of {readable(pool.page_bytes)}"
     )
+    if pool.usable >= least:
+        return Skipped(LEVER.name, f"{facts}; the pool has {pool.usable} for it")
     if obstacle := _obstacle(ctx, pool, size_bytes, needed):
         return Skipped(LEVER.name, f"{facts}; {obstacle}")
     path = f"/sys/kernel/mm/hugepages/hugepages-{pool.page_bytes // KB}kB/nr_hugepages"
@@ -118,25 +120,26 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     return lines_or_skipped(LEVER, [line], facts)
 
 
-def _shared_memory(ctx: PlanContext) -> tuple[int, str]:
-    """Return the planned shared memory in bytes, and how it is known."""
+def _shared_memory(ctx: PlanContext) -> tuple[int, int, str]:
+    """Return the planned shared memory in bytes, how much more it may be, and how it is known."""
     if ctx.probe is not None:
         told = ctx.probe.shared_memory_bytes(ctx.settings.planned)
         if (known := told.or_none()) is not None:
-            return known, told.source
-    return int(shared_memory_bytes(ctx.settings) * ESTIMATE_MARGIN), "estimated, with a margin of 2 %"
+            return known, 0, told.source
+    estimate_bytes = shared_memory_bytes(ctx.settings)
+    return estimate_bytes, int(estimate_bytes * ESTIMATE_MARGIN), "estimated, with a margin of 2 %"
 
 
 def _obstacle(ctx: PlanContext, pool: HugePages, size_bytes: int, needed: int) -> str | None:
-    if pool.usable >= needed:
-        return f"the pool has {pool.usable} for it"
     if size_bytes < WORTH_RESERVING_BYTES:
         return "that is too little for page tables to matter"
     host = ctx.host
     available = None if host is None else host.memory.available_bytes.or_none()
     missing_bytes = (needed - pool.usable) * pool.page_bytes
     if available is not None and missing_bytes > AVAILABLE_SHARE * available:
-        return f"{readable(missing_bytes)} of them are missing, and only {readable(available)} of memory are available"
+        return (
+            f"{readable(missing_bytes)} are missing, and only {readable(available)} of memory are available"
+        )
     limits = None if host is None else host.limits.hugetlb_bytes.or_none()
     limit_bytes = (limits or {}).get(pool.page_bytes)
     if limit_bytes is not None and limit_bytes < size_bytes:

@@ -77,7 +77,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for path, reason in reasons.items()
         if ctx.value(path) == FOR_ALL and FOR_WHO_ASKS in choices_in(ctx.file(path).or_else(""))
     ]
-    return lines_or_skipped(LEVER, lines, f"the policy is {ctx.value(POLICY)}, the effort {ctx.value(EFFORT)}")
+    found = f"the policy is {ctx.value(POLICY)}, the effort {ctx.value(EFFORT)}"
+    return lines_or_skipped(LEVER, lines, found)
 
 
 detect = detect_files(LEVER, plan)

@@ -1,0 +1,104 @@
+"""What a lever says of itself, and what it finds: records without behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from pgdyno.model.plan import Layer, Risk
+
+HEADINGS = (
+    "What it does",
+    "Why it helps",
+    "When it hurts",
+    "How it is verified",
+    "How it is undone",
+    "Evidence",
+    "References",
+)
+
+
+class Goal(StrEnum):
+    """What the server is tuned for."""
+
+    OLTP = "oltp"
+
+
+class Maturity(StrEnum):
+    """How far a lever can be trusted."""
+
+    PREVIEW = "preview"  # the rule is argued, not yet measured by us
+    STABLE = "stable"
+    RETIRED = "retired"
+
+
+class Need(StrEnum):
+    """A fact without which a lever is skipped."""
+
+    MEMORY = "memory_bytes"
+    CPUS = "cpu_count"
+    STORAGE = "storage"
+    DATA_SIZE = "data_bytes"
+    FREE_DISK = "free_disk_bytes"
+    DISKS = "disks"
+
+
+@dataclass(frozen=True)
+class Lever:
+    """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason.
+
+    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of
+    the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name, or registers,
+    see ``model/msr.py``; ``reads`` are those that it looks at besides. ``facts`` are dotted names of what it
+    cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch nothing
+    reports: its plan is always ``Skipped``, with what was found and what one could do.
+    """
+
+    name: str
+    title: str
+    layer: Layer
+    risk: Risk
+    maturity: Maturity
+    settings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    facts: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The files of which one at least has to be there, for the lever to say anything."""
+        return self.files or self.reads
+
+
+class State(StrEnum):
+    """Whether a lever is in use on the server as found."""
+
+    ABSENT = "absent"  # this server has no such thing
+    OFF = "off"  # everything at the default
+    PARTIAL = "partial"
+    ON = "on"
+    UNKNOWN = "unknown"  # a fact is missing without which nobody can tell
+
+
+@dataclass(frozen=True)
+class Detected:
+    """A lever's state, with the values found."""
+
+    state: State
+    detail: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was asked for and what the running server says, read from ``source``."""
+
+    setting: str
+    requested: str
+    effective: str
+    source: str
+    is_met: bool
