@@ -1,8 +1,8 @@
 """A machine whose hypervisor takes time throughout, and what counts there.
 
 The limit on stolen time keeps a few disturbed blocks from widening every interval. It serves precision alone:
-which trials a neighbour disturbs is chance, because their order is. Where it would leave too little to judge, none
-is left out for it, and the intervals carry the noise. See decision 11.
+which trials a neighbour disturbs is chance, because their order is. Where it would leave too little to
+judge, none is left out for it, and the intervals carry the noise. See decision 11.
 """
 
 from __future__ import annotations
