@@ -1,8 +1,8 @@
 """A machine whose hypervisor takes time throughout, and what counts there.
 
 The limit on stolen time keeps a few disturbed blocks from widening every interval. It serves precision alone:
-which trials a neighbour disturbs is chance, because their order is. Where many exceed it, leaving them out
-would leave little to judge; then none is left out for it, and the intervals carry the noise. See decision 11.
+which trials a neighbour disturbs is chance, because their order is. Where it would leave too little to
+judge, none is left out for it, and the intervals carry the noise. See decision 11.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pgdyno.experiments.blocks import trials_void, void_reason
-from pgdyno.experiments.stopping import can_be_judged
+from pgdyno.experiments.stopping import is_too_noisy
 from pgdyno.model.experiment import Block, Experiment, VoidThresholds
 
 _STOLEN = "steal_share"
@@ -20,27 +20,24 @@ _ALL = 1.0
 
 
 def lift_limit(experiment: Experiment) -> Experiment:
-    """Return the experiment without its limit on stolen time if too many trials exceed it, else as it is.
+    """Return the experiment without its limit on stolen time if that makes it too noisy, else as it is.
 
     What does not count for another reason still does not. The design says that there is no limit, a note why.
     """
     limits = experiment.design.thresholds
-    stolen = [audit[_STOLEN] for block in experiment.blocks for audit in _audits(block) if _STOLEN in audit]
-    disturbed = sum(share > limits.steal_share for share in stolen)
-    if not can_be_judged(experiment.blocks) or disturbed <= limits.void_block_share * len(stolen):
+    blocks = tuple(_judged_again(block, limits) for block in experiment.blocks)
+    if not is_too_noisy(experiment.blocks, experiment.design) or blocks == experiment.blocks:
         return experiment
+    stolen = [audit[_STOLEN] for block in blocks for audit in _audits(block) if _STOLEN in audit]
+    disturbed = sum(share > limits.steal_share for share in stolen)
     note = (
         f"the hypervisor took more than {limits.steal_share:.0%} of the CPU time from {disturbed} of "
         f"{len(stolen)} trials (half of them lost more than {statistics.median(stolen):.0%}, one "
         f"{max(stolen):.0%}): none is left out for that, so the intervals are wider; repeat it when "
         "less else runs on the physical machine"
     )
-    return replace(
-        experiment,
-        blocks=tuple(_judged_again(block, limits) for block in experiment.blocks),
-        design=replace(experiment.design, thresholds=_lifted(limits)),
-        notes=(*experiment.notes, note),
-    )
+    design = replace(experiment.design, thresholds=_lifted(limits))
+    return replace(experiment, blocks=blocks, design=design, notes=(*experiment.notes, note))
 
 
 def _audits(block: Block) -> Iterator[Mapping[str, float]]:

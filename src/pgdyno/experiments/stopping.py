@@ -60,16 +60,12 @@ def _kind(reason: str) -> str:
     return _FIGURES.sub("", reason)
 
 
-def can_be_judged(blocks: Sequence[Block]) -> bool:
-    """Whether there are enough blocks to say how much of what is measured here gets disturbed."""
-    return (
-        len(blocks) >= _JUDGED_FROM_BLOCKS and len({block.round for block in blocks}) >= _JUDGED_FROM_ROUNDS
-    )
-
-
 def is_too_noisy(blocks: Sequence[Block], design: Design) -> bool:
     """Whether so many blocks are void that the machine cannot be measured on now."""
-    return can_be_judged(blocks) and void_share(blocks) > design.thresholds.void_block_share
+    is_judged = (
+        len(blocks) >= _JUDGED_FROM_BLOCKS and len({block.round for block in blocks}) >= _JUDGED_FROM_ROUNDS
+    )
+    return is_judged and void_share(blocks) > design.thresholds.void_block_share
 
 
 def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Block] = ()) -> bool:

@@ -194,8 +194,10 @@ class Instance:
     def _is_ready(self) -> bool:
         """Whether the postmaster says "ready" in the eighth line of its pid file, as pg_ctl reads it."""
         assert self._process is not None  # noqa: S101 — set by start
-        pid_file = self.data_directory / "postmaster.pid"
-        lines = pid_file.read_text().splitlines() if pid_file.is_file() else []
+        try:
+            lines = (self.data_directory / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:  # not written yet, or removed by a postmaster that could not start
+            return False
         return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
 
 

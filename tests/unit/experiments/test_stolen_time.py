@@ -63,6 +63,12 @@ def test_where_many_are_none_is_left_out_and_a_note_says_so() -> None:
     )
 
 
+def test_without_its_baselines_trial_a_block_is_lost_and_that_counts_as_much() -> None:
+    lifted = lift_limit(experiment(*(pair(i, STOLEN if i < 3 else CALM, CALM) for i in range(8))))
+    assert [block.void_reasons for block in lifted.blocks] == [()] * 8
+    assert "from 3 of 16 trials" in lifted.notes[0]
+
+
 def test_what_arms_share_is_one_trial() -> None:
     lifted = lift_limit(experiment(*(duet(i, STOLEN if i < 3 else CALM) for i in range(8))))
     assert [block.void for block in lifted.blocks] == [None] * 8
