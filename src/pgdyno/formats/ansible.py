@@ -104,7 +104,7 @@ def _tmpfiles(plan: Plan) -> str:
 def _handlers(plan: Plan) -> Iterator[Task]:
     """Yield what makes the files count; none of it happens with --check."""
     commands = [
-        (Place.SYSCTL, _SYSCTL, ["sysctl --load " + sysctl.PATH]),
+        (Place.SYSCTL, _SYSCTL, ["sysctl -p " + sysctl.PATH]),
         (Place.TMPFILES, _TMPFILES, ["systemd-tmpfiles --create " + TMPFILES_PATH]),
         (Place.UDEV, _UDEV, [udev.RELOAD, udev.TRIGGER]),
     ]

@@ -22,7 +22,7 @@ def render(plan: Plan, server: Server) -> str:
     head = [
         f"pgdyno: {counted(len(lines), 'kernel setting')} for the machine of PostgreSQL {server.version}, "
         "which all that runs there shares.",
-        f"Install as {PATH}, then: sysctl --load {PATH}",
+        f"Install as {PATH}, then: sysctl -p {PATH}",
         "Undo: delete the file, then restart the machine, or write the former values named below.",
         "Files in sysctl.d whose names sort after this one's win over it; so does TuneD where it is active.",
     ]
