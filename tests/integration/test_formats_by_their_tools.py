@@ -20,7 +20,7 @@ from pgdyno.formats import ansible, patroni, systemd, terraform, tuned, udev
 pytestmark = pytest.mark.tools
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-TUNED_PROFILES = [Path("/usr/lib/tuned/profiles"), Path("/usr/lib/tuned")]
+TUNED_PROFILES = (Path("/usr/lib/tuned/profiles"), Path("/usr/lib/tuned"))
 
 
 def program(name: str, package: str) -> str:
@@ -34,7 +34,12 @@ def program(name: str, package: str) -> str:
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        command,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
 
 
@@ -44,7 +49,10 @@ def verified_unit(directory: Path, drop_in: str) -> subprocess.CompletedProcess[
     (directory / "postgresql.service.d").mkdir(exist_ok=True)
     (directory / "postgresql.service.d/60-pgdyno.conf").write_text(drop_in, encoding="utf-8")
     return run(
-        program("systemd-analyze", "apt install systemd"), "verify", "--man=no", str(directory / "postgresql.service")
+        program("systemd-analyze", "apt install systemd"),
+        "verify",
+        "--man=no",
+        str(directory / "postgresql.service"),
     )
 
 
@@ -70,10 +78,10 @@ _LOAD_PROFILE = """
 import json, sys
 from tuned.profiles import Factory, Loader, Locator, Merger
 from tuned.profiles.variables import Variables
-from tuned.utils.global_config import GlobalConfig
-loader = Loader(Locator(sys.argv[1:]), Factory(), Merger(), GlobalConfig(), Variables())
+loader = Loader(Locator(sys.argv[1:]), Factory(), Merger(), None, Variables())
 units = loader.load("pgdyno").units
-print(json.dumps({name: {"type": one.type, "devices": one.devices, **one.options} for name, one in units.items()}))
+shown = {name: {"type": one.type, "devices": one.devices, **one.options} for name, one in units.items()}
+print(json.dumps(shown))
 """
 
 
@@ -109,7 +117,11 @@ def playbook(directory: Path) -> Path:
 def test_ansible_reads_the_playbook_and_would_write_what_was_planned(tmp_path: Path) -> None:
     ansible_playbook = program("ansible-playbook", "pip install ansible-core")
     file = playbook(tmp_path)
-    settings = {"ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"), "ANSIBLE_HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    settings = {
+        "ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"),
+        "ANSIBLE_HOME": str(tmp_path),
+        "LC_ALL": "C.UTF-8",
+    }
     assert run(ansible_playbook, "--syntax-check", str(file), **settings).returncode == 0
     variables = json.dumps({"postgresql_conf": str(tmp_path / "postgresql.conf"), "ansible_become": False})
     checked = run(ansible_playbook, str(file), "--check", "--diff", "-e", variables, **settings)

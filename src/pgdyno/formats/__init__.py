@@ -16,5 +16,5 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> FormatModule:
     """Import one format. Raises: ModuleNotFoundError for a name that ``names`` does not return."""
-    module: FormatModule = importlib.import_module(f"{__name__}.{name}")  # type: ignore[assignment]
+    module: FormatModule = importlib.import_module(f"{__name__}.{name}")
     return module

@@ -21,7 +21,7 @@ def apply_method(parameter: Parameter) -> str:
 
 
 def parameter_groups(kind: str, target: str, reboot: str) -> Provider:
-    """Return what changes a parameter group; ``kind`` is ``db`` or ``db-cluster``, as in the command's name."""
+    """Return what changes a parameter group; ``kind`` is ``db`` or ``db-cluster``, as in the command."""
     modify = f"aws rds modify-{kind}-parameter-group --{kind}-parameter-group-name"
     return Provider(
         target=target,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pgdyno.formats._contract import setting_lines, summary
@@ -35,8 +36,8 @@ def fragment(plan: Plan, server: Server, operator: Operator) -> str:
     taken = selection.plan
     head = [
         f"pgdyno: {summary(taken, server)}.",
-        f"Apply: kubectl patch {operator.resource} CLUSTER --type merge --patch-file FILE, or copy it into the "
-        "manifest, which otherwise undoes it at its next apply.",
+        f"Apply: kubectl patch {operator.resource} CLUSTER --type merge --patch-file FILE",
+        "Better: copy it into the manifest that you keep, whose next apply otherwise undoes it.",
         "Undo: the same with the former values, or with null for a setting that the manifest did not have.",
         operator.restart,
         *_huge_pages(plan, operator),
@@ -49,20 +50,20 @@ def fragment(plan: Plan, server: Server, operator: Operator) -> str:
 
 
 def _undo(line: PlanLine) -> str:
-    return f'"{line.change.current}" again, or null if the manifest did not have it' if line.change.current else "null"
+    return (
+        f'"{line.change.current}" again, or null if the manifest did not have it'
+        if line.change.current
+        else "null"
+    )
 
 
-def _huge_pages(plan: Plan, operator: Operator) -> list[str]:
+def _huge_pages(plan: Plan, operator: Operator) -> Iterator[str]:
     """Say what a pod has to ask for, so that it gets huge pages: the node's pool alone gives it none."""
-    remarks = []
     for line in plan.lines:
         match = _POOL.search(line.change.key)
         if line.change.kind == HUGE_PAGES and match is not None:
             page_mb = int(match[1]) // _KB_PER_MB
             size = "1Gi" if page_mb == _KB_PER_MB else f"{page_mb}Mi"
-            remarks.append(
-                f"Huge pages: a pod gets them only by {operator.resources}.limits: "
-                f'hugepages-{size}: "{int(line.change.value) * page_mb}Mi", with requests of the same amount and of '
-                "memory beside them; the node has to have reserved as many (kubernetes.io, Manage HugePages)."
-            )
-    return remarks
+            yield f"Huge pages: a pod gets them only by asking for them in {operator.resources}.limits:"
+            yield f'hugepages-{size}: "{int(line.change.value) * page_mb}Mi"'
+            yield "beside memory, and from a node that has reserved as many."

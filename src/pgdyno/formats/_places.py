@@ -24,7 +24,7 @@ class Place(Enum):
     SYSCTL = "sysctl.d (--format sysctl)"
     UDEV = "a udev rule (--format udev)"
     TMPFILES = "tmpfiles.d"
-    SCRIPT = "a script at start"
+    SCRIPT = "a script at start, which finds the number that the interrupt then has"
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def device_file(path: str) -> DeviceFile | None:
     return None if match is None else DeviceFile(*match.groups())
 
 
-def lines_in(plan: Plan, place: Place) -> tuple[PlanLine, ...]:
-    """Return the planned changes of the machine that belong in one place."""
-    return tuple(line for line in host_lines(plan) if place_of(line.change.key) is place)
+def lines_in(plan: Plan, *places: Place) -> tuple[PlanLine, ...]:
+    """Return the planned changes of the machine that belong in these places."""
+    return tuple(line for line in host_lines(plan) if place_of(line.change.key) in places)
 
 
 def tmpfiles_line(line: PlanLine) -> str:
@@ -65,18 +65,17 @@ def former_value(line: PlanLine) -> str:
     """Say what to write to be back at what was found, without a restart of the machine."""
     change = line.change
     if change.current == "0" and change.key in COUPLED:
-        other = display_name(COUPLED[change.key])
-        return f"{other} was in force instead: write its former value, which puts this one out of force"
+        return f"write the former value of {display_name(COUPLED[change.key])}, which counted instead"
     return f"write {change.current} into {change.key}"
 
 
-def elsewhere(plan: Plan, here: Collection[Place], *, settings: bool = True) -> tuple[str, ...]:
-    """Name what the plan has and this text has no place for, with where it belongs.
+def elsewhere(plan: Plan, here: Collection[PlanLine], *, settings: bool = True) -> tuple[str, ...]:
+    """Name what the plan has and this text does not hold, with where it belongs.
 
-    ``settings`` False: the text has PostgreSQL's settings too.
+    ``here`` are the changes of the machine that it holds; ``settings`` False: it holds PostgreSQL's too.
     """
-    strangers = [line for line in host_lines(plan) if place_of(line.change.key) not in here]
-    remarks = [_belongs(line) for line in strangers]
+    strangers = [line for line in host_lines(plan) if line not in here]
+    remarks = [remark for line in strangers for remark in _belongs(line)]
     count = len(setting_lines(plan))
     if settings and count:
         remarks.append(f"{counted(count, 'setting')} of PostgreSQL's own: --format conf or sql")
@@ -88,11 +87,7 @@ def head_of(plan: Plan, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(texts) if host_lines(plan) else (*texts, _NOTHING)
 
 
-def _belongs(line: PlanLine) -> str:
+def _belongs(line: PlanLine) -> tuple[str, ...]:
     change, place = line.change, place_of(line.change.key)
-    where = f"{display_name(change.key)}: {change.current or 'not set'} → {change.value} belongs in {place.value}"
-    if place is Place.TMPFILES:
-        return f"{where}: {tmpfiles_line(line)}"
-    if place is Place.SCRIPT:
-        return f"{where}, for interrupts get new numbers with each start"
-    return where
+    where = f"{display_name(change.key)}: {change.current or 'not set'} → {change.value}, in {place.value}"
+    return (f"{where}:", tmpfiles_line(line)) if place is Place.TMPFILES else (where,)

@@ -70,7 +70,7 @@ def parameter(line: PlanLine, server: Server, provider: Provider) -> Parameter:
 
 
 def as_taken(server: Server, provider: Provider, name: str, value: str) -> str:
-    """Return a value in the server's own unit, without that unit, or in the provider's words for on and off."""
+    """Return a number in the server's own unit, and what is on or off in the provider's words."""
     bare = in_base_unit(server, name, value)
     return {"on": provider.on, "off": provider.off}[bare] if is_boolean(server, name) else bare
 

@@ -8,7 +8,6 @@ marked as unverified; what cannot be changed is left out, and named with the rea
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -91,8 +90,9 @@ def target(name: str) -> Target:
     )
 
 
-def _statement(table: Mapping[str, Any]) -> Statement:
-    return Statement(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
+def _statement(table: dict[str, Any]) -> Statement:
+    lists = {key: tuple(table[key]) for key in ("settings", "values") if key in table}
+    return Statement(**{**table, **lists})
 
 
 def select(plan: Plan, server: Server, where: Target) -> Selection:
@@ -109,7 +109,9 @@ def select(plan: Plan, server: Server, where: Target) -> Selection:
         where=where,
         plan=replace(plan, lines=kept),
         unverified=frozenset(name for name in names if where.statement_on(name) is None),
-        left_out=tuple(f"cannot be changed here: {display_name(key)} ({why})" for key, why in refused.items()),
+        left_out=tuple(
+            f"cannot be changed here: {display_name(key)} ({why})" for key, why in refused.items()
+        ),
     )
 
 

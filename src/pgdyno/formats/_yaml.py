@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, TaggedScalar
@@ -35,7 +36,8 @@ def document(head: Iterable[str], content: object, tail: Iterable[str] = ()) -> 
     yaml.indent(mapping=_INDENT, sequence=2 * _INDENT, offset=_INDENT)
     text = io.StringIO()
     yaml.dump(content, text)
-    blocks = [comments(head), text.getvalue().rstrip("\n"), comments(tail)]
+    body = dedent(text.getvalue()).rstrip("\n")  # lists are indented, but not the outermost
+    blocks = [comments(head), body, comments(tail)]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
@@ -58,9 +60,10 @@ def _settings(entries: Iterable[Entry], *, indent: int) -> CommentedMap:
     return settings
 
 
-def quoted(text: str) -> DoubleQuotedScalarString:
+def quoted(text: str) -> str:
     """Return a text that stays one, whatever it looks like."""
-    return DoubleQuotedScalarString(text)
+    scalar: str = DoubleQuotedScalarString(text)
+    return scalar
 
 
 def verbatim(text: str) -> TaggedScalar:

@@ -33,11 +33,11 @@ def render(plan: Plan, server: Server) -> str:
     """Return the playbook."""
     head = [
         f"pgdyno: {summary(plan, server)}; {counted(len(host_lines(plan)), 'change')} of the machine.",
-        "Run: ansible-playbook FILE --check --diff, then without --check; for other hosts than this one with "
-        "-i INVENTORY -e target=HOSTS. Only modules of ansible-core are used.",
+        "Run: ansible-playbook FILE --check --diff, then without --check. Only ansible-core is needed.",
+        "Other hosts than this one: -i INVENTORY -e target=HOSTS. All get the same values.",
         "What takes a restart of the server waits for one; with -e restart=true the playbook does it.",
-        "Undo: delete the files that it wrote and its line in postgresql.conf, reload or restart the server, and "
-        "restart the machine, or write the former values that each file names.",
+        "Undo: delete its files and its line in postgresql.conf, reload or restart the server, then restart",
+        "the machine, or write the former values that each file names.",
         "Limits of the server's unit are not in it: --format systemd.",
     ]
     play = {
@@ -50,10 +50,10 @@ def render(plan: Plan, server: Server) -> str:
             "postgresql_unit": quoted(unit_of(server)),
             "restart": False,
         },
-        "tasks": [*_settings(plan, server), *_machine(plan, server)],
+        "tasks": [*_settings(plan, server), *_machine(plan)],
         "handlers": list(_handlers(plan)),
     }
-    return document(head, [play], elsewhere(plan, _HERE, settings=False))
+    return document(head, [play], elsewhere(plan, lines_in(plan, *_HERE), settings=False))
 
 
 def _settings(plan: Plan, server: Server) -> Iterator[Task]:
@@ -78,17 +78,18 @@ def _settings(plan: Plan, server: Server) -> Iterator[Task]:
     }
 
 
-def _machine(plan: Plan, server: Server) -> Iterator[Task]:
+def _machine(plan: Plan) -> Iterator[Task]:
     if lines_in(plan, Place.SYSCTL):
-        yield _file("sysctls", sysctl.PATH, sysctl.render(plan, server), _SYSCTL)
+        yield _file("sysctls", sysctl.PATH, sysctl.settings(plan), _SYSCTL)
     if lines_in(plan, Place.TMPFILES):
         yield _file("other files of the kernel", TMPFILES_PATH, _tmpfiles(plan), _TMPFILES)
     if lines_in(plan, Place.UDEV):
-        yield _file("disks and network interfaces", udev.PATH, udev.render(plan, server), _UDEV)
+        yield _file("disks and network interfaces", udev.PATH, udev.rules(plan), _UDEV)
 
 
 def _file(name: str, path: str, text: str, handler: str) -> Task:
-    copy = {"dest": quoted(path), "content": verbatim(text), "mode": quoted("0644")}
+    content = verbatim(f"# Written by a playbook of pgdyno.\n\n{text}\n")
+    copy = {"dest": quoted(path), "content": content, "mode": quoted("0644")}
     return {"name": name, "ansible.builtin.copy": copy, "notify": [handler]}
 
 
@@ -98,7 +99,7 @@ def _tmpfiles(plan: Plan) -> str:
         f"{tmpfiles_line(line)}"
         for line in lines_in(plan, Place.TMPFILES)
     ]
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(blocks)
 
 
 def _handlers(plan: Plan) -> Iterator[Task]:

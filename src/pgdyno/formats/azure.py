@@ -15,11 +15,10 @@ _PROVIDER = Provider(
     target="azure",
     head=(
         "Run: bash FILE RESOURCE_GROUP SERVER, with a flexible server.",
-        "What takes a restart waits for: az postgres flexible-server restart --resource-group RESOURCE_GROUP "
-        "--name SERVER",
+        "Then, for what takes a restart: az postgres flexible-server restart -g RESOURCE_GROUP -n SERVER",
         "Undo: run it with the former values named below.",
-        "What this server lets nobody change: az postgres flexible-server parameter list --resource-group "
-        "RESOURCE_GROUP --server-name SERVER --query '[?isReadOnly].name'",
+        "What nobody can change: az postgres flexible-server parameter list -g RESOURCE_GROUP -s SERVER",
+        "with --query '[?isReadOnly].name'",
     ),
     arguments="group=${1:?name the resource group}\nserver=${2:?name the server}",
     word=Parameter.assignment,

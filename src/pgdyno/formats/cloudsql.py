@@ -15,10 +15,10 @@ FORMAT = Format("cloudsql", "Google Cloud SQL database flags, by gcloud")
 _PROVIDER = Provider(
     target="cloudsql",
     head=(
-        "Run: bash FILE INSTANCE [NAME=VALUE …], with every flag that the instance has and that is to stay: "
+        "Run: bash FILE INSTANCE [NAME=VALUE …], with every flag that the instance has and that is to stay:",
         "gcloud resets flags that it is not told, and may restart the instance.",
         "What it has: gcloud sql instances describe INSTANCE --format='yaml(settings.databaseFlags)'",
-        "Undo: gcloud sql instances patch INSTANCE --database-flags with what it had, or --clear-database-flags.",
+        "Undo: run it with the former values, without flags that were not set; none: --clear-database-flags.",
     ),
     arguments="instance=${1:?name the instance}\nshift",
     word=Parameter.assignment,

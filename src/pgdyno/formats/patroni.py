@@ -22,8 +22,7 @@ def render(plan: Plan, server: Server) -> str:
         f"pgdyno: {summary(taken, server)}.",
         "Apply: patronictl edit-config --apply FILE; it is merged into what the cluster has, and asks first.",
         "Undo: the same with the former values, or with null for a setting that the cluster did not have.",
-        "It beats postgresql.conf, and ALTER SYSTEM beats it; of the settings that Patroni passes on the "
-        "command line, this one beats ALTER SYSTEM.",
+        "It beats postgresql.conf. ALTER SYSTEM beats it, but for what Patroni passes on the command line.",
         *_restart(taken),
     ]
     entries = (
@@ -34,7 +33,11 @@ def render(plan: Plan, server: Server) -> str:
 
 
 def _undo(line: PlanLine) -> str:
-    return f'"{line.change.current}" again, or null if the cluster did not have it' if line.change.current else "null"
+    return (
+        f'"{line.change.current}" again, or null if the cluster did not have it'
+        if line.change.current
+        else "null"
+    )
 
 
 def _restart(plan: Plan) -> tuple[str, ...]:
@@ -43,7 +46,7 @@ def _restart(plan: Plan) -> tuple[str, ...]:
     if not restarts:
         return ()
     order = [name for name in restarts if name in STANDBY_FIRST_SETTINGS]
-    how = f"Restart for {', '.join(restarts)}: patronictl restart CLUSTER (systemctl restart patroni may fail over)."
+    how = f"Restart for {', '.join(restarts)}: patronictl restart CLUSTER (systemctl might fail over)."
     if not order:
         return (how,)
     return (how, f"{', '.join(order)}: standbys first where it grows, the primary first where it shrinks.")

@@ -20,14 +20,18 @@ def render(plan: Plan, server: Server) -> str:
     """Return the file. Values of other places are named in comments, with where they belong."""
     lines = lines_in(plan, Place.SYSCTL)
     head = [
-        f"pgdyno: {counted(len(lines), 'kernel setting')} for the machine of PostgreSQL {server.version}, "
-        "which all that runs there shares.",
+        f"pgdyno: {counted(len(lines), 'sysctl')} of the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: sysctl -p {PATH}",
         "Undo: delete the file, then restart the machine, or write the former values named below.",
         "Files in sysctl.d whose names sort after this one's win over it; so does TuneD where it is active.",
     ]
-    blocks = [comments(head_of(plan, head)), *map(_block, lines), comments(elsewhere(plan, {Place.SYSCTL}))]
+    blocks = [comments(head_of(plan, head)), settings(plan), comments(elsewhere(plan, lines))]
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def settings(plan: Plan) -> str:
+    """Return the settings alone, each below its explanation."""
+    return "\n\n".join(map(_block, lines_in(plan, Place.SYSCTL)))
 
 
 def _block(line: PlanLine) -> str:

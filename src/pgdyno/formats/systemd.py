@@ -55,9 +55,8 @@ def render(plan: Plan, server: Server) -> str:
 def _oom_killer() -> Iterator[str]:
     remarks = [
         "OOMScoreAdjust → -1000 (restart)",
-        "why: where memory runs out the kernel kills the process that it thinks frees most, and if that is "
-        "the postmaster, every session ends. It is exempted; its children go back to 0 by themselves, as the "
-        "two variables say",
+        "why: out of memory, the kernel kills a process; if that is the postmaster, every session ends.",
+        "It is exempted, and the two variables make its children go back to 0 by themselves.",
         'source: PostgreSQL manual, "Linux Memory Overcommit"',
     ]
     yield (
@@ -69,13 +68,13 @@ def _oom_killer() -> Iterator[str]:
 def _open_files(plan: Plan, server: Server) -> Iterator[str]:
     needed = _files_needed(plan, server)
     if needed <= SOFT_LIMIT:
-        yield comments([f"LimitNOFILE stays: each process needs {needed} files, and systemd gives {SOFT_LIMIT}."])
+        stays = f"LimitNOFILE stays: each process needs {needed} files, and systemd gives {SOFT_LIMIT}."
+        yield comments([stays])
         return
-    rings = ", and the ring of every process is a file of each" if _uses_io_uring(plan, server) else ""
+    rings = " and, in each process, the rings of all of them" if _uses_io_uring(plan, server) else ""
     remarks = [
-        f"LimitNOFILE → {max(GENEROUS, needed)} (restart)",
-        f"why: {needed} files are needed: max_files_per_process{rings}; systemd gives {SOFT_LIMIT} unless told. "
-        "Keep the unit's own limit if it is higher",
+        f"LimitNOFILE → {max(GENEROUS, needed)} (restart); keep the unit's own if it is higher",
+        f"why: {needed} are needed, max_files_per_process{rings}; systemd gives {SOFT_LIMIT} unless told",
         'source: PostgreSQL manual, "max_files_per_process"; its source, method_io_uring.c',
     ]
     yield f"{comments(remarks)}\nLimitNOFILE={max(GENEROUS, needed)}"
@@ -85,8 +84,8 @@ def _locked_memory(plan: Plan, server: Server) -> Iterator[str]:
     if _uses_io_uring(plan, server):
         remarks = [
             "LimitMEMLOCK → infinity (restart)",
-            "why: io_method is io_uring, and Linux before 5.12 counts the memory of its rings as locked: without "
-            "room for them the server does not start. Newer kernels do not, there the line does nothing",
+            "why: io_method is io_uring, and Linux before 5.12 counts its memory as locked: without room for",
+            "that the server does not start. On newer kernels the line does nothing",
             "source: io_uring_mlock_size(3)",
         ]
         yield f"{comments(remarks)}\nLimitMEMLOCK=infinity"

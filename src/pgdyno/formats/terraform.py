@@ -25,14 +25,16 @@ def render(plan: Plan, server: Server) -> str:
     selection = select(plan, server, target(PROVIDER.target))
     head = [
         f"pgdyno: {summary(selection.plan, server)}.",
-        "Use: parameter_group_name = aws_db_parameter_group.pgdyno.name in the aws_db_instance, then apply; what "
-        "takes a restart waits for a reboot of the instance.",
+        "Use: in the aws_db_instance, parameter_group_name = aws_db_parameter_group.pgdyno.name, then apply.",
+        "What takes a restart waits for a reboot of the instance.",
         "Undo: name the former group in the aws_db_instance, apply, then delete this resource.",
-        "A group has the family's defaults for all that it does not name: copy what the present group changes.",
+        "All that it does not name gets the family's default: copy what the present group changes.",
     ]
     parts = [
-        f'name_prefix = "pgdyno-"\nfamily      = "postgres{server.major}"\n'
-        f'description = "planned by pgdyno for PostgreSQL {server.version}"',
+        (
+            f'name_prefix = "pgdyno-"\nfamily      = "postgres{server.major}"\n'
+            f'description = "planned by pgdyno for PostgreSQL {server.version}"'
+        ),
         *(_block(line, server, selection) for line in setting_lines(selection.plan)),
         "lifecycle {\n  create_before_destroy = true\n}",
     ]

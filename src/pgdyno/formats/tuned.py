@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pgdyno.formats._comments import comments
-from pgdyno.formats._contract import Format, counted, explanation, host_lines
-from pgdyno.formats._places import Place, device_file, elsewhere, head_of, place_of
-from pgdyno.formats.sysctl import sysctl_name
+from pgdyno.formats._contract import Format, counted, explanation
+from pgdyno.formats._places import Place, device_file, elsewhere, head_of, lines_in, place_of
+from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
@@ -29,23 +29,27 @@ _UNDO = "tuned-adm profile with the former profile's name"
 
 def render(plan: Plan, server: Server) -> str:
     """Return the profile. What TuneD cannot set is named in comments."""
-    lines = [line for line in host_lines(plan) if place_of(line.change.key) in _HERE]
+    lines = [line for line in lines_in(plan, *_HERE) if not _is_unnameable(line)]
     head = [
-        f"pgdyno: {counted(len(lines), 'change')} of the machine of PostgreSQL {server.version}, "
-        "which all that runs there shares.",
+        f"pgdyno: {counted(len(lines), 'change')} of the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: tuned-adm profile pgdyno",
-        "Undo: tuned-adm profile with the name that tuned-adm active told before; TuneD puts back what it "
-        "found. Then delete the directory.",
-        "include=postgresql sets more than was planned: what TuneD's profile of that name has and this one "
-        "does not override. Without it (tuned-profiles-postgresql on some systems) leave the line out.",
+        "Undo: tuned-adm profile with the name that tuned-adm active told before, then delete the directory.",
+        "TuneD then puts back what it found.",
+        "include=postgresql sets more than was planned: what TuneD's profile of that name has besides.",
+        "Where that profile is not installed (package tuned-profiles-postgresql), leave the line out.",
     ]
     blocks = [
         comments(head_of(plan, head)),
         f"[main]\nsummary=PostgreSQL {server.version}, as planned by pgdyno\ninclude=postgresql",
         *_sections(lines),
-        comments(elsewhere(plan, _HERE)),
+        comments(elsewhere(plan, lines)),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _is_unnameable(line: PlanLine) -> bool:
+    """Whether it is a sysctl with a dot within a name, eth0.100: TuneD takes every dot for a slash."""
+    return place_of(line.change.key) is Place.SYSCTL and "." in line.change.key
 
 
 def _sections(lines: Sequence[PlanLine]) -> Iterator[str]:
@@ -60,13 +64,15 @@ def _sections(lines: Sequence[PlanLine]) -> Iterator[str]:
         yield "[disk]\ndevices=" + ",".join(f"!{disk}" for disk in disks)
     for disk, options in disks.items():
         yield from _section(f"disk_{disk}", options, f"type=disk\ndevices={disk}\n")
-    yield from _section("sysctl", ((sysctl_name(line.change.key), line) for line in sysctls))
+    yield from _section("sysctl", ((display_name(line.change.key), line) for line in sysctls))
     yield from _section("sysfs", ((line.change.key, line) for line in others))
 
 
 def _section(name: str, options: Iterable[tuple[str, PlanLine]], settings: str = "") -> Iterator[str]:
     """Yield a section unless it has no options."""
-    texts = [f"{comments(explanation(line, _UNDO))}\n{option}={line.change.value}" for option, line in options]
+    texts = [
+        f"{comments(explanation(line, _UNDO))}\n{option}={line.change.value}" for option, line in options
+    ]
     if texts:
         yield f"[{name}]\n{settings}" + "\n\n".join(texts)
 

@@ -21,15 +21,19 @@ def render(plan: Plan, server: Server) -> str:
     """Return the rules. Values of other places are named in comments, with where they belong."""
     lines = lines_in(plan, Place.UDEV)
     head = [
-        f"pgdyno: {counted(len(lines), 'value')} of devices for the machine of PostgreSQL {server.version}, "
-        "which all that runs there shares.",
+        f"pgdyno: {counted(len(lines), 'value')} of the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: {RELOAD} && {TRIGGER}",
         "Undo: delete the file, then restart the machine, or write the former values named below.",
-        "Names of disks may change from start to start where there are several: then match a serial number "
-        'instead of KERNEL, such as ENV{ID_SERIAL}=="…" (udevadm info --query=property --name=DEVICE).',
+        "Names of disks may change from start to start where there are several. Then match a serial number:",
+        'ENV{ID_SERIAL}=="…" instead of KERNEL; udevadm info --query=property --name=DEVICE tells it.',
     ]
-    blocks = [comments(head_of(plan, head)), *map(_block, lines), comments(elsewhere(plan, {Place.UDEV}))]
+    blocks = [comments(head_of(plan, head)), rules(plan), comments(elsewhere(plan, lines))]
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def rules(plan: Plan) -> str:
+    """Return the rules alone, each below its explanation."""
+    return "\n\n".join(map(_block, lines_in(plan, Place.UDEV)))
 
 
 def _block(line: PlanLine) -> str:

@@ -93,7 +93,12 @@ class _Unsafe(yaml.SafeLoader):
     """Knows Ansible's tag for texts that are no templates."""
 
 
-_Unsafe.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+def _scalar(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    assert isinstance(node, yaml.ScalarNode)
+    return loader.construct_scalar(node)
+
+
+_Unsafe.add_constructor("!unsafe", _scalar)
 
 
 def read_yaml(text: str) -> Any:
@@ -105,7 +110,6 @@ def shape(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: shape(value) for key, value in content.items()}
     return [shape(value) for value in content] if isinstance(content, list) else type(content)
-
 
 
 def test_terraform_is_a_parameter_group_of_the_servers_family() -> None:
@@ -135,7 +139,7 @@ def test_terraform_does_not_take_a_value_for_a_template() -> None:
 
 
 def test_kubernetes_is_told_which_huge_pages_a_pod_has_to_ask_for() -> None:
-    remark = "hugepages-2Mi: \"6448Mi\""  # 3224 pages of 2 MB
+    remark = 'hugepages-2Mi: "6448Mi"'  # 3224 pages of 2 MB
     for module in (cnpg, zalando, crunchy):
         assert remark in module.render(rich_plan(), rich_server())
         assert "hugepages" not in module.render(plan_of(setting("work_mem", "4MB", "8MB")), rich_server())
@@ -149,7 +153,9 @@ def test_patroni_is_restarted_through_patroni_standbys_first_where_they_need_it(
     assert "patronictl restart" not in reloaded
 
 
-@pytest.mark.parametrize("name", ["patroni", "cnpg", "zalando", "crunchy", "rds", "aurora", "cloudsql", "azure"])
+@pytest.mark.parametrize(
+    "name", ["patroni", "cnpg", "zalando", "crunchy", "rds", "aurora", "cloudsql", "azure"]
+)
 def test_changes_of_the_machine_are_left_out_with_the_words_that_settings_are(name: str) -> None:
     text = formats.load(name).render(rich_plan(), rich_server())
     assert "vm.swappiness" in left_out(text)

@@ -30,7 +30,7 @@ IN_BASE_UNITS = {  # 6 GB in 8 kB, 24 MB in kB, 16 GB in MB, 15 min in s, 500 µ
     "wal_compression": "lz4",
     "log_line_prefix": "%m [%p] '%u' ",
 }
-_RECORDER = "#!/usr/bin/env bash\n{ printf '%s\\x1f' \"${0##*/}\" \"$@\"; printf '\\x1e'; } >> \"$CALLS\"\n"
+_RECORDER = '#!/usr/bin/env bash\n{ printf \'%s\\x1f\' "${0##*/}" "$@"; printf \'\\x1e\'; } >> "$CALLS"\n'
 
 
 def run(directory: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +40,12 @@ def run(directory: Path, text: str, *arguments: str) -> subprocess.CompletedProc
         (directory / program).chmod(0o755)
     environment = {"PATH": f"{directory}:{os.environ['PATH']}", "CALLS": str(directory / "calls")}
     return subprocess.run(
-        ["bash", "-s", "--", *arguments], input=text, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-s", "--", *arguments],
+        input=text,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -84,7 +89,9 @@ def test_amazon_is_told_twenty_parameters_at_a_time(tmp_path: Path) -> None:
     assert [len(call) - 6 for call in told] == [20, 20, 5]
 
 
-def test_aurora_changes_the_clusters_group_and_leaves_out_what_amazons_lists_do_not_have(tmp_path: Path) -> None:
+def test_aurora_changes_the_clusters_group_and_leaves_out_what_amazons_lists_do_not_have(
+    tmp_path: Path,
+) -> None:
     text = aurora.render(rich_plan(), rich_server())
     [call] = calls(tmp_path, text, "mine")
     assert call[2:5] == ["modify-db-cluster-parameter-group", "--db-cluster-parameter-group-name", "mine"]
@@ -95,7 +102,9 @@ def test_aurora_changes_the_clusters_group_and_leaves_out_what_amazons_lists_do_
 
 def test_azure_sets_parameter_by_parameter_and_only_values_that_it_lists(tmp_path: Path) -> None:
     text = azure.render(rich_plan(), rich_server())
-    expected = {name: value for name, value in IN_BASE_UNITS.items() if name not in {"io_method", "wal_compression"}}
+    expected = {
+        name: value for name, value in IN_BASE_UNITS.items() if name not in {"io_method", "wal_compression"}
+    }
     assert calls(tmp_path, text, "group", "server") == [
         [
             "az", "postgres", "flexible-server", "parameter", "set", "--resource-group", "group",
@@ -106,10 +115,14 @@ def test_azure_sets_parameter_by_parameter_and_only_values_that_it_lists(tmp_pat
     assert left_out(text)[:2] == ["io_method", "wal_compression"]
 
 
-def test_a_value_above_what_a_provider_takes_is_left_out_with_the_bound_in_readable_units(tmp_path: Path) -> None:
+def test_a_value_above_what_a_provider_takes_is_left_out_with_the_bound_in_readable_units(
+    tmp_path: Path,
+) -> None:
     text = azure.render(plan_of(setting("max_wal_size", "1GB", "96GB")), rich_server())
     assert calls(tmp_path, text, "group", "server") == []
-    assert "# cannot be changed here: max_wal_size (it takes 64GB at most there, and 96GB is planned)\n" in text
+    assert (
+        "# cannot be changed here: max_wal_size (it takes 64GB at most there, and 96GB is planned)\n" in text
+    )
     at_the_bound = azure.render(plan_of(setting("max_wal_size", "1GB", "64GB")), rich_server())
     assert calls(tmp_path, at_the_bound, "group", "server")[0][-1] == "65536"
 
@@ -128,7 +141,9 @@ def test_cloud_sql_is_told_all_flags_at_once_with_those_to_be_kept(tmp_path: Pat
     assert left_out(text)[0] == "jit"
 
 
-def test_cloud_sql_is_told_nothing_where_nothing_is_left_since_that_would_reset_all_flags(tmp_path: Path) -> None:
+def test_cloud_sql_is_told_nothing_where_nothing_is_left_since_that_would_reset_all_flags(
+    tmp_path: Path,
+) -> None:
     ended = run(tmp_path, cloudsql.render(plan_of(setting("jit", "on", "off")), rich_server()), "mine")
     assert (ended.returncode, ended.stderr) == (1, "no flag to set\n")
     assert not (tmp_path / "calls").exists()
@@ -159,7 +174,9 @@ def test_an_empty_plan_tells_nothing(tmp_path: Path, name: str) -> None:
 
 
 def test_former_values_are_named_as_they_are_written_there() -> None:
-    text = rds.render(plan_of(setting("shared_buffers", "128MB", "6GB"), setting("jit", "on", "off")), rich_server())
+    text = rds.render(
+        plan_of(setting("shared_buffers", "128MB", "6GB"), setting("jit", "on", "off")), rich_server()
+    )
     assert "  # undo: back to 16384, which is 128MB\n" in text
     assert "  # undo: back to 1, which is on\n" in text
     never_set = rds.render(plan_of(setting("work_mem", None, "8MB")), rich_server())
