@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.fix_plan import plan_of, rich_plan, rich_server, setting
+from tests.fix_plan import kernel_file, plan_of, rich_plan, rich_server, setting
 from tests.fix_settings import server_of
 
-from pgdyno.formats import ansible, patroni, systemd, terraform, tuned, udev
+from pgdyno.formats import ansible, patroni, sysctl, systemd, terraform, tuned, udev
 
 pytestmark = pytest.mark.tools
 
-SYSTEM_PYTHON = "/usr/bin/python3"
-TUNED_PROFILES = (Path("/usr/lib/tuned/profiles"), Path("/usr/lib/tuned"))
+TUNED = Path(os.environ.get("PGDYNO_TUNED_ROOT", "/"))
+"""Where Debian's package tuned is unpacked: its parser is enough, and does without its daemon."""
 
 
 def program(name: str, package: str) -> str:
@@ -64,6 +64,20 @@ def test_systemd_reads_the_drop_in(tmp_path: Path) -> None:
     assert re.search(r"60-pgdyno\.conf:\d+: Failed to parse", spoilt.stderr)  # so it does read the file
 
 
+def test_sysctl_reads_the_file_and_would_set_what_was_planned(tmp_path: Path) -> None:
+    sysctl_program = program("sysctl", "apt install procps")
+    if "--dry-run" not in run(sysctl_program, "--help").stdout:
+        pytest.skip("sysctl --dry-run came with procps 4, and this one is older")
+    file = tmp_path / "60-pgdyno.conf"
+    plan = plan_of(
+        kernel_file("/proc/sys/vm/swappiness", "60", "10"),
+        kernel_file("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 6291456", "4096 131072 16777216"),
+    )
+    file.write_text(sysctl.render(plan, rich_server()), encoding="utf-8")
+    read = run(sysctl_program, "--dry-run", "-p", str(file))
+    assert read.stdout == "vm.swappiness = 10\nnet.ipv4.tcp_rmem = 4096 131072 16777216\n", read.stderr
+
+
 def test_udev_reads_the_rules(tmp_path: Path) -> None:
     udevadm = program("udevadm", "apt install udev")
     if "verify" not in run(udevadm, "--help").stdout:
@@ -86,14 +100,16 @@ print(json.dumps(shown))
 
 
 def test_tuned_reads_the_profile_and_it_wins_over_the_one_that_it_includes(tmp_path: Path) -> None:
-    if not Path(SYSTEM_PYTHON).exists() or run(SYSTEM_PYTHON, "-c", "import tuned.profiles").returncode != 0:
-        pytest.skip("TuneD is not installed: apt install tuned")
+    modules, profiles = TUNED / "usr/lib/python3/dist-packages", TUNED / "usr/lib/tuned"
+    if not (modules / "tuned").is_dir() or not (profiles / "postgresql").is_dir():
+        pytest.skip("TuneD is not installed: apt install tuned, or unpack it and set PGDYNO_TUNED_ROOT")
     (tmp_path / "pgdyno").mkdir()
     (tmp_path / "pgdyno/tuned.conf").write_text(tuned.render(rich_plan(), rich_server()), encoding="utf-8")
-    theirs = [str(path) for path in TUNED_PROFILES if (path / "postgresql/tuned.conf").exists()]
-    loaded = run(SYSTEM_PYTHON, "-c", _LOAD_PROFILE, *theirs, str(tmp_path))
+    loaded = run(
+        "/usr/bin/python3", "-c", _LOAD_PROFILE, str(profiles), str(tmp_path), PYTHONPATH=str(modules)
+    )
     assert loaded.returncode == 0, loaded.stderr
-    units = json.loads(loaded.stdout.splitlines()[-1])
+    units = json.loads(loaded.stdout.splitlines()[0])
     assert units["sysctl"]["vm.swappiness"] == "10"
     assert units["sysctl"]["kernel.sched_autogroup_enabled"] == "0"  # of the profile that is included
     assert units["vm"]["transparent_hugepages"] == "madvise"

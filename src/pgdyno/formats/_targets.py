@@ -91,8 +91,10 @@ def target(name: str) -> Target:
 
 
 def _statement(table: dict[str, Any]) -> Statement:
-    lists = {key: tuple(table[key]) for key in ("settings", "values") if key in table}
-    return Statement(**{**table, **lists})
+    fields = dict(table)
+    for name in ("settings", "values"):
+        fields[name] = tuple(fields.get(name, ()))
+    return Statement(**fields)
 
 
 def select(plan: Plan, server: Server, where: Target) -> Selection:

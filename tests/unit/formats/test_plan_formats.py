@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,14 @@ def test_the_bundled_formats_are_found_by_walking_the_package() -> None:
         "ansible", "aurora", "azure", "cloudsql", "cnpg", "conf", "crunchy", "json", "patroni", "rds", "sql",
         "sysctl", "systemd", "terraform", "tuned", "udev", "zalando",
     )  # fmt: skip
+
+
+def test_the_command_lists_the_formats_without_importing_them() -> None:
+    program = (
+        "import sys, pgdyno.cli.advise; print(*(name for name in sys.modules if 'pgdyno.formats.' in name))"
+    )
+    imported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert imported.stdout.split() == ["pgdyno.formats._contract"]
 
 
 @pytest.mark.parametrize("name", ["conf", "sql"])
