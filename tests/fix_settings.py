@@ -17,8 +17,8 @@ from pgdyno.levers.memory_proof import shared_memory_bytes
 from pgdyno.levers.resources import Figures, StorageKind
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.guc import Guc
-from pgdyno.model.kernel_file import COUPLED, choices_in
 from pgdyno.model.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
+from pgdyno.model.kernel_file import COUPLED, choices_in
 from pgdyno.model.server import Capabilities, Server, SettingOverride, Standby
 
 SETTINGS = Path(__file__).parent / "fixtures" / "settings"
@@ -99,19 +99,72 @@ def restarted(server: Server, planned: Mapping[str, str]) -> Server:
     return dataclasses.replace(server, settings=gucs)
 
 
+_PREFERENCES = "default performance balance_performance balance_power power"
+
 KERNEL_FILES = {
+    "/proc/irq/24/smp_affinity_list": "0-1",
+    "/proc/sys/kernel/numa_balancing": "0",
     "/proc/sys/kernel/sched_autogroup_enabled": "1",
+    "/proc/sys/net/core/busy_poll": "0",
+    "/proc/sys/net/core/busy_read": "0",
+    "/proc/sys/net/core/somaxconn": "4096",
+    "/proc/sys/net/ipv4/tcp_keepalive_intvl": "75",
+    "/proc/sys/net/ipv4/tcp_keepalive_probes": "9",
+    "/proc/sys/net/ipv4/tcp_keepalive_time": "7200",
+    "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",
+    "/proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t33554432",
+    "/proc/sys/net/ipv4/tcp_syncookies": "1",
+    "/proc/sys/net/ipv4/tcp_wmem": "4096\t16384\t4194304",
     "/proc/sys/vm/dirty_background_bytes": "0",
     "/proc/sys/vm/dirty_background_ratio": "10",
     "/proc/sys/vm/dirty_bytes": "0",
     "/proc/sys/vm/dirty_ratio": "20",
+    "/proc/sys/vm/overcommit_kbytes": "0",
+    "/proc/sys/vm/overcommit_memory": "0",
+    "/proc/sys/vm/overcommit_ratio": "50",
     "/proc/sys/vm/swappiness": "60",
+    "/proc/sys/vm/zone_reclaim_mode": "0",
+    "/sys/block/sda/queue/atomic_write_unit_max_bytes": "0",
+    "/sys/block/sda/queue/nr_requests": "256",
+    "/sys/block/sda/queue/read_ahead_kb": "8192",
+    "/sys/block/sda/queue/scheduler": "none [mq-deadline] kyber bfq",
+    "/sys/class/net/eth0/queues/rx-0/rps_cpus": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/latency": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state0/name": "POLL",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/latency": "2",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state1/name": "C1",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/disable": "0",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/latency": "133",
+    "/sys/devices/system/cpu/cpu0/cpuidle/state2/name": "C6",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state0/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state0/latency": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state1/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state1/latency": "2",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state2/disable": "0",
+    "/sys/devices/system/cpu/cpu1/cpuidle/state2/latency": "133",
+    "/sys/devices/system/cpu/cpufreq/policy0/energy_performance_available_preferences": _PREFERENCES,
+    "/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference": "balance_performance",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors": "ondemand performance schedutil",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver": "intel_cpufreq",
+    "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "ondemand",
+    "/sys/devices/system/cpu/cpufreq/policy1/energy_performance_available_preferences": _PREFERENCES,
+    "/sys/devices/system/cpu/cpufreq/policy1/energy_performance_preference": "balance_performance",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_available_governors": "ondemand performance schedutil",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_driver": "intel_cpufreq",
+    "/sys/devices/system/cpu/cpufreq/policy1/scaling_governor": "ondemand",
+    "/sys/devices/system/cpu/smt/control": "on",
     "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0",
     "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages": "0",
+    "/sys/kernel/debug/sched/base_slice_ns": "1400000",
+    "/sys/kernel/debug/sched/migration_cost_ns": "500000",
+    "/sys/kernel/debug/sched/preempt": "none voluntary (full) lazy",
     "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0",
     "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "0",
     "/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never",
     "/sys/kernel/mm/transparent_hugepage/defrag": "always defer defer+madvise [madvise] never",
+    "/sys/kernel/mm/transparent_hugepage/shmem_enabled": "always within_size advise [never] deny force",
 }
 """What the kernel shows on the reference host. Kept as the kernel writes it: choices in brackets."""
 
@@ -173,8 +226,8 @@ def host_of(
                 BlockDevice(
                     name=device,
                     is_rotational=Fact(is_rotational, f"/sys/block/{device}/queue/rotational"),
-                    scheduler=Fact("none", "/sys"),
-                    read_ahead_bytes=Fact(128 << 10, "/sys"),
+                    scheduler=Fact("mq-deadline", "/sys"),
+                    read_ahead_bytes=Fact(8 * MB, "/sys"),
                     size_bytes=Fact(256 * GB, "/sys"),
                 ),
             ),
@@ -194,7 +247,9 @@ def host_of(
             "/proc/self/mountinfo",
         ),
         nics=Fact((), "/sys/class/net"),
-        kernel_files={path: Fact(text, path) for path, text in {**KERNEL_FILES, **(kernel_files or {})}.items()},
+        kernel_files={
+            path: Fact(text, path) for path, text in {**KERNEL_FILES, **(kernel_files or {})}.items()
+        },
     )
 
 

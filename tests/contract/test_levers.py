@@ -34,6 +34,7 @@ from pgdyno.levers.durability import LOCKED_SETTINGS
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.kernel_file import COUPLED
 from pgdyno.model.plan import HOST_KINDS, SETTING, Layer, Plan
@@ -116,7 +117,9 @@ def test_imports_only_model_and_the_contract(name: str) -> None:
         if isinstance(node, ast.ImportFrom)
     ]
     ours = {module for module in imported if module.startswith("pgdyno")}
-    assert all(one == "pgdyno.levers._contract" or one.startswith("pgdyno.model") for one in ours), ours
+    shared = f"pgdyno.levers.{path.parent.name}._"  # what several levers of a layer have in common
+    allowed = ("pgdyno.model", "pgdyno.levers._contract", shared)
+    assert all(one.startswith(allowed) for one in ours), ours
 
 
 @every_lever
@@ -147,8 +150,37 @@ def test_each_setting_and_file_belongs_to_one_lever() -> None:
 @every_lever
 def test_it_says_what_it_may_touch(name: str) -> None:
     lever = LEVERS[name].LEVER
-    assert lever.settings or lever.files
-    assert all(path.startswith(("/proc/", "/sys/")) for path in (*lever.files, *lever.reads))
+    assert lever.settings or lever.files or lever.reads or lever.facts
+    assert all(path.startswith(("/proc/", "/sys/", "/dev/cpu/")) for path in (*lever.files, *lever.reads))
+
+
+@every_lever
+def test_the_facts_that_it_names_are_facts(name: str) -> None:
+    ctx = context(host_of(), server_of())
+    assert all(isinstance(ctx.fact(fact), Fact) for fact in LEVERS[name].LEVER.facts)
+
+
+@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.facts])
+def test_facts_that_are_unknown_make_it_not_available_with_the_reason(name: str) -> None:
+    module, ctx = LEVERS[name], context(None, server_of())
+    assert module.detect(ctx).state is State.ABSENT
+    outcome = plan_one(module, ctx)
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason.startswith("not available: ")
+
+
+REPORTS = [name for name, module in LEVERS.items() if not module.LEVER.settings and not module.LEVER.files]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@every_situation
+def test_a_lever_that_may_touch_nothing_says_what_it_found(name: str, situation: str) -> None:
+    host, server = situation_of(situation, 18)
+    for ctx in (context(host, server), context(None, server)):
+        outcome = plan_one(LEVERS[name], ctx)
+        assert isinstance(outcome, Skipped)
+        assert outcome.reason
+        assert LEVERS[name].verify(ctx) == ()
 
 
 @every_lever
@@ -259,7 +291,7 @@ def test_detect_tells_a_fresh_cluster_from_a_changed_one(name: str, major: int) 
     assert fresh.detail
 
 
-@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.files])
+@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.watched])
 def test_files_that_the_host_lacks_make_it_not_available_with_the_reason(name: str) -> None:
     module = LEVERS[name]
     ctx = context(dataclasses.replace(host_of(), kernel_files={}), server_of())
@@ -295,7 +327,9 @@ def test_verify_reads_back_what_the_running_server_uses(major: int, situation: s
         asked = dataclasses.replace(
             changed, settings=changed.settings.plus(plan.settings), planned_files=files
         )
-        unchanged = dataclasses.replace(asked, settings=EffectiveSettings(server).plus(plan.settings), host=host)
+        unchanged = dataclasses.replace(
+            asked, settings=EffectiveSettings(server).plus(plan.settings), host=host
+        )
         mine = [name for name in module.LEVER.settings if name in plan.settings]
         mine += [
             display_name(path)
@@ -304,5 +338,5 @@ def test_verify_reads_back_what_the_running_server_uses(major: int, situation: s
         ]
         assert [one.setting for one in module.verify(asked)] == mine
         assert all(one.is_met for one in module.verify(asked))
-        automatic = [name for name in mine if plan.settings[name] == "-1"]
+        automatic = [name for name in mine if plan.settings.get(name) == "-1"]
         assert not any(one.is_met for one in module.verify(unchanged) if one.setting not in automatic)

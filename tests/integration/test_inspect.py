@@ -89,6 +89,18 @@ def test_a_server_on_this_host_is_proven_and_its_host_is_read(pg18: RealServer) 
     assert inspected.resources.memory_bytes.is_known
 
 
+def test_what_the_postmaster_runs_and_was_started_with_is_read(
+    scratch_pg18: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch_pg18.stop()
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "3")
+    scratch_pg18.start()
+    program = server_of(inspect_dsn(scratch_pg18.dsn, NOTHING_STATED)).server.program
+    assert program.allocator.value == "glibc"
+    assert program.malloc_variables.or_else({})["MALLOC_ARENA_MAX"] == "3"
+    assert program.atomics.is_known == (os.uname().machine == "aarch64")
+
+
 def test_a_server_that_runs_elsewhere_has_no_host_facts(pg18: RealServer, elsewhere: Path) -> None:
     found = inspect_dsn(pg18.dsn, NOTHING_STATED, root=elsewhere)
     assert isinstance(found.host, Unknown)

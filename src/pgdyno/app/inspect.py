@@ -13,11 +13,12 @@ from pathlib import Path
 from pgdyno import levers
 from pgdyno.host.colocation import find_postmaster
 from pgdyno.host.inspection import inspect_host
+from pgdyno.host.program import inspect_program
 from pgdyno.levers.resources import Figures, Resources, resources_of
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host
-from pgdyno.model.server import DataDirectory, Server
+from pgdyno.model.server import DataDirectory, Program, Server
 from pgdyno.server.connection import Connection, connect, describe, postmaster_dsn
 from pgdyno.server.data_directory import read_data_directory
 from pgdyno.server.inspection import identify_backend, inspect_server
@@ -93,7 +94,9 @@ def _inspect_connection(
         data_directory=seen_as,
     )
     host = _host_of(postmaster_pid, root, None if seen_as is None else Path(seen_as))
-    server = replace(server, is_colocated=_colocation(postmaster_pid))
+    server = replace(
+        server, is_colocated=_colocation(postmaster_pid), program=_program(server, postmaster_pid, root)
+    )
     known_host = None if isinstance(host, Unknown) else host
     resources = resources_of(known_host, server, figures)
     return Inspection(host, InspectedServer(describe(connection), server, resources, postmaster_pid))
@@ -114,3 +117,8 @@ def _colocation(postmaster_pid: Fact[int]) -> Fact[bool]:
     if isinstance(postmaster_pid.value, Unknown):
         return Fact(postmaster_pid.value, postmaster_pid.source)
     return Fact(value=True, source=postmaster_pid.source)
+
+
+def _program(server: Server, postmaster_pid: Fact[int], root: Path) -> Program:
+    pid = postmaster_pid.or_none()
+    return server.program if pid is None else inspect_program(root, pid)

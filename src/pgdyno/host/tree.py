@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pgdyno.model.facts import Fact, Unknown, unknown
 
@@ -23,6 +23,7 @@ NO_SUCH_FILE = Unknown("no such file")
 EMPTY = Unknown("empty")
 _LIMIT_BYTES = 4 << 20  # arbitrary, far above every file read here; /proc/cpuinfo of 512 CPUs has 1 MB
 _CHUNK_BYTES = 64 << 10
+_REGISTER_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,24 @@ class Tree:
     ) -> Fact[T]:
         """Return what ``parse`` makes of a file's text."""
         return parsed(self.text(path, limit_bytes), parse)
+
+    def scan(self, path: str, parse: Callable[[BinaryIO], T | Unknown]) -> Fact[T]:
+        """Return what ``parse`` makes of an open file, of which it reads what it needs."""
+        try:
+            with open(self.locate(path), "rb") as file:  # noqa: PTH123 — as in _read
+                return Fact(parse(file), path)
+        except OSError as error:
+            return Fact(_reason(error), path)
+
+    def register(self, path: str, number: int) -> Fact[int]:
+        """Return a register of a processor: eight bytes at the offset of its number, see msr(4)."""
+        try:
+            with open(self.locate(path), "rb", buffering=0) as file:  # noqa: PTH123 — as in _read
+                content = os.pread(file.fileno(), _REGISTER_BYTES, number)
+        except OSError as error:
+            return Fact(_reason(error), path)
+        is_whole = len(content) == _REGISTER_BYTES
+        return Fact(int.from_bytes(content, "little") if is_whole else EMPTY, path)
 
     def names(self, path: str) -> Fact[tuple[str, ...]]:
         """Return the names in a directory, sorted."""

@@ -11,6 +11,7 @@ from pgdyno.model.errors import PgdynoError, StillChangedError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Outcome, Receipt
 from pgdyno.model.kernel_file import COUPLED
+from pgdyno.model.msr import register_of
 from pgdyno.model.plan import HOST_KINDS, Change
 
 
@@ -36,6 +37,8 @@ def _restoring_statement(receipt: Receipt) -> str:
 
 
 def _writing(path: str, value: str) -> str:
+    if (register := register_of(path)) is not None:
+        return f"wrmsr -p {register.cpu} {register.number:#x} {shlex.quote(value)}"
     return f"echo {shlex.quote(value)} > {shlex.quote(path)}"
 
 

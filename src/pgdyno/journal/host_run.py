@@ -18,9 +18,11 @@ from pgdyno.journal.target import this_machine
 from pgdyno.journal.undo import Undone, restore_all
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
+from pgdyno.journal.writers.msr import MsrWriter
 from pgdyno.model.errors import ServerError
 from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
-from pgdyno.model.plan import HUGE_PAGES, KERNEL
+from pgdyno.model.msr import register_of
+from pgdyno.model.plan import HUGE_PAGES, KERNEL, MSR
 
 _THIS_HOST = Path("/")
 _GONE = "gone by itself: the machine was restarted since"
@@ -43,12 +45,14 @@ def host_target() -> Target:
 
 def host_writers(root: Path = _THIS_HOST) -> dict[str, KernelFileWriter]:
     """Return the writers of changes on the machine below ``root``, by kind."""
-    writers = (KernelFileWriter(root), HugePagePoolWriter(root))
+    writers = (KernelFileWriter(root), HugePagePoolWriter(root), MsrWriter(root))
     return {writer.kind: writer for writer in writers}
 
 
 def kind_of(path: str) -> str:
-    """Return the kind of change that writes a file of the kernel."""
+    """Return the kind of change that writes a file of the kernel, or a register."""
+    if register_of(path) is not None:
+        return MSR
     return HUGE_PAGES if path.startswith("/sys/kernel/mm/hugepages/") else KERNEL
 
 
@@ -80,9 +84,7 @@ class HostRun:
         gone = [one for one in receipts if self._writer(one).is_gone(one.found)]
         closed = {one.id: self._close(one, _GONE) for one in gone}
         left = [one for one in receipts if one.id not in closed]
-        restored, drifted = restore_all(
-            self.journal, self.writers, left, on_drift=on_drift, steps=self.steps
-        )
+        restored, drifted = restore_all(self.journal, self.writers, left, on_drift=on_drift, steps=self.steps)
         closed |= {one.id: self._close(one) for one in restored}
         return Undone(tuple(closed.get(one.id, one) for one in receipts), drifted, (), 0)
 
@@ -115,7 +117,5 @@ def receipts_of_host(receipts: Iterable[Receipt], target: Target | None) -> tupl
         if not one.is_on_host and target is not None and not one.target.is_same_as(target)
     }
     return tuple(
-        one
-        for one in reversed(known)
-        if one.is_open and one.is_on_host and one.apply_id not in elsewhere
+        one for one in reversed(known) if one.is_open and one.is_on_host and one.apply_id not in elsewhere
     )

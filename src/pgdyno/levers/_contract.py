@@ -23,8 +23,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pgdyno.levers.effective import EffectiveSettings, owner_of
 from pgdyno.levers.memory_proof import (
@@ -33,11 +34,11 @@ from pgdyno.levers.memory_proof import (
     reserved_connections,
     shared_memory_bytes,
 )
-from pgdyno.levers.resources import HugePages, Resources, StorageKind
+from pgdyno.levers.resources import HugePages, Resources, StorageKind, is_virtual
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import Guc, format_bytes
 from pgdyno.model.guc import readable_bytes as readable
-from pgdyno.model.host import Host
+from pgdyno.model.host import BlockDevice, Host
 from pgdyno.model.kernel_file import choices_in, display_name, is_same, sysctl_path, value_in
 from pgdyno.model.plan import (
     HUGE_PAGES,
@@ -58,12 +59,14 @@ __all__ = [
     "GB", "HEADINGS", "HUGE_PAGES", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
     "Detected", "Evidence", "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
     "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
-    "choices_in", "detect_files", "detect_settings", "display_name", "format_bytes", "lines_or_skipped",
-    "matches", "owner_of", "propose", "propose_file", "readable", "reserved_connections",
-    "shared_memory_bytes", "sysctl_path", "verify_files", "verify_settings", "why_absent",
+    "choices_in", "detect_files", "detect_report", "detect_settings", "display_name", "format_bytes",
+    "is_virtual", "lines_or_skipped", "matches", "owner_of", "propose", "propose_file", "readable",
+    "reserved_connections", "shared_memory_bytes", "sysctl_path", "verify_files", "verify_settings",
+    "why_absent",
 ]  # fmt: skip
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+DEBUGFS = "/sys/kernel/debug"
 T = TypeVar("T")
 
 WORTH_A_CHANGE = 1.5
@@ -103,15 +106,18 @@ class Need(StrEnum):
     STORAGE = "storage"
     DATA_SIZE = "data_bytes"
     FREE_DISK = "free_disk_bytes"
+    DISKS = "disks"
 
 
 @dataclass(frozen=True)
 class Lever:
     """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason.
 
-    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of the
-    kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name; ``reads`` are
-    those that it looks at besides.
+    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of
+    the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name, or registers,
+    see ``model/msr.py``; ``reads`` are those that it looks at besides. ``facts`` are dotted names of what it
+    cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch nothing
+    reports: its plan is always ``Skipped``, with what was found and what one could do.
     """
 
     name: str
@@ -123,8 +129,14 @@ class Lever:
     files: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
+    facts: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The files of which one at least has to be there, for the lever to say anything."""
+        return self.files or self.reads
 
 
 class State(StrEnum):
@@ -207,8 +219,25 @@ class PlanContext:
 
     def unknown_need(self, lever: Lever) -> str | None:
         """Return why a fact that the lever needs is unknown; None if all are known."""
-        facts: list[Fact[object]] = [getattr(self.resources, need.value) for need in lever.needs]
-        return next((fact.value.reason for fact in facts if isinstance(fact.value, Unknown)), None)
+        needs: list[Fact[object]] = [getattr(self.resources, need.value) for need in lever.needs]
+        for fact in needs:
+            if isinstance(fact.value, Unknown):
+                return fact.value.reason
+        for fact in map(self.fact, lever.facts):
+            if isinstance(fact.value, Unknown):
+                return f"not available: {fact.source}: {fact.value.reason}"
+        return None
+
+    def fact(self, name: str) -> Fact[Any]:
+        """Return a fact by its dotted name; none is known of a host that the server may not run on."""
+        if self.host is None:
+            return unknown("the server is not proven to run on a host that was inspected", name)
+        found: Fact[Any] = attrgetter(name)(self)
+        return found
+
+    def known(self, name: str) -> Any:
+        """Return the value of a fact that the lever declares in ``LEVER.facts``."""
+        return _known(self.fact(name))
 
     @staticmethod
     def why_unknown(fact: Fact[T]) -> str:
@@ -239,6 +268,11 @@ class PlanContext:
     def free_disk_bytes(self) -> int:
         """Free space where the data directory lies."""
         return _known(self.resources.free_disk_bytes)
+
+    @property
+    def disks(self) -> tuple[BlockDevice, ...]:
+        """The disk of the data directory, and after it that of the WAL if it is another."""
+        return _known(self.resources.disks)
 
     @property
     def default_work_mem(self) -> str:
@@ -280,7 +314,7 @@ def _known(fact: Fact[T]) -> T:
     """Return a fact's value. Raises: LookupError if the lever forgot to declare its need."""
     known = fact.or_none()
     if known is None:
-        raise LookupError(f"a lever used a fact that it does not declare in LEVER.needs: {fact}")
+        raise LookupError(f"a lever used a fact that it does not declare in LEVER.needs or .facts: {fact}")
     return known
 
 
@@ -347,18 +381,24 @@ def lines_or_skipped(
 
 
 def detect_files(
-    lever: Lever, plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped]
+    lever: Lever,
+    plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped],
+    concerned: Callable[[PlanContext], Sequence[str]] | None = None,
 ) -> Callable[[PlanContext], Detected]:
-    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them."""
+    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them.
+
+    ``concerned`` are the paths that matter, where patterns stand for more: those of the server's own disks.
+    """
 
     def detect(ctx: PlanContext) -> Detected:
         """Show the values found, and see whether they are the lever's."""
-        found = [path for pattern in lever.files for path in ctx.files(pattern)]
+        found: Sequence[str] = [path for pattern in lever.files for path in ctx.files(pattern)]
         if not found:
             return Detected(State.ABSENT, why_absent(ctx, lever))
-        detail = ", ".join(f"{display_name(path)} = {ctx.value(path)}" for path in found)
         if missing := ctx.unknown_need(lever):
-            return Detected(State.UNKNOWN, f"{detail}; {missing}")
+            return Detected(State.UNKNOWN, missing)
+        found = found if concerned is None else concerned(ctx)
+        detail = ", ".join(f"{display_name(path)} = {ctx.value(path)}" for path in found)
         outcome = plan(ctx)
         changed = 0 if isinstance(outcome, Skipped) else len(outcome)
         return Detected(State.ON if not changed else State.OFF, detail)
@@ -366,13 +406,35 @@ def detect_files(
     return detect
 
 
+def detect_report(
+    lever: Lever, plan: Callable[[PlanContext], Skipped], is_in_use: Callable[[PlanContext], bool]
+) -> Callable[[PlanContext], Detected]:
+    """Return ``detect`` for a lever that only reports: what it has found is what its plan says."""
+
+    def detect(ctx: PlanContext) -> Detected:
+        """Say what was found, and whether the thing is in use."""
+        if ctx.host is None or (lever.watched and not any(map(ctx.files, lever.watched))):
+            return Detected(State.ABSENT, why_absent(ctx, lever))
+        if missing := ctx.unknown_need(lever):
+            return Detected(State.UNKNOWN, missing)
+        return Detected(State.ON if is_in_use(ctx) else State.OFF, plan(ctx).reason)
+
+    return detect
+
+
 def why_absent(ctx: PlanContext, lever: Lever) -> str:
-    """Say why none of a lever's files is there."""
+    """Say why none of the files that a lever looks at is there."""
     if ctx.host is None:
         return "the server is not proven to run on a host that was inspected"
-    reasons = (ctx.file(pattern) for pattern in lever.files if "*" not in pattern)
-    known = [f"{fact.source}: {fact.value.reason}" for fact in reasons if isinstance(fact.value, Unknown)]
-    return "; ".join(known) or f"this host has none of {', '.join(lever.files)}"
+    missing: dict[str, list[str]] = {}
+    for path in lever.watched:
+        if "*" not in path and isinstance(why := ctx.file(path).value, Unknown):
+            missing.setdefault(why.reason, []).append(path)
+    known = [f"{', '.join(paths)}: {reason}" for reason, paths in missing.items()]
+    is_closed = any(path.startswith(DEBUGFS) for path in lever.watched) and not ctx.files(f"{DEBUGFS}/*/*")
+    if is_closed:
+        known.append(f"debugfs has to be mounted on {DEBUGFS}, and is root's to read")
+    return "; ".join(known) or f"none of {', '.join(lever.watched)} can be read here"
 
 
 def verify_files(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:

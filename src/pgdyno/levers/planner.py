@@ -120,7 +120,7 @@ def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str |
         return f'excluded by lever "{rivals[0]}", which is in the plan'
     if lever.settings and not any(map(ctx.settings.has, lever.settings)):
         return f"PostgreSQL {ctx.server.version} has no {' or '.join(lever.settings)}"
-    if lever.files and not any(map(ctx.files, lever.files)):
+    if lever.watched and not any(map(ctx.files, lever.watched)):
         return f"not available: {why_absent(ctx, lever)}"
     if lever.files and not ctx.may_change_host:
         return "not available: only root may change the machine"

@@ -63,6 +63,7 @@ class Resources:
     free_disk_bytes: Fact[int]
     huge_pages: Fact[HugePages]
     page_bytes: Fact[int]
+    disks: Fact[tuple[BlockDevice, ...]]  # the data directory's, then the WAL's if it is another
 
 
 def proven_host(host: Host | None, server: Server) -> Host | None:
@@ -86,6 +87,7 @@ def resources_of(host: Host | None, server: Server, figures: Figures) -> Resourc
         free_disk_bytes=_stated(figures.free_disk_bytes, "--free-disk", read.free_disk_bytes),
         huge_pages=read.huge_pages,
         page_bytes=read.page_bytes,
+        disks=read.disks,
     )
 
 
@@ -117,6 +119,7 @@ def _hidden(host: Host | None, server: Server) -> Resources:
         free_disk_bytes=unknown(hidden("--free-disk"), "host"),
         huge_pages=unknown(why, "host"),
         page_bytes=unknown(why, "host"),
+        disks=unknown(why, "host"),
     )
 
 
@@ -129,6 +132,7 @@ def _read(host: Host, server: Server) -> Resources:
         free_disk_bytes=_free_disk(host),
         huge_pages=_huge_pages(host, server),
         page_bytes=host.memory.page_bytes,
+        disks=_disks(host, server),
     )
 
 
@@ -168,7 +172,7 @@ def _storage(host: Host, server: Server) -> Fact[StorageKind]:
         return unknown(f"whether {device.name} rotates is not known; state it with --storage", source)
     if not rotational:
         return Fact(StorageKind.NVME if device.name.startswith("nvme") else StorageKind.SSD, source)
-    if _is_virtual(host):
+    if is_virtual(host):
         return unknown(
             f"{device.name} reports itself as rotational, as virtual disks do whatever lies below; "
             "state it with --storage",
@@ -177,10 +181,20 @@ def _storage(host: Host, server: Server) -> Fact[StorageKind]:
     return Fact(StorageKind.HDD, source)
 
 
-def _is_virtual(host: Host) -> bool:
+def is_virtual(host: Host) -> bool:
     """Whether the machine is a virtual one. A container alone has the disks of its real machine."""
     name = host.cpu.virtualisation.or_else("none")
     return name != "none" and (not name.startswith("container:") or " on " in name)
+
+
+def _disks(host: Host, server: Server) -> Fact[tuple[BlockDevice, ...]]:
+    """Return the data directory's disk, then the WAL's if it is another."""
+    first = _device_of(host, server.data_directory.or_none())
+    if first is None:
+        return unknown("the data directory's block device was not found", "block devices")
+    names = [mount.disk.or_none() for mount in host.mounts.or_else(())]
+    others = (one for one in host.block_devices.or_else(()) if one.name in names and one != first)
+    return Fact((first, *others), host.mounts.source)
 
 
 def _device_of(host: Host, data_directory: str | None) -> BlockDevice | None:

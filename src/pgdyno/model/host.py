@@ -112,6 +112,7 @@ class Kernel:
     release: Fact[str]
     distribution: Fact[str]
     sysctls: dict[str, Fact[str]]  # key → value, e.g. vm.dirty_bytes
+    profile_options: Fact[tuple[str, ...]] = _NOT_INSPECTED  # by which a profile can take part in its build
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ class Effect(StrEnum):
 
 
 SETTING = "setting"
-KERNEL, HUGE_PAGES = "kernel", "huge_pages"
-HOST_KINDS = (KERNEL, HUGE_PAGES)
+KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
+HOST_KINDS = (KERNEL, HUGE_PAGES, MSR)
 """Kinds of changes that are made on the machine: they concern everything that runs there."""
 
 
@@ -46,8 +46,8 @@ class Change:
     """One reversible step: ``key`` of ``kind`` becomes ``value``.
 
     ``kind`` names the journal's writer that can read, write and restore it: ``setting`` for a PostgreSQL
-    setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key is
-    the path.
+    setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
+    is the path; ``msr`` for a register of a CPU, see ``model/msr.py``.
     """
 
     lever: str

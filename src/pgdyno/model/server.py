@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from pgdyno.model.facts import Fact
+from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.guc import Guc
 
 _NOT_CONFIGURED = frozenset({"default", "override", "client", "session", "interactive"})
@@ -69,6 +70,30 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
+class Atomics:
+    """The single instructions (LSE, since Armv8.1) with which an Arm program changes shared memory, counted.
+
+    ``inline`` are in its own code. ``outline`` are in helpers that first ask whether the processor has them,
+    and loop if not. A program without either always loops.
+    """
+
+    inline: int
+    outline: int
+
+
+_NOT_FOUND_HERE: Fact[Any] = Fact(Unknown("the server was not found on this host"), "co-location")
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the postmaster runs, and was started with, where the server is proven to run on this host."""
+
+    atomics: Fact[Atomics] = _NOT_FOUND_HERE
+    allocator: Fact[str] = _NOT_FOUND_HERE  # whose malloc it has: "glibc", "musl", "jemalloc", …
+    malloc_variables: Fact[dict[str, str]] = _NOT_FOUND_HERE  # environment variables that concern malloc
+
+
+@dataclass(frozen=True)
 class Server:
     """Everything known about one server."""
 
@@ -86,6 +111,7 @@ class Server:
     is_colocated: Fact[bool]  # proven to run on the inspected host
     managers: tuple[ConfigurationManager, ...] = ()  # empty: nobody was recognised
     build: str = ""  # what version() says: platform and compiler
+    program: Program = field(default_factory=Program)
 
     @property
     def major(self) -> int:

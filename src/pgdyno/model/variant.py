@@ -1,8 +1,9 @@
 """A variant: a named, complete configuration of a server, written ``[SERVER@]NAME[:setting=value,…]``.
 
 A setting is PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another file of the kernel
-(``/sys/kernel/mm/transparent_hugepage/enabled``), or an environment variable of the server
-(``env.MALLOC_TOP_PAD_``). Sysctls are kept by the paths of their files.
+(``/sys/kernel/mm/transparent_hugepage/enabled``), a prefetch control of one CPU (``/dev/cpu/0/msr:0x1a4``),
+or an environment variable of the server (``env.MALLOC_TOP_PAD_``). Sysctls are kept by the paths of their
+files.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.errors import VariantError
 from pgdyno.model.kernel_file import display_name, sysctl_path
+from pgdyno.model.msr import register_of
 
 _NAME = re.compile(r"^[A-Za-z0-9_.+-]+$")
 _SETTING = re.compile(r"^[A-Za-z_][A-Za-z0-9_.]*$")
@@ -76,9 +78,7 @@ class Variant:
     def __str__(self) -> str:
         """Return the variant in its own grammar."""
         server = f"{self.server}@" if self.server else ""
-        settings = ",".join(
-            f"{display_name(key)}={_quoted(value)}" for key, value in self.settings.items()
-        )
+        settings = ",".join(f"{display_name(key)}={_quoted(value)}" for key, value in self.settings.items())
         return f"{server}{self.name}" + (f":{settings}" if settings else "")
 
 
@@ -118,7 +118,7 @@ def parse_variant(text: str) -> Variant:
     for part in _split_settings(tail) if tail else ():
         key, equals, value = part.partition("=")
         key = key.strip()
-        if not equals or not (_SETTING.match(key) or _FILE.match(key)):
+        if not equals or not (_SETTING.match(key) or _FILE.match(key) or register_of(key)):
             raise VariantError(f'variant "{text}": "{part}" is not setting=value', hint=_GRAMMAR)
         if setting_key(key) in settings:
             raise VariantError(f'variant "{text}" sets "{key}" twice')

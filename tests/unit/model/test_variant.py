@@ -119,3 +119,11 @@ def test_telling_the_kernel_that_a_disk_needs_no_flush_is_not_durable() -> None:
         "/sys/block/vda/queue/write_cache=write through",
     )
     assert parse_variant("a:vm.swappiness=1").is_durable
+
+
+def test_a_prefetch_control_is_set_cpu_by_cpu() -> None:
+    variant = parse_variant("off:/dev/cpu/0/msr:0x1a4=0xf,/dev/cpu/1/msr:0x1a4=0xf")
+    assert variant.files == {"/dev/cpu/0/msr:0x1a4": "0xf", "/dev/cpu/1/msr:0x1a4": "0xf"}
+    assert str(variant) == "off:/dev/cpu/0/msr:0x1a4=0xf,/dev/cpu/1/msr:0x1a4=0xf"
+    with pytest.raises(VariantError, match="is not setting=value"):
+        parse_variant("off:/dev/cpu/0/msr=0xf")

@@ -52,6 +52,7 @@ from pgdyno.levers._contract import (
     propose_file,
     readable,
     shared_memory_bytes,
+    why_absent,
 )
 
 LEVER = Lever(
@@ -77,12 +78,16 @@ AVAILABLE_SHARE = 0.9  # of the available memory: the kernel needs the rest to m
 
 def detect(ctx: PlanContext) -> Detected:
     """Compare the pool with the shared memory that the server has now."""
+    if not any(map(ctx.files, LEVER.files)):
+        return Detected(State.ABSENT, why_absent(ctx, LEVER))
     pool = ctx.resources.huge_pages.or_none()
     if pool is None:
         return Detected(State.ABSENT, ctx.why_unknown(ctx.resources.huge_pages))
     needed = math.ceil(shared_memory_bytes(ctx.settings) / pool.page_bytes)
     state = State.OFF if pool.usable == 0 else State.PARTIAL if pool.usable < needed else State.ON
-    return Detected(state, f"{pool.usable} pages of {readable(pool.page_bytes)} are free or its own, {needed} wanted")
+    return Detected(
+        state, f"{pool.usable} pages of {readable(pool.page_bytes)} are free or its own, {needed} wanted"
+    )
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
@@ -94,7 +99,9 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         return Skipped(LEVER.name, "the server does not ask for huge pages: huge_pages is off")
     size_bytes, how = _shared_memory(ctx)
     needed = math.ceil(size_bytes / pool.page_bytes)
-    facts = f"{readable(size_bytes)} of shared memory ({how}) take {needed} pages of {readable(pool.page_bytes)}"
+    facts = (
+        f"{readable(size_bytes)} of shared memory ({how}) take {needed} pages of {readable(pool.page_bytes)}"
+    )
     if obstacle := _obstacle(ctx, pool, size_bytes, needed):
         return Skipped(LEVER.name, f"{facts}; {obstacle}")
     path = f"/sys/kernel/mm/hugepages/hugepages-{pool.page_bytes // KB}kB/nr_hugepages"

@@ -1,0 +1,53 @@
+"""The registers of x86 processors that turn prefetchers off, and how a change to one is named. Pure.
+
+A key names the CPU's device and the register, ``/dev/cpu/3/msr:0x1a4``; a value is hexadecimal, ``0xf``.
+The threads of a core share these registers.
+
+Source: Intel, "Disclosure of Hardware Prefetcher Control on Some Intel Processors" (0x1A4); AMD, Processor
+Programming Reference, MSRC000_0108 [Prefetch Control]; Linux, msr(4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+PREFETCHERS: Mapping[int, Mapping[int, str]] = MappingProxyType(
+    {
+        0x1A4: {0: "L2", 1: "L2 adjacent line", 2: "L1 next line", 3: "L1 by instruction"},
+        0xC0000108: {0: "L1 stream", 1: "L1 stride", 2: "L1 region", 3: "L2 stream", 5: "L2 up/down"},
+    }
+)
+"""All registers that may be changed: number → bit → the prefetcher that is off while the bit is set."""
+
+_KEY = re.compile(r"/dev/cpu/(\d+)/msr:(0x[0-9a-f]{1,8})")
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register of one CPU."""
+
+    cpu: int
+    number: int
+
+    @property
+    def device(self) -> str:
+        """The file in which the register lies at the offset of its number."""
+        return f"/dev/cpu/{self.cpu}/msr"
+
+    @property
+    def changeable_bits(self) -> int:
+        """The bits that turn prefetchers off, as a mask; 0 for a register that may not be changed."""
+        return sum(1 << bit for bit in PREFETCHERS.get(self.number, {}))
+
+    def turned_off(self, value: int) -> tuple[str, ...]:
+        """Return the prefetchers that are off while the register has this value."""
+        return tuple(name for bit, name in PREFETCHERS.get(self.number, {}).items() if value >> bit & 1)
+
+
+def register_of(key: str) -> Register | None:
+    """Return the register that a key names; None if it is a file's path."""
+    match = _KEY.fullmatch(key)
+    return None if match is None else Register(int(match[1]), int(match[2], 16))

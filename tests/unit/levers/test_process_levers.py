@@ -1,0 +1,77 @@
+"""The levers of the system layer that report on the server's own process."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from tests.fix_settings import host_of, server_of
+
+from pgdyno import levers
+from pgdyno.levers._contract import Detected, PlanContext, State
+from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.model.facts import Fact
+from pgdyno.model.host import Host
+from pgdyno.model.server import Program, Server
+
+LEVERS = levers.load()
+
+
+def detected(lever: str, host: Host, server: Server) -> Detected:
+    ctx = PlanContext(
+        settings=EffectiveSettings(server),
+        resources=resources_of(host, server, Figures()),
+        host=proven_host(host, server),
+    )
+    return LEVERS[lever].detect(ctx)
+
+
+class TestCpuPinning:
+    def told(self, allowed: tuple[int, ...], online: int) -> Detected:
+        host = host_of(cpus=online)
+        limits = dataclasses.replace(host.limits, cpuset=Fact(allowed, "/proc/7/status"))
+        return detected("cpu_pinning", dataclasses.replace(host, limits=limits), server_of())
+
+    def test_a_server_that_may_use_all_cpus_is_not_confined(self) -> None:
+        assert self.told((0, 1), 2) == Detected(State.OFF, "reported only: the server may use all 2 CPUs")
+
+    def test_a_server_with_fewer_says_who_confines_it(self) -> None:
+        assert self.told((4, 5), 8) == Detected(
+            State.ON, "reported only: the server may use 2 of 8 CPUs, by /proc/7/status"
+        )
+
+
+class TestMalloc:
+    @pytest.mark.parametrize(
+        ("facts", "state", "told"),
+        [
+            (
+                {"allocator": "glibc", "malloc_variables": {}},
+                State.OFF,
+                (
+                    "the server has glibc's malloc; to try when it is started: MALLOC_TOP_PAD_=67108864 "
+                    "MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432 "
+                    "(in a variant each with env. before it)"
+                ),
+            ),
+            (
+                {"allocator": "glibc", "malloc_variables": {"MALLOC_ARENA_MAX": "1"}},
+                State.ON,
+                "the server has glibc's malloc, started with MALLOC_ARENA_MAX=1",
+            ),
+            (
+                {"allocator": "jemalloc", "malloc_variables": {"LD_PRELOAD": "libjemalloc.so.2"}},
+                State.ON,
+                "the server has jemalloc's malloc, started with LD_PRELOAD=libjemalloc.so.2",
+            ),
+            ({"allocator": "musl", "malloc_variables": {}}, State.OFF, "the server has musl's malloc"),
+        ],
+    )
+    def test_it_says_whose_malloc_it_is_and_what_to_try(
+        self, facts: dict[str, Any], state: State, told: str
+    ) -> None:
+        program = Program(**{name: Fact(value, "/proc/7") for name, value in facts.items()})
+        server = dataclasses.replace(server_of(), program=program)
+        assert detected("malloc", host_of(), server) == Detected(state, f"reported only: {told}")
