@@ -10,7 +10,7 @@ import dataclasses
 
 from tests.fix_settings import server_of, settings_of
 
-from pgdyno.model.plan import HUGE_PAGES, KERNEL, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.model.plan import HUGE_PAGES, KERNEL, MSR, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.server import Server
 
 AWKWARD = """it's "special": 100 % #1, {{ braces }}, ${dollars}, %{percents}, `ticks` and a \\ at last"""
@@ -42,6 +42,7 @@ FILES = (
     ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0", "3"),
     ("/proc/irq/41/smp_affinity_list", "0-3", "0"),
 )
+REGISTER = ("/dev/cpu/3/msr:0x1a4", "0x0", "0xf")
 POOL = ("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0", "3224")
 
 
@@ -49,7 +50,8 @@ def rich_plan() -> Plan:
     """Return the plan."""
     lines = [setting(*one) for one in SETTINGS]
     lines += [kernel_file(*one) for one in FILES]
-    return Plan((*lines, kernel_file(*POOL, kind=HUGE_PAGES)), (), (), None)
+    lines += [kernel_file(*POOL, kind=HUGE_PAGES), kernel_file(*REGISTER, kind=MSR)]
+    return plan_of(*lines)
 
 
 def rich_server() -> Server:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from pgdyno.formats._contract import counted, host_lines, setting_lines
 from pgdyno.model.kernel_file import COUPLED, SYSCTL_ROOT, display_name
+from pgdyno.model.msr import register_of
 from pgdyno.model.plan import Plan, PlanLine
 
 _DEVICE = re.compile(r"^/sys/(?:class/)?(block|net)/([^/]+)/(.+)$")
@@ -24,7 +25,8 @@ class Place(Enum):
     SYSCTL = "sysctl.d (--format sysctl)"
     UDEV = "a udev rule (--format udev)"
     TMPFILES = "tmpfiles.d"
-    SCRIPT = "a script at start, which finds the number that the interrupt then has"
+    INTERRUPTS = "a script at start, which finds the number that the interrupt then has"
+    REGISTERS = "a script at start (wrmsr is in msr-tools)"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ def place_of(path: str) -> Place:
         return Place.SYSCTL
     if _DEVICE.match(path):
         return Place.UDEV
-    return Place.TMPFILES if path.startswith("/sys/") else Place.SCRIPT
+    if register_of(path) is not None:
+        return Place.REGISTERS
+    return Place.TMPFILES if path.startswith("/sys/") else Place.INTERRUPTS
 
 
 def device_file(path: str) -> DeviceFile | None:
@@ -90,4 +94,6 @@ def head_of(plan: Plan, texts: Sequence[str]) -> tuple[str, ...]:
 def _belongs(line: PlanLine) -> tuple[str, ...]:
     change, place = line.change, place_of(line.change.key)
     where = f"{display_name(change.key)}: {change.current or 'not set'} → {change.value}, in {place.value}"
+    if register := register_of(change.key):
+        return f"{where}:", f"wrmsr -p {register.cpu} {register.number:#x} {change.value}"
     return (f"{where}:", tmpfiles_line(line)) if place is Place.TMPFILES else (where,)

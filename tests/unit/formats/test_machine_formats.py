@@ -58,6 +58,8 @@ def test_sysctl_has_what_is_in_proc_and_names_the_rest() -> None:
     assert f"# {thp}: always → madvise, in tmpfiles.d:\n# w {thp} - - - - madvise\n" in text
     assert "# /sys/block/nvme0n1/queue/scheduler: mq-deadline → none, in a udev rule (--format udev)" in text
     assert "# /proc/irq/41/smp_affinity_list: 0-3 → 0, in a script at start" in text
+    assert "# /dev/cpu/3/msr:0x1a4: 0x0 → 0xf, in a script at start (wrmsr is in msr-tools):\n" in text
+    assert "# wrmsr -p 3 0x1a4 0xf\n" in text
     assert "# 12 settings of PostgreSQL's own: --format conf or sql" in text
 
 
