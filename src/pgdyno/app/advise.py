@@ -34,7 +34,7 @@ class AdviseRequest:
 
 def format_names() -> tuple[str, ...]:
     """Return what ``--format`` takes."""
-    return (TEXT, *sorted(formats.load()))
+    return (TEXT, *formats.names())
 
 
 def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
@@ -42,12 +42,11 @@ def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
 
     Raises: UsageError for an unknown format or contradictory figures; MemoryProofError if no plan fits.
     """
-    known = formats.load()
-    if request.format_name != TEXT and request.format_name not in known:
+    if request.format_name not in format_names():
         raise UsageError(
             f'unknown format "{request.format_name}"', hint=f"use one of {', '.join(format_names())}"
         )
     plan = make_plan(host, server, request.plan)
     if request.format_name == TEXT:
         return Advice(plan, plan_text(plan, width=request.width))
-    return Advice(plan, known[request.format_name].render(plan, server))
+    return Advice(plan, formats.load(request.format_name).render(plan, server))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno import formats
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
@@ -30,12 +31,20 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     epilog="\b\nExamples:\n"
     "  pgdyno advise --dsn service=production\n"
     "  pgdyno advise --dsn service=production --ram 64GB --cpus 16 --storage nvme --format sql\n"
-    "  pgdyno advise --embedded --format conf > pgdyno.conf",
+    "  pgdyno advise --embedded --format conf > pgdyno.conf\n"
+    "  pgdyno advise --dsn service=production --layers all --format ansible > pgdyno.yml",
 )
 @server_options
 @figures_options
 @layers_option
-@click.option("--format", "format_name", default="text", show_default=True, help="text, conf, sql or json.")
+@click.option(
+    "--format",
+    "format_name",
+    default="text",
+    show_default=True,
+    metavar="FORMAT",
+    help=f"text, or {', '.join(formats.names())}; docs/guides/formats.md says what each is for.",
+)
 @json_option
 def command(
     *,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from pgdyno.formats._contract import FormatModule
 
 
-def load() -> Mapping[str, FormatModule]:
-    """Return every format's module by name."""
-    names = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    modules = (importlib.import_module(f"{__name__}.{name}") for name in names)
-    return MappingProxyType({module.FORMAT.name: module for module in modules})
+def names() -> tuple[str, ...]:
+    """Return every format's name, which is its file's; none of them is imported for that."""
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
+def load(name: str) -> FormatModule:
+    """Import one format. Raises: ModuleNotFoundError for a name that ``names`` does not return."""
+    module: FormatModule = importlib.import_module(f"{__name__}.{name}")
+    return module

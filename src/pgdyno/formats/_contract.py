@@ -2,7 +2,7 @@
 
 A format file has ``FORMAT``, its metadata, and ``render(plan, server) -> str``, which is pure. The text
 ends with a newline and says of every setting what it was, why it changes, and how to undo it, as far as
-the format has a place for that.
+the format has a place for that. What it cannot hold it names, with where that belongs.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pgdyno.model.plan import Effect, Plan, PlanLine
+from pgdyno.model.kernel_file import display_name
+from pgdyno.model.plan import HOST_KINDS, SETTING, Effect, Plan, PlanLine
 from pgdyno.model.server import Server
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format's metadata; ``name`` is what ``--format`` takes."""
+    """A format's metadata; ``name`` is what ``--format`` takes, and the name of the format's file."""
 
     name: str
     title: str
@@ -33,8 +34,13 @@ class FormatModule(Protocol):
 
 
 def setting_lines(plan: Plan) -> tuple[PlanLine, ...]:
-    """Return the lines that are PostgreSQL settings; other layers' changes have formats of their own."""
-    return tuple(line for line in plan.lines if line.change.kind == "setting")
+    """Return the lines that are PostgreSQL settings."""
+    return tuple(line for line in plan.lines if line.change.kind == SETTING)
+
+
+def host_lines(plan: Plan) -> tuple[PlanLine, ...]:
+    """Return the lines that change the machine: files of the kernel."""
+    return tuple(line for line in plan.lines if line.change.kind in HOST_KINDS)
 
 
 def restart_settings(plan: Plan) -> tuple[str, ...]:
@@ -44,21 +50,29 @@ def restart_settings(plan: Plan) -> tuple[str, ...]:
 
 def summary(plan: Plan, server: Server) -> str:
     """Return one sentence: how much changes, for which server, at what price."""
-    count = len(setting_lines(plan))
     restarts = restart_settings(plan)
     price = f"{', '.join(restarts)} {'takes' if len(restarts) == 1 else 'take'} a restart"
     return (
-        f"{count} setting{'' if count == 1 else 's'} for PostgreSQL {server.version}; "
+        f"{counted(len(setting_lines(plan)), 'setting')} for PostgreSQL {server.version}; "
         f"{price if restarts else 'none takes a restart'}"
     )
 
 
-def explanation(line: PlanLine) -> tuple[str, ...]:
-    """Return what a DBA wants to know beside the value, one fact a line."""
+def counted(count: int, noun: str) -> str:
+    """Return an amount: ``1 setting``, ``3 settings``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def explanation(line: PlanLine, undo: str | None = None) -> tuple[str, ...]:
+    """Return what a DBA wants to know beside the value, one fact a line.
+
+    ``undo`` is how it is undone where this format's text was installed; the plan's own words speak of
+    what pgdyno itself applied.
+    """
     change = line.change
     return (
-        f"{change.key}: {change.current or 'not set'} → {change.value} ({change.effect})",
+        f"{display_name(change.key)}: {change.current or 'not set'} → {change.value} ({change.effect})",
         f"why: {line.reason}",
         f"source: {line.evidence}",
-        f"undo: {line.undo}",
+        f"undo: {line.undo if undo is None else undo}",
     )

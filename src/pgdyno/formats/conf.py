@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
-
+from pgdyno.formats._comments import comments
 from pgdyno.formats._contract import Format, explanation, setting_lines, summary
 from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("conf", "snippet for postgresql.conf")
-WIDTH = 100
 
 
 def render(plan: Plan, server: Server) -> str:
@@ -18,18 +16,12 @@ def render(plan: Plan, server: Server) -> str:
         f"pgdyno: {summary(plan, server)}.",
         "Values set with ALTER SYSTEM or on the command line win over this file.",
     ]
-    blocks = ["\n".join(map(_comment, head)), *map(_block, setting_lines(plan))]
+    blocks = [comments(head), *map(_block, setting_lines(plan))]
     return "\n\n".join(blocks) + "\n"
 
 
 def _block(line: PlanLine) -> str:
-    comments = "\n".join(map(_comment, explanation(line)))
-    return f"{comments}\n{line.change.key} = {quoted(line.change.value)}"
-
-
-def _comment(text: str) -> str:
-    """Return comment lines. Wrapping also folds line breaks, so that no text escapes its comment."""
-    return textwrap.fill(text, WIDTH, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
+    return f"{comments(explanation(line))}\n{line.change.key} = {quoted(line.change.value)}"
 
 
 def quoted(value: str) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
+from pgdyno.formats._comments import comment, comments
 from pgdyno.formats._contract import Format, explanation, restart_settings, setting_lines, summary
 from pgdyno.model.alter_system import statement_values
 from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("sql", "ALTER SYSTEM statements for psql")
-WIDTH = 100
+_MARK = "--"
 _PLAIN_NAME = re.compile(r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$")
 
 
@@ -20,23 +20,18 @@ def render(plan: Plan, server: Server) -> str:
 
     Raises: SettingError for a value that ALTER SYSTEM cannot store.
     """
-    head = _comment(f"pgdyno: {summary(plan, server)}.")
+    head = comment(f"pgdyno: {summary(plan, server)}.", _MARK)
     blocks = [head, *map(_block, setting_lines(plan)), "SELECT pg_reload_conf();"]
     restarts = restart_settings(plan)
     if restarts:
-        blocks.append(_comment(f"Restart the server for: {', '.join(restarts)}."))
+        blocks.append(comment(f"Restart the server for: {', '.join(restarts)}.", _MARK))
     return "\n\n".join(blocks) + "\n"
 
 
 def _block(line: PlanLine) -> str:
-    comments = "\n".join(map(_comment, explanation(line)))
     values = ", ".join(map(quoted, statement_values(line.change.key, line.change.value)))
-    return f"{comments}\nALTER SYSTEM SET {_identifier(line.change.key)} = {values};"
-
-
-def _comment(text: str) -> str:
-    """Return comment lines. Wrapping also folds line breaks, so that no text escapes its comment."""
-    return textwrap.fill(text, WIDTH, initial_indent="-- ", subsequent_indent="--   ", break_long_words=False)
+    explained = comments(explanation(line), _MARK)
+    return f"{explained}\nALTER SYSTEM SET {_identifier(line.change.key)} = {values};"
 
 
 def _identifier(name: str) -> str:

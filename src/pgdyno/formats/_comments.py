@@ -1,0 +1,27 @@
+"""Comments: where every format says what a setting was, why it changes and how to undo it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+WIDTH = 100
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of one remark. Whatever could end a line is folded, so that no text escapes."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return textwrap.wrap(
+        printable, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def comment(text: str, mark: str = "#", *, indent: str = "") -> str:
+    """Return one remark as comment lines, each beginning with ``mark``."""
+    lines = wrapped(text, WIDTH - len(indent) - len(mark) - 1)
+    return "\n".join(f"{indent}{mark} {line}" for line in lines)
+
+
+def comments(texts: Iterable[str], mark: str = "#", *, indent: str = "") -> str:
+    """Return several remarks, each on lines of its own."""
+    return "\n".join(comment(text, mark, indent=indent) for text in texts)

@@ -1,0 +1,99 @@
+"""Where a change of the machine is written down so that it outlives a restart: every file has its place.
+
+Sources: sysctl.d(5), tmpfiles.d(5), udev(7); Linux, Documentation/admin-guide/sysctl/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pgdyno.formats._contract import counted, host_lines, setting_lines
+from pgdyno.model.kernel_file import COUPLED, SYSCTL_ROOT, display_name
+from pgdyno.model.msr import register_of
+from pgdyno.model.plan import Plan, PlanLine
+
+_DEVICE = re.compile(r"^/sys/(?:class/)?(block|net)/([^/]+)/(.+)$")
+_NOTHING = "The plan changes nothing of the machine; --layers all plans the machine too."
+
+
+class Place(Enum):
+    """What sets a file of the kernel at the start of the machine."""
+
+    SYSCTL = "sysctl.d (--format sysctl)"
+    UDEV = "a udev rule (--format udev)"
+    TMPFILES = "tmpfiles.d"
+    INTERRUPTS = "a script at start, which finds the number that the interrupt then has"
+    REGISTERS = "a script at start (wrmsr is in msr-tools)"
+
+
+@dataclass(frozen=True)
+class DeviceFile:
+    """A file of one device, as udev names it: subsystem, device, attribute."""
+
+    subsystem: str
+    device: str
+    attribute: str
+
+
+def place_of(path: str) -> Place:
+    """Return where a value of this file belongs."""
+    if path.startswith(SYSCTL_ROOT):
+        return Place.SYSCTL
+    if _DEVICE.match(path):
+        return Place.UDEV
+    if register_of(path) is not None:
+        return Place.REGISTERS
+    return Place.TMPFILES if path.startswith("/sys/") else Place.INTERRUPTS
+
+
+def device_file(path: str) -> DeviceFile | None:
+    """Return the device that a file belongs to; None if it is not one of a disk's or an interface's."""
+    match = _DEVICE.match(path)
+    return None if match is None else DeviceFile(*match.groups())
+
+
+def lines_in(plan: Plan, *places: Place) -> tuple[PlanLine, ...]:
+    """Return the planned changes of the machine that belong in these places."""
+    return tuple(line for line in host_lines(plan) if place_of(line.change.key) in places)
+
+
+def tmpfiles_line(line: PlanLine) -> str:
+    """Return a line of tmpfiles.d: ``w`` writes into a file that exists. Percent signs start specifiers."""
+    return f"w {line.change.key} - - - - {line.change.value.replace('%', '%%')}"
+
+
+def former_value(line: PlanLine) -> str:
+    """Say what to write to be back at what was found, without a restart of the machine."""
+    change = line.change
+    if change.current == "0" and change.key in COUPLED:
+        return f"write the former value of {display_name(COUPLED[change.key])}, which counted instead"
+    return f"write {change.current} into {change.key}"
+
+
+def elsewhere(plan: Plan, here: Collection[PlanLine], *, settings: bool = True) -> tuple[str, ...]:
+    """Name what the plan has and this text does not hold, with where it belongs.
+
+    ``here`` are the changes of the machine that it holds; ``settings`` False: it holds PostgreSQL's too.
+    """
+    strangers = [line for line in host_lines(plan) if line not in here]
+    remarks = [remark for line in strangers for remark in _belongs(line)]
+    count = len(setting_lines(plan))
+    if settings and count:
+        remarks.append(f"{counted(count, 'setting')} of PostgreSQL's own: --format conf or sql")
+    return ("Planned, and not in this file:", *remarks) if remarks else ()
+
+
+def head_of(plan: Plan, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return a head's remarks, with what to do if nothing of the machine was planned."""
+    return tuple(texts) if host_lines(plan) else (*texts, _NOTHING)
+
+
+def _belongs(line: PlanLine) -> tuple[str, ...]:
+    change, place = line.change, place_of(line.change.key)
+    where = f"{display_name(change.key)}: {change.current or 'not set'} → {change.value}, in {place.value}"
+    if register := register_of(change.key):
+        return f"{where}:", f"wrmsr -p {register.cpu} {register.number:#x} {change.value}"
+    return (f"{where}:", tmpfiles_line(line)) if place is Place.TMPFILES else (where,)

@@ -1,0 +1,71 @@
+"""YAML with a remark above every setting, and every value a string in double quotes.
+
+Programs that read these files follow YAML 1.1, in which a bare ``on`` is true and ``15:00`` a number.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from textwrap import dedent
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, TaggedScalar
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+from pgdyno.formats._comments import WIDTH, comments, wrapped
+
+_INDENT = 2
+_UNBROKEN = 1 << 16  # columns: values are never folded
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One setting with what is said above it."""
+
+    name: str
+    value: str
+    remarks: tuple[str, ...]
+
+
+def document(head: Iterable[str], content: object, tail: Iterable[str] = ()) -> str:
+    """Return a YAML document between remarks."""
+    yaml = YAML()
+    yaml.width = _UNBROKEN
+    yaml.indent(mapping=_INDENT, sequence=2 * _INDENT, offset=_INDENT)
+    text = io.StringIO()
+    yaml.dump(content, text)
+    body = dedent(text.getvalue()).rstrip("\n")  # lists are indented, but not the outermost
+    blocks = [comments(head), body, comments(tail)]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def below(path: Sequence[str], entries: Iterable[Entry]) -> object:
+    """Return settings as a mapping that lies below the keys of ``path``."""
+    content: object = _settings(entries, indent=_INDENT * len(path))
+    for key in reversed(path):
+        content = {key: content}
+    return content
+
+
+def _settings(entries: Iterable[Entry], *, indent: int) -> CommentedMap:
+    settings = CommentedMap()
+    for entry in entries:
+        lines = [line for remark in entry.remarks for line in wrapped(remark, WIDTH - indent - 2)]
+        first = not settings
+        settings[entry.name] = quoted(entry.value)
+        above = "\n".join(lines if first else ["", *lines])
+        settings.yaml_set_comment_before_after_key(entry.name, before=above, indent=indent)
+    return settings
+
+
+def quoted(text: str) -> str:
+    """Return a text that stays one, whatever it looks like."""
+    scalar: str = DoubleQuotedScalarString(text)
+    return scalar
+
+
+def verbatim(text: str) -> TaggedScalar:
+    """Return a text of several lines that Ansible does not take for a template."""
+    return TaggedScalar(value=text, style="|", tag="!unsafe")

@@ -1,0 +1,36 @@
+"""Azure Database for PostgreSQL: a script that sets server parameters with the Azure command line.
+
+Numbers are in PostgreSQL's own units. Source: Microsoft Learn, "az postgres flexible-server parameter".
+"""
+
+from __future__ import annotations
+
+from pgdyno.formats._contract import Format
+from pgdyno.formats._script import Parameter, Provider, script
+from pgdyno.model.plan import Plan
+from pgdyno.model.server import Server
+
+FORMAT = Format("azure", "Azure Database for PostgreSQL, by the Azure command line")
+_PROVIDER = Provider(
+    target="azure",
+    head=(
+        "Run: bash FILE RESOURCE_GROUP SERVER, with a flexible server.",
+        "Then, for what takes a restart: az postgres flexible-server restart -g RESOURCE_GROUP -n SERVER",
+        "Undo: run it with the former values named below.",
+        "What nobody can change: az postgres flexible-server parameter list -g RESOURCE_GROUP -s SERVER",
+        "with --query '[?isReadOnly].name'",
+    ),
+    arguments="group=${1:?name the resource group}\nserver=${2:?name the server}",
+    word=Parameter.assignment,
+    command=(
+        'for parameter in "${parameters[@]}"; do\n'
+        '  az postgres flexible-server parameter set --resource-group "$group" --server-name "$server" \\\n'
+        '    --name "${parameter%%=*}" --value "${parameter#*=}"\n'
+        "done"
+    ),
+)
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the script. Raises: SettingError for a setting that the server does not know."""
+    return script(plan, server, _PROVIDER)

@@ -1,0 +1,44 @@
+"""A file for sysctl.d: the plan's changes in /proc/sys, by sysctl name.
+
+Source: sysctl.d(5), sysctl.conf(5).
+"""
+
+from __future__ import annotations
+
+from pgdyno.formats._comments import comments
+from pgdyno.formats._contract import Format, counted, explanation
+from pgdyno.formats._places import Place, elsewhere, former_value, head_of, lines_in
+from pgdyno.model.kernel_file import SYSCTL_ROOT
+from pgdyno.model.plan import Plan, PlanLine
+from pgdyno.model.server import Server
+
+FORMAT = Format("sysctl", "file for /etc/sysctl.d")
+PATH = "/etc/sysctl.d/60-pgdyno.conf"
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the file. Values of other places are named in comments, with where they belong."""
+    lines = lines_in(plan, Place.SYSCTL)
+    head = [
+        f"pgdyno: {counted(len(lines), 'sysctl')} of the machine of PostgreSQL {server.version}.",
+        f"Install as {PATH}, then: sysctl -p {PATH}",
+        "Undo: delete the file, then restart the machine, or write the former values named below.",
+        "Files in sysctl.d whose names sort after this one's win over it; so does TuneD where it is active.",
+    ]
+    blocks = [comments(head_of(plan, head)), settings(plan), comments(elsewhere(plan, lines))]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def settings(plan: Plan) -> str:
+    """Return the settings alone, each below its explanation."""
+    return "\n\n".join(map(_block, lines_in(plan, Place.SYSCTL)))
+
+
+def _block(line: PlanLine) -> str:
+    undo = f"delete this file; until the next restart: {former_value(line)}"
+    return f"{comments(explanation(line, undo))}\n{sysctl_name(line.change.key)} = {line.change.value}"
+
+
+def sysctl_name(path: str) -> str:
+    """Return a file's name as sysctl.d takes it: a dot within a name, eth0.100, is written as a slash."""
+    return ".".join(part.replace(".", "/") for part in path.removeprefix(SYSCTL_ROOT).split("/"))

@@ -1,0 +1,63 @@
+"""Terraform: an ``aws_db_parameter_group`` for Amazon RDS.
+
+Sources: the documentation of Terraform's AWS provider; Terraform's language, "Strings and Templates".
+"""
+
+from __future__ import annotations
+
+import json
+
+from pgdyno.formats._amazon import apply_method
+from pgdyno.formats._comments import comments
+from pgdyno.formats._contract import Format, setting_lines, summary
+from pgdyno.formats._script import parameter, undo_of
+from pgdyno.formats._targets import Selection, select, target
+from pgdyno.formats.rds import PROVIDER
+from pgdyno.model.plan import Plan, PlanLine
+from pgdyno.model.server import Server
+
+FORMAT = Format("terraform", "Terraform resource aws_db_parameter_group for Amazon RDS")
+_INDENT = "  "
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the resource. Raises: SettingError for a setting that the server does not know."""
+    selection = select(plan, server, target(PROVIDER.target))
+    head = [
+        f"pgdyno: {summary(selection.plan, server)}.",
+        "Use: in the aws_db_instance, parameter_group_name = aws_db_parameter_group.pgdyno.name, then apply.",
+        "What takes a restart waits for a reboot of the instance.",
+        "Undo: name the former group in the aws_db_instance, apply, then delete this resource.",
+        "All that it does not name gets the family's default: copy what the present group changes.",
+    ]
+    parts = [
+        (
+            f'name_prefix = "pgdyno-"\nfamily      = "postgres{server.major}"\n'
+            f'description = "planned by pgdyno for PostgreSQL {server.version}"'
+        ),
+        *(_block(line, server, selection) for line in setting_lines(selection.plan)),
+        "lifecycle {\n  create_before_destroy = true\n}",
+    ]
+    resource = 'resource "aws_db_parameter_group" "pgdyno" {\n' + _indented("\n\n".join(parts)) + "\n}"
+    return "\n\n".join(filter(None, [comments(head), resource, comments(selection.left_out)])) + "\n"
+
+
+def _block(line: PlanLine, server: Server, selection: Selection) -> str:
+    one = parameter(line, server, PROVIDER)
+    remarks = comments(selection.explain(line, undo_of(line, server, PROVIDER)), indent="")
+    return (
+        f"{remarks}\nparameter {{\n"
+        f"  name         = {quoted(one.name)}\n"
+        f"  value        = {quoted(one.value)}\n"
+        f"  apply_method = {quoted(apply_method(one))}\n"
+        "}"
+    )
+
+
+def quoted(text: str) -> str:
+    """Quote a text so that Terraform does not look for templates in it."""
+    return json.dumps(text, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
+
+
+def _indented(text: str) -> str:
+    return "\n".join(_INDENT + line if line else line for line in text.split("\n"))

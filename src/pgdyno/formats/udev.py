@@ -1,0 +1,50 @@
+"""Udev rules: what the plan changes of disks (scheduler, read-ahead, requests) and network interfaces.
+
+A rule is applied when the device appears, at the start of the machine or later. Source: udev(7).
+"""
+
+from __future__ import annotations
+
+from pgdyno.formats._comments import comments
+from pgdyno.formats._contract import Format, counted, explanation
+from pgdyno.formats._places import Place, device_file, elsewhere, former_value, head_of, lines_in
+from pgdyno.model.plan import Plan, PlanLine
+from pgdyno.model.server import Server
+
+FORMAT = Format("udev", "udev rules for disks and network interfaces")
+PATH = "/etc/udev/rules.d/60-pgdyno.rules"
+RELOAD = "udevadm control --reload"
+TRIGGER = "udevadm trigger --action=change --subsystem-match=block --subsystem-match=net"
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the rules. Values of other places are named in comments, with where they belong."""
+    lines = lines_in(plan, Place.UDEV)
+    head = [
+        f"pgdyno: {counted(len(lines), 'value')} of the machine of PostgreSQL {server.version}.",
+        f"Install as {PATH}, then: {RELOAD} && {TRIGGER}",
+        "Undo: delete the file, then restart the machine, or write the former values named below.",
+        "Names of disks may change from start to start where there are several. Then match a serial number:",
+        'ENV{ID_SERIAL}=="…" instead of KERNEL; udevadm info --query=property --name=DEVICE tells it.',
+    ]
+    blocks = [comments(head_of(plan, head)), rules(plan), comments(elsewhere(plan, lines))]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def rules(plan: Plan) -> str:
+    """Return the rules alone, each below its explanation."""
+    return "\n\n".join(map(_block, lines_in(plan, Place.UDEV)))
+
+
+def _block(line: PlanLine) -> str:
+    undo = f"delete this file; until the next restart: {former_value(line)}"
+    return f"{comments(explanation(line, undo))}\n{_rule(line)}"
+
+
+def _rule(line: PlanLine) -> str:
+    file = device_file(line.change.key)
+    assert file is not None  # noqa: S101 — what makes its place a udev rule
+    return (
+        f'ACTION=="add|change", SUBSYSTEM=="{file.subsystem}", KERNEL=="{file.device}", '
+        f'ATTR{{{file.attribute}}}="{line.change.value}"'
+    )
