@@ -124,8 +124,10 @@ def test_levers_see_what_was_planned_before() -> None:
 
 def test_only_the_layers_asked_for_are_planned() -> None:
     plan = make_plan(host_of(), server_of(18), PlanRequest(layers=(Layer.SYSTEM,)))
-    assert plan.lines == ()
-    assert plan.skipped == ()
+    assert {line.layer for line in plan.lines} == {Layer.SYSTEM}
+    assert plan.settings == {}
+    none = make_plan(host_of(), server_of(18), PlanRequest(layers=(Layer.COMPILER,)))
+    assert (none.lines, none.skipped) == ((), ())
 
 
 def test_what_cannot_fit_is_refused_with_the_number_of_connections_that_would() -> None:

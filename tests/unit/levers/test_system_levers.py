@@ -202,7 +202,7 @@ class TestDirtyWriteback:
         assert found == {self.BEGINS: "67108864", self.WAITS: "536870912"}
         # 10 % of 24 GB
         assert planned[self.BEGINS].reason == (
-            "up to 2458 MB may be dirty now, which a checkpoint's fsync waits for"
+            "up to 2458 MB may be dirty now, which an fsync waits for"
         )
 
     def test_each_limit_is_judged_for_itself(self) -> None:
