@@ -47,19 +47,29 @@ def new_apply_id() -> str:
 
 
 def write_receipts(
-    journal: Journal, apply_id: str, target: Target, prepared: Sequence[Prepared], steps: Steps
+    journal: Journal,
+    apply_id: str,
+    target: Target,
+    prepared: Sequence[Prepared],
+    steps: Steps,
+    server: Target | None = None,
 ) -> tuple[Receipt, ...]:
-    """Write all receipts. Until this returns nothing is changed."""
+    """Write all receipts. Until this returns nothing is changed.
+
+    An apply does this twice, for the machine and for the server; each has numbers of its own. ``server`` is
+    whose plan asks for changes on the machine.
+    """
     receipts = []
     for number, one in enumerate(prepared, start=1):
         receipt = Receipt(
-            id=f"{apply_id}/{number:02d}",
+            id=f"{apply_id}/{target.kind}-{number:02d}",
             apply_id=apply_id,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             made_by=f"{_user()}@{socket.gethostname()}, process {os.getpid()}",
             target=target,
             change=one.change,
             found=one.found,
+            server=server,
         )
         journal.add(receipt)
         steps(f"receipt {receipt.key}")

@@ -53,7 +53,8 @@ class ApplyRun:
         self.steps("checked")
         on_host = [one for one in prepared if one.change.kind in HOST_KINDS]
         on_server = [one for one in prepared if one.change.kind not in HOST_KINDS]
-        return (*self.host.carry_out(self.apply_id, on_host), *self._change_server(on_server))
+        changed = self.host.carry_out(self.apply_id, on_host, self.session.target)
+        return (*changed, *self._change_server(on_server))
 
     def _change_server(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
         if not prepared:
@@ -72,17 +73,16 @@ class ApplyRun:
     def roll_back(self, error: PgdynoError | KeyboardInterrupt) -> None:
         """Restore what was found, through the files if the server does not come up.
 
+        The machine comes first: a restarted server must not find huge pages that are to be given back.
         Raises: StillChangedError if that fails too; ServerStartError saying so if the server did not start
         with the new values and runs again with the former ones.
         """
         receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
-        on_server = [one for one in receipts if not one.is_on_host]
         try:
-            was_up = self._is_up()
-            if not was_up:
-                self._start_with_former_files(on_server)
-            done = undo(self._undoing(), on_server)
-            on_host = self.host.undo(one for one in receipts if one.is_on_host)
+            try:
+                on_host = self.host.undo(one for one in receipts if one.is_on_host)
+            finally:
+                done, was_up = self._undo_server([one for one in receipts if not one.is_on_host])
         except (PgdynoError, KeyboardInterrupt) as second:
             raise self._still_changed(error, _words(second)) from error
         if left := ", ".join(filter(None, (_left(done), _left(on_host)))):
@@ -92,6 +92,15 @@ class ApplyRun:
                 "the server did not come up with the new settings; the former ones are back and it runs",
                 detail=_words(error),
             ) from error
+
+    def _undo_server(self, receipts: Sequence[Receipt]) -> tuple[Undone, bool]:
+        """Restore the server if anything was changed on it; say also whether it has been up."""
+        if not receipts:
+            return Undone((), (), (), 0), True
+        was_up = self._is_up()
+        if not was_up:
+            self._start_with_former_files(receipts)
+        return undo(self._undoing(), receipts), was_up
 
     def _restart(self) -> None:
         if self.restarter is None:

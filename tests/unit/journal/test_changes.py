@@ -14,7 +14,7 @@ from pgdyno.journal.changes import make_changes, prepare, read_back, write_recei
 from pgdyno.journal.log import open_journal, read_journal
 from pgdyno.journal.undo import restore_all
 from pgdyno.model.errors import ServerError, SettingError, UsageError
-from pgdyno.model.journal import Drift, OnDrift, ReceiptState
+from pgdyno.model.journal import Drift, OnDrift, ReceiptState, Target
 from pgdyno.model.plan import Change, Effect
 
 VALUES = st.sampled_from(["1", "2", "3"])
@@ -146,3 +146,16 @@ def test_what_was_found_what_we_set_and_what_we_set_in_passing_is_no_drift(tmp_p
         )
     assert (len(restored), drifted) == (1, ())
     assert writer.values == {"work_mem": "4MB"}
+
+
+def test_receipts_of_one_apply_for_machine_and_server_are_told_apart(tmp_path: Path) -> None:
+    machine = Target("host", "1d", None, "1d", "db1")
+    writer = MemoryWriter()
+    with open_journal(tmp_path) as journal:
+        for target in (machine, TARGET):
+            prepared = prepare([change(target.kind)], {"setting": writer})
+            write_receipts(journal, "one", target, prepared, no_steps)
+    assert [(one.key, one.id) for one in read_journal(tmp_path).open] == [
+        ("host", "one/host-01"),
+        ("server", "one/server-01"),
+    ]
