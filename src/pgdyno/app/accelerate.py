@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions, measure
-from pgdyno.app.planning import PLAN, Subject, inspect_scratch, plan_for
+from pgdyno.app.planning import Subject, inspect_scratch, plan_for
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
 from pgdyno.experiments.replication import blocks_per_round, expectations
 from pgdyno.levers.planner import PlanRequest
@@ -27,6 +27,7 @@ from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
 from pgdyno.studies import configurations, noise_floor
+from pgdyno.studies._contract import PLAN
 
 _NOISE_ROUNDS, _NOISE_BLOCKS = 2, 2  # the fewest that give an interval; nothing is decided by it
 _TRIAL_SHARE = 0.4  # of the time that is left after the noise floor; the fresh measurement gets the rest

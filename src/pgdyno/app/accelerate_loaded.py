@@ -14,7 +14,7 @@ from pgdyno.app.attached import Attached
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import alternating, measure_attached
-from pgdyno.app.planning import PLAN, plan_for
+from pgdyno.app.planning import plan_for
 from pgdyno.app.switch import Switch
 from pgdyno.experiments.acceptance import accept
 from pgdyno.journal.access import ServerAccess
@@ -24,6 +24,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
+from pgdyno.studies._contract import PLAN
 
 _NOTE = (
     "measured on the running server itself: its CPU time includes whatever else it did, and it is restarted "

@@ -9,18 +9,17 @@ from pgdyno.app import wiring
 from pgdyno.app.inspect import Inspection, inspect_dsn
 from pgdyno.app.measure import Conditions
 from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
+from pgdyno.experiments.tuned_profile import tuned_files
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures, Resources
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.host import Host
-from pgdyno.model.plan import Plan
+from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
-from pgdyno.studies._contract import StudyContext
-
-PLAN, PGTUNE = "plan", "pgtune"
+from pgdyno.studies._contract import APPLICATION, PGTUNE, PLAN, SYSTEM, TUNED, StudyContext
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,9 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     """
     plan = make_plan(subject.host, subject.server, request)
     configurations: dict[str, Mapping[str, str]] = {PLAN: plan.values}
+    if Layer.SYSTEM in request.layers:
+        files = {change.key: change.value for change in plan.host_changes}
+        configurations |= {APPLICATION: plan.settings, SYSTEM: files, TUNED: tuned_files(subject.host)}
     notes: tuple[str, ...] = ()
     peer = _pgtune(subject.server, subject.resources)
     if peer is not None:

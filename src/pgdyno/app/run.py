@@ -20,7 +20,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
-from pgdyno.studies import StudyModule, brings_workloads, needs_io_support, own_settings
+from pgdyno.studies import StudyModule, brings_workloads, needs_io_support, own_settings, usual_layers
 from pgdyno.studies import load as bundled_studies
 from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
 
@@ -66,7 +66,8 @@ def run_bundled(
     baseline = Variant("default", preset)
     if module.NEEDS_PLAN:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
-        context = plan_for(subject, baseline, conditions, PlanRequest()).study_context
+        request = PlanRequest(layers=usual_layers(module), may_change_host=wiring.may_change_host())
+        context = plan_for(subject, baseline, conditions, request).study_context
     else:
         context = StudyContext(
             baseline,

@@ -4,7 +4,7 @@ A study file has ``TITLE``, what ``pgdyno run --list`` prints, ``NEEDS_PLAN``, w
 configurations that are made for this host, and ``study(context) -> Study``. A study that brings its own
 workloads also has ``workloads(sizing)``, and ``settings(sizing)`` if servers' settings belong to them. One
 that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIGN`` for what no option asks
-for. ``NEEDS_IO_SUPPORT`` says that it has to know what the server can do about asynchronous I/O.
+for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server can do about asynchronous I/O.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Protocol, cast
 
 from pgdyno.model.experiment import Design
+from pgdyno.model.plan import Layer
 from pgdyno.model.study import Study
 from pgdyno.model.workload import Workload
 from pgdyno.studies._contract import Sizing, StudyContext
@@ -60,6 +61,11 @@ def usual_workloads(module: StudyModule) -> tuple[str, ...]:
 def usual_design(module: StudyModule) -> Design:
     """Return the design that a study has unless another is asked for."""
     return cast("Design", getattr(module, "DESIGN", Design()))
+
+
+def usual_layers(module: StudyModule) -> tuple[Layer, ...]:
+    """Return the layers that are planned for a study."""
+    return cast("tuple[Layer, ...]", getattr(module, "LAYERS", (Layer.APPLICATION,)))
 
 
 def needs_io_support(module: StudyModule) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgdyno.model.study import Study
-from pgdyno.studies._contract import StudyContext
+from pgdyno.studies._contract import PGTUNE, PLAN, StudyContext
 
 TITLE = "the baseline against pgdyno's plan and pgtune's configuration"
 NEEDS_PLAN = True
@@ -18,8 +18,9 @@ def study(context: StudyContext) -> Study:
     """Return a comparison of the baseline with every configuration made for this host."""
     baseline = context.baseline
     others = tuple(
-        replace(baseline, name=name, settings={**baseline.settings, **settings})
-        for name, settings in context.configurations.items()
+        replace(baseline, name=name, settings={**baseline.settings, **context.configurations[name]})
+        for name in (PLAN, PGTUNE)
+        if name in context.configurations
     )
     return Study(
         name="configurations",

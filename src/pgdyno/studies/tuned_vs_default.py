@@ -1,0 +1,38 @@
+"""The machine as it is, with TuneD's profile for PostgreSQL, and with pgdyno's system layer.
+
+The application layer comes on top in one more variant, so that the report shows what the system layer is worth
+beside it. The machine has one value of each, so that whole trials alternate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.model.plan import Layer
+from pgdyno.model.study import Study
+from pgdyno.studies._contract import APPLICATION, PLAN, SYSTEM, TUNED, StudyContext
+
+TITLE = "the machine as it is against TuneD's profile and pgdyno's system layer"
+NEEDS_PLAN = True
+LAYERS = (Layer.APPLICATION, Layer.SYSTEM)
+WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
+
+
+def study(context: StudyContext) -> Study:
+    """Return a comparison of the machine as found with what others and pgdyno make of it."""
+    baseline = context.baseline
+    names = [name for name in (TUNED, SYSTEM, APPLICATION, PLAN) if context.configurations.get(name)]
+    return Study(
+        name="tuned-vs-default",
+        question="Does tuning the operating system make PostgreSQL faster on this machine?",
+        variants=(
+            baseline,
+            *(
+                replace(baseline, name=name, settings={**baseline.settings, **context.configurations[name]})
+                for name in names
+            ),
+        ),
+        workloads=context.workloads,
+        design=context.design,
+        notes=context.notes,
+    )
