@@ -24,14 +24,14 @@ DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 SURPLUS = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages"
 _FIXED = (
-    SWAPPINESS, DIRTY, DIRTY_RATIO, BACKGROUND, BACKGROUND_RATIO, AUTOGROUP, DEFRAG, POOL, SURPLUS,
+    SWAPPINESS, DIRTY, DIRTY_RATIO, BACKGROUND, BACKGROUND_RATIO, AUTOGROUP, DEFRAG, POOL,
 )  # fmt: skip
 _CHOICE = re.compile(r"\[([^]]*)\]")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """This machine. ``queue`` is the directory of a block device's queue that nobody uses, if there is one."""
+    """The machine that we run on. ``queue`` is the directory of an unused block device's queue, if any is."""
 
     queue: str | None
 
@@ -51,15 +51,22 @@ class Machine:
         return f"{self.queue}/nr_requests"
 
     def snapshot(self) -> dict[str, str]:
-        """Return what all files hold that tests change, and those that the kernel changes with them."""
-        return {path: Path(path).read_text() for path in (*_FIXED, *self._of_queue()) if Path(path).exists()}
+        """Return what all files hold that tests change, and those that the kernel changes with them.
+
+        Of huge pages it is those that stay: another server that happens to start may borrow one for its time.
+        """
+        paths = (*_FIXED, *self._of_queue())
+        found = {path: Path(path).read_text() for path in paths if Path(path).exists()}
+        if POOL in found:
+            found[POOL] = f"{int(found[POOL]) - int(Path(SURPLUS).read_text())}\n"
+        return found
 
     def set(self, path: str, value: str) -> None:
         """Write a file as an administrator would."""
         Path(path).write_text(f"{value}\n")
 
     def others(self) -> dict[str, str]:
-        """Return for every file another value than it has; a few huge pages more in the pool."""
+        """Return for every file another value than it has; one huge page more, too few for any server."""
         now = {path: chosen(text) for path, text in self.snapshot().items()}
         wanted = {
             SWAPPINESS: ("7", "8"),
@@ -69,7 +76,7 @@ class Machine:
             DEFRAG: ("defer", "madvise"),
             self.read_ahead: ("64", "256"),
             self.scheduler: ("mq-deadline", "none"),
-            POOL: (str(int(now.get(POOL, "0")) + 8),),
+            POOL: (str(int(now.get(POOL, "0")) + 1),),
         }
         return {
             path: next(value for value in values if value != now[path])
@@ -81,7 +88,7 @@ class Machine:
         """Write back what a snapshot holds; twice, because some values belong to others."""
         for _ in range(2):
             for path, text in before.items():
-                if not Path(path).exists() or Path(path).read_text() != text:
+                if self.snapshot().get(path) != text:
                     with suppress(OSError):  # a 0 that stands for a ratio is written by the ratio
                         self.set(path, chosen(text))
 

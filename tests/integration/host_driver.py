@@ -20,9 +20,9 @@ from pgdyno.app.apply import ApplyRequest, apply_plan
 from pgdyno.app.host_state import HostState
 from pgdyno.app.revert import RevertRequest, revert
 from pgdyno.app.revert_host import revert_host
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.changes import new_apply_id, prepare
-from pgdyno.journal.host_run import HostRun, host_writers, kind_of
+from pgdyno.journal.access import ServerAccess, no_steps
+from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.journal.host_run import HostRun, host_target, host_writers, kind_of
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
@@ -67,7 +67,9 @@ def carry_out(task: dict[str, Any]) -> None:
                 for path, value in values.items()
             ]
             with open_journal(journal) as opened:
-                HostRun(opened, writers).carry_out(new_apply_id(), prepare(changes, writers))
+                receipts = receipts_for(new_apply_id(), host_target(), prepare(changes, writers))
+                write_receipts(opened, receipts, no_steps)
+                HostRun(opened, writers).carry_out(receipts)
         case "hold":
             with HostState(journal, writers).holding(values):
                 pass

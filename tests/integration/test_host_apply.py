@@ -58,6 +58,7 @@ pytestmark = [pytest.mark.server, pytest.mark.root]
 
 ALL = RevertRequest(is_all=True, allow_restart=True)
 POINTS = 20  # at which a process that changes both is killed
+MOST_THEFTS = 5
 FILES = {SWAPPINESS: "7", DIRTY: "536870912"}
 BOTH = with_files(plan_of(work_mem="8MB"), FILES)
 
@@ -122,7 +123,7 @@ def test_the_machine_is_changed_first_and_everything_is_in_force(
         (DIRTY, "0", "536870912", ReceiptState.VERIFIED),
         ("work_mem", "4MB", "8MB", ReceiptState.VERIFIED),
     ]
-    assert steps.index(f"verified {DIRTY}") < steps.index("receipt work_mem")
+    assert steps.index(f"verified {DIRTY}") < steps.index("changed work_mem")
     assert "    vm.swappiness   60 → 7\n" in apply_text(result)
 
 
@@ -204,8 +205,12 @@ def test_a_pool_that_comes_out_smaller_undoes_everything(
     now = int(before[POOL])
     write = os.write
     partly = {f"{now + 100}\n".encode(): f"{now + 6}\n".encode()}
+
+    def find_some(file: int, content: bytes) -> int:
+        return write(file, partly.get(content, content))
+
     with monkeypatch.context() as scattered:
-        scattered.setattr("os.write", lambda file, content: write(file, partly.get(content, content)))
+        scattered.setattr("os.write", find_some)
         plan = with_files(plan_of(work_mem="8MB"), {SWAPPINESS: "7", POOL: str(now + 100)})
         said = undone(access, plan, SettingError)
     assert said == (
@@ -480,18 +485,25 @@ def page_sizes(pid: int) -> set[str]:
     return set(re.findall(r"^KernelPageSize: +(\d+ kB)$", told, re.MULTILINE))
 
 
-def pool_for(server: RealServer) -> Plan:
-    """Return a plan for as many huge pages as the server takes, and for taking them."""
+def take_huge_pages(server: RealServer, access: ServerAccess) -> None:
+    """Apply a plan for as many huge pages as the server takes, and for taking them."""
     if shown(POOL) != ["0"]:
         pytest.skip("this machine has huge pages of its own")
     pages = server.execute("SHOW shared_memory_size_in_huge_pages")[0][0]
-    return with_files(plan_of(huge_pages="on"), {POOL: pages})
+    request = ApplyRequest(with_files(plan_of(huge_pages="on"), {POOL: pages}), allow_restart=True)
+    for _ in range(MOST_THEFTS):
+        try:
+            apply_plan(access, request)
+        except ServerStartError:  # another test's server has started in between, and taken them
+            continue
+        return
+    pytest.fail("the server got no huge pages")
 
 
 def test_huge_pages_are_in_use_after_apply_and_given_back_by_revert(
     server: RealServer, access: ServerAccess, machine: Machine, before: dict[str, str]
 ) -> None:
-    apply_plan(access, ApplyRequest(pool_for(server), allow_restart=True))
+    take_huge_pages(server, access)
     assert server.execute("SHOW huge_pages_status") == [("on",)]
     assert "2048 kB" in page_sizes(server.pid)
     assert revert(access, ALL).is_complete
@@ -503,12 +515,12 @@ def test_huge_pages_are_in_use_after_apply_and_given_back_by_revert(
 def test_huge_pages_in_use_are_given_back_when_the_server_ends(
     server: RealServer, access: ServerAccess, machine: Machine, before: dict[str, str]
 ) -> None:
-    apply_plan(access, ApplyRequest(pool_for(server), allow_restart=True))
+    take_huge_pages(server, access)
     result = revert(access, RevertRequest())
     assert result.pending_restart == ("huge_pages",)
     (pool,) = (one for one in result.outcomes if one.key == POOL)
     assert (pool.effective, pool.state) == ("0", ReceiptState.REVERTED)
-    assert int(machine.snapshot()[SURPLUS]) > 0
+    assert int(Path(SURPLUS).read_text()) > 0
     assert revert(access, ALL).is_complete
     assert machine.snapshot() == before
 
@@ -516,7 +528,7 @@ def test_huge_pages_in_use_are_given_back_when_the_server_ends(
 def test_an_apply_or_a_revert_of_both_killed_before_any_operation_is_undone(
     server: RealServer, machine: Machine, before: dict[str, str], tmp_path: Path
 ) -> None:
-    dice = random.Random(5)
+    dice = random.Random(5)  # noqa: S311 — reproducible
     said: list[str] = []
     of_server = snapshot(server)
     task = {"dsn": server.dsn, "settings": {"work_mem": "8MB"}, "values": FILES}
@@ -534,7 +546,7 @@ def test_an_apply_or_a_revert_of_both_killed_before_any_operation_is_undone(
             assert revert(access_to(server, journal), ALL).is_complete, said
             assert machine.snapshot() == before, said
             assert snapshot(server) - of_server == [], said
-    # How often a server is asked whether it is ready is its own affair: the last operation may not be reached.
+    # How often a server is asked whether it is ready varies: the last operation may not be reached.
     assert sum(one.startswith("killed before operation") for one in said) > POINTS // 2
 
 
@@ -552,7 +564,6 @@ def test_the_commands_change_and_restore_the_machine(
     assert done.returncode == 0, done.stderr
     assert "vm.swappiness" in done.stdout
     assert shown(SWAPPINESS) == ["10"]
-    assert server.execute("SHOW huge_pages_status") == [("on",)]
     assert "10 (was 60)" in pgdyno("status").stdout
     done = pgdyno("revert", *named, *restart)
     assert done.returncode == 0, done.stderr

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.root
 
 POINTS = 125  # of each of the four tests below
 BY_COMMAND = 40  # every so many points the command itself reverts
+WITH_SCHEDULER = 4  # and an I/O scheduler is switched, which takes the kernel tens of milliseconds
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +79,13 @@ class Life:
         assert (contents.open, contents.damage, contents.is_torn) == ((), (), False), self.said
         assert stat.S_IMODE(self.file.stat().st_mode) == 0o600
 
+    @property
+    def has_scheduler(self) -> bool:
+        """Whether an I/O scheduler is switched."""
+        return self.machine.scheduler in self.values
 
-Begin = Callable[[random.Random], Life]
+
+Begin = Callable[..., Life]
 
 
 @pytest.fixture
@@ -89,8 +95,9 @@ def begin(ask: Ask, machine: Machine) -> Iterator[Begin]:
     memory = Path("/dev/shm")
     parent = Path(tempfile.mkdtemp(prefix="pgdyno-kill-", dir=memory if memory.is_dir() else None))
 
-    def begun(dice: random.Random) -> Life:
-        items = list(machine.others().items())
+    def begun(dice: random.Random, *, has_scheduler: bool) -> Life:
+        wanted = machine.others().items()
+        items = [item for item in wanted if has_scheduler or item[0] != machine.scheduler]
         dice.shuffle(items)
         return Life(ask, machine, Path(tempfile.mkdtemp(dir=parent)), dict(items), before)
 
@@ -98,58 +105,56 @@ def begin(ask: Ask, machine: Machine) -> Iterator[Begin]:
     shutil.rmtree(parent)
 
 
-def test_a_change_killed_before_any_operation_is_undone(begin: Begin) -> None:
-    dice = random.Random(1)
-    most = operations(begin(dice), "change")
+def lives(begin: Begin, seed: int, count: Callable[[Life], int]) -> Iterator[tuple[random.Random, Life, int]]:
+    """Yield as many lives as there are points, with the number of operations in which it may be killed.
+
+    ``count`` tells that number: it lets an action come to its end.
+    """
+    dice = random.Random(seed)  # noqa: S311 — reproducible
+    most = {has: count(begin(dice, has_scheduler=has)) for has in (False, True)}
     for point in range(POINTS):
-        life = begin(dice)
-        life.killed("change", dice, most)
+        life = begin(dice, has_scheduler=point % WITH_SCHEDULER == 0)
+        yield dice, life, most[life.has_scheduler]
         life.is_restored(by_command=point % BY_COMMAND == 0)
 
 
-def test_a_revert_killed_before_any_operation_is_finished_by_the_next_one(begin: Begin) -> None:
-    dice = random.Random(2)
-    first = begin(dice)
-    assert first.run("change")["said"] == "done"
-    most = operations(first, "restore")
-    for point in range(POINTS):
-        life = begin(dice)
-        assert life.run("change")["said"] == "done"
-        life.killed("restore", dice, most)
-        for _ in range(dice.randint(0, 2)):  # the next ones may be killed as well, or come to their end
-            life.run("restore", kill_before=dice.randint(1, most), is_torn=dice.random() < 0.5)
-        life.is_restored(by_command=point % BY_COMMAND == 0)
-
-
-def test_a_trial_killed_before_any_operation_is_undone(begin: Begin) -> None:
-    dice = random.Random(3)
-    most = operations(begin(dice), "hold")
-    for point in range(POINTS):
-        life = begin(dice)
-        life.killed("hold", dice, most)
-        life.is_restored(by_command=point % BY_COMMAND == 0)
-
-
-def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(begin: Begin) -> None:
-    """The last of all values is refused, so that the process itself takes the others back."""
-    dice = random.Random(4)
-    most = operations(refusing(begin(dice)), "hold", said="SettingError")
-    for point in range(POINTS):
-        life = refusing(begin(dice))
-        life.killed("hold", dice, most)
-        life.is_restored(by_command=point % BY_COMMAND == 0)
-
-
-def refusing(life: Life) -> Life:
-    """Ask for something impossible in the end."""
-    del life.values[SWAPPINESS]
-    life.values[SWAPPINESS] = "9999"  # the kernel takes 200 at most
-    return life
-
-
-def operations(life: Life, action: str, *, said: str = "done") -> int:
+def operations(life: Life, action: str, said: str = "done") -> int:
     """Return how many operations on files an action takes if nobody kills it."""
     answer = life.run(action)
     assert answer["said"].startswith(said), answer
     life.is_restored()
     return int(answer["operations"])
+
+
+def test_a_change_killed_before_any_operation_is_undone(begin: Begin) -> None:
+    for dice, life, most in lives(begin, 1, lambda life: operations(life, "change")):
+        life.killed("change", dice, most)
+
+
+def test_a_revert_killed_before_any_operation_is_finished_by_the_next_one(begin: Begin) -> None:
+    def count(life: Life) -> int:
+        assert life.run("change")["said"] == "done"
+        return operations(life, "restore")
+
+    for dice, life, most in lives(begin, 2, count):
+        assert life.run("change")["said"] == "done"
+        life.killed("restore", dice, most)
+        for _ in range(dice.randint(0, 2)):  # the next ones may be killed as well, or come to their end
+            life.run("restore", kill_before=dice.randint(1, most), is_torn=dice.random() < 0.5)
+
+
+def test_a_trial_killed_before_any_operation_is_undone(begin: Begin) -> None:
+    for dice, life, most in lives(begin, 3, lambda life: operations(life, "hold")):
+        life.killed("hold", dice, most)
+
+
+def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(begin: Begin) -> None:
+    """The last of all values is refused, so that the process itself takes the others back."""
+
+    def refuse(life: Life) -> Life:
+        del life.values[SWAPPINESS]
+        life.values[SWAPPINESS] = "9999"  # the kernel takes 200 at most
+        return life
+
+    for dice, life, most in lives(begin, 4, lambda life: operations(refuse(life), "hold", "SettingError")):
+        refuse(life).killed("hold", dice, most)

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.journal.access import no_steps
 from pgdyno.journal.by_hand import still_changed
-from pgdyno.journal.changes import new_apply_id, prepare
-from pgdyno.journal.host_run import HostRun, kind_of
+from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.journal.host_run import HostRun, host_target, kind_of
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
@@ -45,8 +46,8 @@ class HostState:
     def holding(self, files: Mapping[str, str]) -> Iterator[None]:
         """Let the kernel's files hold these values meanwhile.
 
-        Raises: before anything is changed LockHeldError, StorageError, or RefusedError if an earlier pgdyno was
-        interrupted; SettingError if the kernel does not take a value, when what was found is back;
+        Raises: before anything is changed LockHeldError, StorageError, or RefusedError if an earlier pgdyno
+        was interrupted; SettingError if the kernel does not take a value, when what was found is back;
         StillChangedError if that could not be restored, or somebody else has changed it since.
         """
         if not files:
@@ -60,9 +61,10 @@ class HostState:
         with open_journal(self.journal_directory) as journal:
             check_unfinished(journal.read(), None, REVERT_HOST)
             run = HostRun(journal, self.writers)
-            prepared = prepare(changes, self.writers)
+            receipts = receipts_for(apply_id, host_target(), prepare(changes, self.writers))
             try:
-                run.carry_out(apply_id, prepared)
+                write_receipts(journal, receipts, no_steps)
+                run.carry_out(receipts)
                 yield
             finally:
                 _give_back(run, apply_id)

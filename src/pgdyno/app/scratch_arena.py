@@ -86,9 +86,7 @@ class ScratchArena:
     def shared_memory_bytes(self, variant: Variant, data_set: DataSet) -> int:
         """Return the shared memory that a variant's server takes; 0 where it cannot be known beforehand."""
         loaded = self.load(variant, data_set)
-        size = self.installation_of(variant).shared_memory_bytes(
-            self.workspace.account, loaded, variant.gucs
-        )
+        size = self.installation_of(variant).shared_memory_bytes(self.workspace.account, loaded, variant.gucs)
         return size or 0
 
     def load(self, variant: Variant, data_set: DataSet) -> Path:

@@ -46,22 +46,12 @@ def new_apply_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def write_receipts(
-    journal: Journal,
-    apply_id: str,
-    target: Target,
-    prepared: Sequence[Prepared],
-    steps: Steps,
-    server: Target | None = None,
+def receipts_for(
+    apply_id: str, target: Target, prepared: Sequence[Prepared], server: Target | None = None
 ) -> tuple[Receipt, ...]:
-    """Write all receipts. Until this returns nothing is changed.
-
-    An apply does this twice, for the machine and for the server; each has numbers of its own. ``server`` is
-    whose plan asks for changes on the machine.
-    """
-    receipts = []
-    for number, one in enumerate(prepared, start=1):
-        receipt = Receipt(
+    """Return a receipt for each change. ``server`` is whose plan asks for changes of the machine."""
+    return tuple(
+        Receipt(
             id=f"{apply_id}/{target.kind}-{number:02d}",
             apply_id=apply_id,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -71,10 +61,16 @@ def write_receipts(
             found=one.found,
             server=server,
         )
-        journal.add(receipt)
+        for number, one in enumerate(prepared, start=1)
+    )
+
+
+def write_receipts(journal: Journal, receipts: Iterable[Receipt], steps: Steps) -> None:
+    """Write all receipts, or none. Until this returns nothing is changed."""
+    receipts = tuple(receipts)
+    journal.add(*receipts)
+    for receipt in receipts:
         steps(f"receipt {receipt.key}")
-        receipts.append(receipt)
-    return tuple(receipts)
 
 
 def _user() -> str:

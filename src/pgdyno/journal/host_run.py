@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.journal.access import Steps, no_steps
-from pgdyno.journal.changes import Prepared, make_changes, read_back, write_receipts
+from pgdyno.journal.changes import make_changes, read_back
 from pgdyno.journal.log import Journal
 from pgdyno.journal.target import is_this_machine, this_machine
 from pgdyno.journal.undo import Undone
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
-from pgdyno.model.errors import PgdynoError, ServerError, SettingError
+from pgdyno.model.errors import PgdynoError, ServerError, StorageError
 from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import HUGE_PAGES, KERNEL
@@ -64,25 +65,19 @@ class HostRun:
     writers: Mapping[str, KernelFileWriter]
     steps: Steps = no_steps
 
-    def carry_out(
-        self, apply_id: str, prepared: Sequence[Prepared], server: Target | None = None
-    ) -> tuple[Receipt, ...]:
-        """Write all receipts, rehearse the way back, make all changes, and read them back.
+    def carry_out(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
+        """Rehearse the way back, make the changes that these receipts were written for, and read them back.
 
-        ``server`` is whose plan asks for them; None for a trial.
         Raises: any PgdynoError; then ``undo`` is due.
         """
-        if not prepared:
-            return ()
-        receipts = write_receipts(self.journal, apply_id, host_target(), prepared, self.steps, server)
         for receipt in receipts:
             self._writer(receipt).rehearse(receipt.key, receipt.found)
             self.steps(f"rehearsed {receipt.key}")
         try:
-            receipts = make_changes(self.journal, self.writers, receipts, self.steps)
-            return read_back(self.journal, self.writers, receipts, self.steps)
+            applied = make_changes(self.journal, self.writers, receipts, self.steps)
+            return read_back(self.journal, self.writers, applied, self.steps)
         except (PgdynoError, KeyboardInterrupt):
-            self._claim(apply_id)
+            self._claim(receipts)
             raise
 
     def undo(self, receipts: Iterable[Receipt], on_drift: OnDrift = OnDrift.SKIP) -> Undone:
@@ -99,13 +94,12 @@ class HostRun:
             raise errors[0]
         return Undone(tuple(known.values()), tuple(drifted), (), 0)
 
-    def _claim(self, apply_id: str) -> None:
+    def _claim(self, receipts: Iterable[Receipt]) -> None:
         """Note what the kernel shows after a failure: half a pool, or what it made of a value, is ours."""
-        for receipt in self.journal.read().open:
-            if receipt.apply_id == apply_id and receipt.is_on_host:
-                drift = drift_on_host(self._writer(receipt), receipt)
-                if drift is not None and drift.now is not None:
-                    self.journal.intend(receipt, drift.now)
+        for receipt in receipts:
+            drift = drift_on_host(self._writer(receipt), receipt)
+            if drift is not None and drift.now is not None:
+                self.journal.intend(receipt, drift.now)
 
     def _undo_all(
         self, known: dict[str, Receipt], on_drift: OnDrift
@@ -120,7 +114,7 @@ class HostRun:
             drift = None
             try:
                 drift = self._undo_one(known, receipt, on_drift)
-            except (SettingError, ServerError) as error:
+            except PgdynoError as error:
                 errors.append(error)
                 staying.add(receipt.key)
             if drift is not None:
@@ -141,12 +135,18 @@ class HostRun:
             known[receipt.id] = self._close(receipt, ReceiptState.RELEASED, drift.now, _LEFT)
             return None
         if not (receipt.is_settled and writer.equals(key, writer.value(key), found.value)):
-            receipt = known[receipt.id] = self.journal.restoring(receipt)
-            self.steps(f"restoring {key}")
+            receipt = known[receipt.id] = self._begun(receipt)
             writer.restore(key, found)
             self.steps(f"restored {key}")
         known[receipt.id] = self._close(receipt, _REVERTED, self._read_back(receipt))
         return None
+
+    def _begun(self, receipt: Receipt) -> Receipt:
+        """Note that the value is about to be put back. A full disk does not keep it from being put back."""
+        with suppress(StorageError):
+            receipt = self.journal.restoring(receipt)
+        self.steps(f"restoring {receipt.key}")
+        return receipt
 
     def _read_back(self, receipt: Receipt) -> str | None:
         """Return what the kernel shows. Raises: ServerError if that is not what was found."""

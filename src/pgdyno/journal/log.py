@@ -68,9 +68,9 @@ class Journal:
         """Return what is in it now."""
         return read_journal(self.directory)
 
-    def add(self, receipt: Receipt) -> None:
-        """Write a receipt. When this returns it is on disk, and the change may be made."""
-        self._append({"event": "receipt", "receipt": receipt_document(receipt)})
+    def add(self, *receipts: Receipt) -> None:
+        """Write receipts, all or none. When this returns they are on disk, and the changes may be made."""
+        self._append(*({"event": "receipt", "receipt": receipt_document(one)} for one in receipts))
 
     def advance(
         self, receipt: Receipt, state: ReceiptState, *, effective: str | None = None, note: str | None = None
@@ -104,11 +104,12 @@ class Journal:
         """End a line that a crash cut off, so that it does not count."""
         self._append({"event": "torn"}, before=b"\n")
 
-    def _append(self, entry: Mapping[str, Json], before: bytes = b"") -> None:
-        line = _line({"format": _FORMAT, "at": datetime.now(UTC).isoformat(timespec="seconds"), **entry})
+    def _append(self, *entries: Mapping[str, Json], before: bytes = b"") -> None:
+        head: dict[str, Json] = {"format": _FORMAT, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        lines = b"".join(_line({**head, **entry}) for entry in entries)
         try:
             with _whole_or_not_at_all(self._file):
-                _write_all(self._file, before + line)
+                _write_all(self._file, before + lines)
                 os.fsync(self._file)
         except OSError as error:
             raise _not_written(self.directory, error) from error

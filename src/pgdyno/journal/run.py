@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pgdyno.journal.access import Steps
 from pgdyno.journal.by_hand import still_changed
-from pgdyno.journal.changes import Prepared, make_changes, read_back, write_receipts
-from pgdyno.journal.host_run import HostRun
+from pgdyno.journal.changes import Prepared, make_changes, read_back, receipts_for, write_receipts
+from pgdyno.journal.host_run import HostRun, host_target
 from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
 from pgdyno.journal.server_files import ServerFiles
@@ -51,22 +51,30 @@ class ApplyRun:
         Raises: any PgdynoError; then ``roll_back`` is due.
         """
         self.steps("checked")
+        receipts = self._receipts(prepared)
+        write_receipts(self.journal, receipts, self.steps)
+        on_host = self.host.carry_out([one for one in receipts if one.is_on_host])
+        return (*on_host, *self._change_server([one for one in receipts if not one.is_on_host]))
+
+    def _receipts(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
+        """Return the receipts for the machine and for the server."""
         on_host = [one for one in prepared if one.change.kind in HOST_KINDS]
         on_server = [one for one in prepared if one.change.kind not in HOST_KINDS]
-        changed = self.host.carry_out(self.apply_id, on_host, self.session.target)
-        return (*changed, *self._change_server(on_server))
+        server = self.session.target
+        receipts = receipts_for(self.apply_id, server, on_server)
+        return (
+            (*receipts_for(self.apply_id, host_target(), on_host, server), *receipts) if on_host else receipts
+        )
 
-    def _change_server(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
-        if not prepared:
+    def _change_server(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
+        if not receipts:
             return ()
         writer = self._writer()
         writers: dict[str, ChangeWriter] = {writer.kind: writer}
-        target = self.session.target
-        receipts = write_receipts(self.journal, self.apply_id, target, prepared, self.steps)
         receipts = make_changes(self.journal, writers, receipts, self.steps)
         reload_and_wait(self.session.connection, self.session.connect)
         self.steps("reloaded")
-        if any(one.change.effect is Effect.RESTART for one in prepared):
+        if any(one.change.effect is Effect.RESTART for one in receipts):
             self._restart()
         return read_back(self.journal, writers, receipts, self.steps)
 

@@ -8,7 +8,7 @@ from pgdyno.levers.durability import durability_findings
 from pgdyno.levers.effective import owner_of
 from pgdyno.levers.overrides import scope_of
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plan import Finding, PlanLine
+from pgdyno.model.plan import SETTING, Finding, PlanLine
 from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server, SettingOverride
 
 KNOWN_MAJORS = (15, 16, 17, 18)
@@ -78,7 +78,7 @@ def _reset(override: SettingOverride) -> str:
 
 
 def _owned_by_command_line(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:
-    owned = [server.settings[line.change.key] for line in lines]
+    owned = [server.settings[line.change.key] for line in lines if line.change.kind == SETTING]
     return [
         Finding(
             "warning",

@@ -53,7 +53,9 @@ def revert_text(result: RevertResult) -> str:
         done = [one for one in result.outcomes if one.state is ReceiptState.REVERTED]
         restarted = ", after a restart" if result.restarts else ""
         lines = [f"{_count(len(done), 'change')} undone on {result.target}{restarted}", ""]
-        lines += _table([(display_name(one.key), _arrow(one.wanted, one.effective), one.note or "") for one in done])
+        lines += _table(
+            [(display_name(one.key), _arrow(one.wanted, one.effective), one.note or "") for one in done]
+        )
     lines += [line for drift in result.drifted for line in _drift(drift, result.revert_command)]
     if result.pending_restart:
         lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]
@@ -90,7 +92,13 @@ def _apply(entries: Sequence[StatusEntry]) -> Iterator[str]:
     for entry in entries:
         now = f"in force: {entry.effective}" if entry.effective is not None else ""
         state = "" if entry.state is ReceiptState.VERIFIED else f"[{entry.state}]"
-        rows.append((display_name(entry.key), f"{entry.wanted} (was {entry.found or _UNSET})", f"{now} {state}".strip()))
+        rows.append(
+            (
+                display_name(entry.key),
+                f"{entry.wanted} (was {entry.found or _UNSET})",
+                f"{now} {state}".strip(),
+            )
+        )
     yield from _table(rows)
     yield from (
         f"    changed since: {display_name(entry.key)}: {entry.drift}" for entry in entries if entry.drift

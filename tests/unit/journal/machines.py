@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.journal.changes import prepare
-from pgdyno.journal.host_run import HostRun, host_writers, kind_of
+from pgdyno.journal.access import no_steps
+from pgdyno.journal.changes import prepare, receipts_for, write_receipts
+from pgdyno.journal.host_run import HostRun, host_target, host_writers, kind_of
 from pgdyno.journal.log import Journal
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.journal import Receipt, Target
@@ -56,7 +57,9 @@ def carry_out(
     """Change files, and return what undoes it: the receipts, newest first."""
     run = HostRun(journal, host_writers(root))
     changes = [change(path, value) for path, value in values.items()]
-    return run, run.carry_out(apply_id, prepare(changes, run.writers), server)[::-1]
+    receipts = receipts_for(apply_id, host_target(), prepare(changes, run.writers), server)
+    write_receipts(journal, receipts, no_steps)
+    return run, run.carry_out(receipts)[::-1]
 
 
 def let_kernel(monkeypatch: pytest.MonkeyPatch, react: Callable[[Path, str, str], str]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +23,10 @@ from tests.unit.journal.machines import (
     value_of,
 )
 
-from pgdyno.journal.changes import prepare, write_receipts
+from pgdyno.journal.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.host_run import HostRun, host_target, host_writers, kind_of, receipts_of_host
 from pgdyno.journal.log import Journal, open_journal
-from pgdyno.model.errors import PgdynoError, ServerError, SettingError
+from pgdyno.model.errors import PgdynoError, ServerError, SettingError, StorageError
 from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plan import HUGE_PAGES, KERNEL
 
@@ -51,17 +52,24 @@ def newest_first(journal: Journal) -> tuple[Receipt, ...]:
     return journal.read().open[::-1]
 
 
+def receipts_of(root: Path, values: Mapping[str, str]) -> tuple[Receipt, ...]:
+    changes = [change(path, value) for path, value in values.items()]
+    return receipts_for("apply-1", host_target(), prepare(changes, host_writers(root)))
+
+
 def only_receipts(root: Path, journal: Journal, path: str, value: str) -> HostRun:
     """Return a run that was killed when its receipt was written."""
     run = HostRun(journal, host_writers(root))
-    write_receipts(journal, "apply-1", host_target(), prepare([change(path, value)], run.writers), run.steps)
+    write_receipts(journal, receipts_of(root, {path: value}), run.steps)
     return run
 
 
 def test_all_receipts_are_written_before_anything_is_changed(root: Path, journal: Journal) -> None:
     seen: list[tuple[str, dict[str, str]]] = []
     run = HostRun(journal, host_writers(root), lambda step: seen.append((step, shown(root))))
-    run.carry_out("apply-1", prepare([change(path, value) for path, value in WANTED.items()], run.writers))
+    receipts = receipts_of(root, WANTED)
+    write_receipts(journal, receipts, run.steps)
+    run.carry_out(receipts)
     before = [state for step, state in seen if step.startswith(("receipt ", "rehearsed "))]
     assert before == [{SWAPPINESS: "60", AUTOGROUP: "1"}] * 4
     assert shown(root) == WANTED
@@ -146,6 +154,22 @@ def test_a_value_that_does_not_come_back_is_an_error(
     )
     assert shown(root)[SWAPPINESS] == "60"
     assert [one.key for one in journal.read().open] == [AUTOGROUP]
+
+
+def test_a_disk_without_room_for_the_journal_keeps_nothing_changed(
+    root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, receipts = carry_out(root, journal, WANTED)
+    monkeypatch.setattr("os.fsync", full_disk)
+    with pytest.raises(StorageError) as caught:
+        run.undo(receipts)
+    assert caught.value.detail == "No space left on device"
+    assert shown(root) == {SWAPPINESS: "60", AUTOGROUP: "1"}
+    assert len(journal.read().open) == 2
+
+
+def full_disk(_file: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_what_the_kernel_takes_back_only_after_something_else_is_tried_again(

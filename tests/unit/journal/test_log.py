@@ -186,6 +186,18 @@ def test_a_disk_that_fills_up_is_an_error_and_the_journal_goes_on_when_there_is_
         assert (contents.damage, [one.id[-2:] for one in contents.receipts]) == ((), ["01", "03"])
 
 
+def test_of_several_receipts_all_are_written_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt(number=1), receipt("jit", "off", number=2))
+        monkeypatch.setattr("os.fsync", full)
+        with pytest.raises(StorageError):
+            journal.add(receipt("fsync", "on", number=3), receipt("ssl", "on", number=4))
+    assert [one.key for one in read_journal(tmp_path).receipts] == ["work_mem", "jit"]
+
+
 @pytest.mark.root
 def test_on_a_full_disk_no_journal_is_opened() -> None:
     with small_disk() as disk:

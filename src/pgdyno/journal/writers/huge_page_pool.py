@@ -22,7 +22,7 @@ _TOTAL, _SURPLUS = "/nr_hugepages", "/surplus_hugepages"
 
 @dataclass(frozen=True)
 class HugePagePoolWriter(KernelFileWriter):
-    """Reads, fills and restores pools; a key is the ``nr_hugepages`` of a page size in /sys, or the sysctl."""
+    """Reads, fills and restores pools; a key is ``nr_hugepages`` of a page size in /sys, or the sysctl."""
 
     kind: str = "huge_pages"
 

@@ -109,7 +109,7 @@ class KernelFileWriter:
         return value
 
     def value_if_any(self, key: str) -> str | None:
-        """Return the value; None where there is no file, as when its device is gone. Raises: PrivilegeError."""
+        """Return the value; None where there is no file: a device may be gone. Raises: PrivilegeError."""
         try:
             with self._locate(key).open("rb", buffering=0) as file:
                 return value_in((file.read(_LIMIT_BYTES) or b"").decode(errors="replace"))
@@ -156,9 +156,7 @@ def _not_opened(key: str, error: OSError) -> SettingError | PrivilegeError:
 def _not_written(key: str, value: str, error: OSError) -> SettingError | PrivilegeError:
     if error.errno in (*_NOT_ALLOWED, errno.ENOENT):
         return _not_opened(key, error)
-    return SettingError(
-        f'the kernel does not take "{value}" for {display_name(key)}', detail=error.strerror
-    )
+    return SettingError(f'the kernel does not take "{value}" for {display_name(key)}', detail=error.strerror)
 
 
 def _cannot_come_back(key: str, why: str) -> SettingError:

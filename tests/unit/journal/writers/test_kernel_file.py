@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,11 @@ def test_a_file_system_that_is_read_only_is_seen_before_anything_is_changed() ->
         put(disk.directory, SWAPPINESS, "60")
         subprocess.run(["mount", "-o", "remount,ro", str(disk.directory)], check=True)
         writer = KernelFileWriter(disk.directory)
-        for attempt in (lambda: writer.check(SWAPPINESS), lambda: writer.write(SWAPPINESS, "5")):
+        attempts: list[Callable[[], None]] = [
+            lambda: writer.check(SWAPPINESS),
+            lambda: writer.write(SWAPPINESS, "5"),
+        ]
+        for attempt in attempts:
             with pytest.raises(PrivilegeError) as caught:
                 attempt()
             assert str(caught.value) == (
@@ -144,7 +149,7 @@ def test_a_value_that_is_refused_is_said_with_the_kernels_words(
 
 
 def test_a_file_that_goes_away_meanwhile_is_said(root: Path) -> None:
-    with pytest.raises(SettingError, match='this kernel has no "vm.nonesuch"'):
+    with pytest.raises(SettingError, match=r'this kernel has no "vm\.nonesuch"'):
         KernelFileWriter(root).write("/proc/sys/vm/nonesuch", "1")
 
 
@@ -214,9 +219,7 @@ def test_the_sysctl_counts_only_pages_that_stay(root: Path) -> None:
     assert HugePagePoolWriter(root).read("/proc/sys/vm/nr_hugepages").value == "60"
 
 
-@pytest.mark.parametrize(
-    ("now", "is_on_the_way"), [("0", True), ("9", True), ("10", True), ("11", False)]
-)
+@pytest.mark.parametrize(("now", "is_on_the_way"), [("0", True), ("9", True), ("10", True), ("11", False)])
 def test_sizes_between_two_are_on_the_way(now: str, *, is_on_the_way: bool) -> None:
     writer = HugePagePoolWriter()
     assert writer.is_on_the_way(now, "0", "10") is is_on_the_way
