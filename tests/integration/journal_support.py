@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import psycopg
 from tests.fix_servers import RealServer, as_unprivileged
 
 from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter
-from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
 from pgdyno.server.connection import addresses, connect
 
 NOWHERE = Path("/nonexistent")
@@ -86,6 +87,7 @@ def access_to(
         # These servers come up in a tenth of a second; some tests wait for one that never does.
         restarter=command_restarter(pg_ctl_restart(server), open_connection, limit_s=10.0),
         addresses=addresses(server.dsn_for(user)),
+        host_writers=host_writers(),
     )
 
 
@@ -129,3 +131,19 @@ def plan_of(**settings: str) -> Plan:
         findings=(),
         memory_proof=None,
     )
+
+
+def with_files(plan: Plan, files: Mapping[str, str]) -> Plan:
+    """Return a plan that writes files of the kernel as well."""
+    lines = tuple(
+        PlanLine(
+            Change("test", kind_of(path), path, None, value, Effect.IMMEDIATE),
+            Layer.SYSTEM,
+            reason="a test",
+            evidence="none",
+            risk=Risk.SHARED,
+            undo="pgdyno revert",
+        )
+        for path, value in files.items()
+    )
+    return replace(plan, lines=(*plan.lines, *lines))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-import pwd
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.fix_servers import RealServer
-from tests.integration.journal_support import NOWHERE
+from tests.fix_machine import DIRTY, SWAPPINESS
+from tests.fix_servers import RealServer, owned_directory, unprivileged_user
+from tests.integration.journal_support import NOWHERE, access_to, plan_of, with_files
+from tests.integration.other_users import as_user
 
-from pgdyno.app.apply import preview_apply
+from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.apply_advice import ApplyAdvice, apply_request
 from pgdyno.app.attached import attach
 from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.log import read_journal
 from pgdyno.levers.resources import Figures
-from pgdyno.model.errors import DurabilityError, PgdynoError
+from pgdyno.model.errors import DurabilityError
+from pgdyno.model.plan import Layer
 from pgdyno.server.connection import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
@@ -27,27 +32,7 @@ UNTRIED = "the start was not tried beforehand: the server's programs are out of 
 
 def as_nobody(action: Callable[[], str]) -> str:
     """Return what an action says in a process of a user without any rights."""
-    if os.geteuid() != 0:
-        pytest.skip("becoming another user takes root")
-    action()  # imports what it needs, which the other user might not be able to read
-    nobody = pwd.getpwnam("nobody")
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(nobody.pw_gid)
-            os.setuid(nobody.pw_uid)
-            said = action()
-        except (PgdynoError, OSError) as error:
-            said = str(error)
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        said = answer.read()
-    os.waitpid(child, 0)
-    return said
+    return as_user("nobody", action)
 
 
 @pytest.fixture
@@ -92,3 +77,47 @@ def test_a_server_that_may_lose_data_gets_no_plan(dsn: str, scratch_pg18: RealSe
     assert caught.value.exit_code == 4
     assert caught.value.detail is not None
     assert caught.value.detail.startswith("full_page_writes is off: ")
+
+
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A journal of the user that servers run as, and a home for whatever else it needs."""
+    home = owned_directory(Path(tempfile.gettempdir()), "pgdyno-test-")
+    monkeypatch.setenv("PGDYNO_HOME", str(home))
+    yield home / "journal"
+    shutil.rmtree(home)
+
+
+def test_what_only_root_may_change_is_left_out_of_the_plan_and_that_is_said(
+    pg18: RealServer, journal: Path
+) -> None:
+    """For the server's own user, who may look at everything."""
+
+    def skipped() -> str:
+        layers = (Layer.APPLICATION, Layer.SYSTEM)
+        plan = apply_request(ApplyAdvice(pg18.dsn, Figures(), allow_restart=True, layers=layers)).plan
+        reasons = {one.lever: one.reason for one in plan.skipped}
+        return f"{reasons.get('swappiness')}; {reasons.get('dirty_writeback')}; {plan.host_changes}"
+
+    why = "not available: only root may change the machine"
+    assert as_user(str(unprivileged_user()), skipped) == f"{why}; {why}; ()"
+
+
+def test_a_plan_for_the_machine_is_refused_before_anything_is_changed(
+    pg18: RealServer, journal: Path
+) -> None:
+    plan = with_files(plan_of(work_mem="8MB"), {SWAPPINESS: "7", DIRTY: "536870912"})
+
+    def refusal() -> str:
+        if os.geteuid() == 0:
+            return "not as root"
+        apply_plan(access_to(pg18, journal), ApplyRequest(plan))
+        return "applied"
+
+    assert as_user(str(unprivileged_user()), refusal).splitlines() == [
+        "cannot change vm.swappiness",
+        "DETAIL:  /proc/sys/vm/swappiness: Permission denied",
+        "HINT:  run pgdyno as root, on the machine itself rather than in a container",
+    ]
+    assert read_journal(journal).receipts == ()
+    assert pg18.execute("SHOW work_mem") == [("4MB",)]

@@ -332,7 +332,7 @@ def test_an_interrupted_apply_is_undone_before_the_next_one(access: ServerAccess
         apply_plan(access, ApplyRequest(plan_of(work_mem="8MB"), steps=fail))
     with pytest.raises(RefusedError, match="was interrupted on this server") as caught:
         apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
-    assert caught.value.hint == "pgdyno revert, then apply again"
+    assert caught.value.hint == "pgdyno revert, then try again"
 
 
 def test_ctrl_c_undoes_what_was_done_so_far(server: RealServer, access: ServerAccess) -> None:

@@ -331,7 +331,7 @@ def test_status_shows_what_others_did_since(server: RealServer, access: ServerAc
 
 def test_status_works_without_a_server(access: ServerAccess) -> None:
     apply(access, work_mem="8MB")
-    (entry,) = journal_status(access.journal_directory, candidates=()).entries
+    (entry,) = journal_status(access, candidates=()).entries
     assert (entry.key, entry.effective) == ("work_mem", None)
     revert(access, ALL)
 

@@ -25,16 +25,16 @@ from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.journal.statements import restore_statement
+from pgdyno.journal.unfinished import check_unfinished
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.levers.durability import check_durability, check_found
 from pgdyno.model.errors import (
     PermissionNotGivenError,
     PgdynoError,
     RefusedError,
-    StorageError,
     UsageError,
 )
-from pgdyno.model.journal import ApplyResult, ReceiptState, Target
+from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import SETTING, Change, Effect, Plan
 from pgdyno.model.server import Server
 from pgdyno.server.connection import describe
@@ -126,7 +126,7 @@ def _checked(
 ) -> _Ready:
     """Make every check and read what is there. Changes nothing."""
     _check_server(request, session)
-    _check_journal(contents, session.target, access.revert_command)
+    check_unfinished(contents, session.target, access.revert_command)
     server = inspect_server(session.connection)
     check_found(server, session.target.address)
     files = access.files(session)
@@ -138,10 +138,10 @@ def _checked(
     check_privileges(session.connection, request.plan.settings)
     edits = read_foreign_edits(session.connection)
     edits.check(with_restart=bool(restarting))
-    for change in request.plan.host_changes:
-        access.host_writers[change.kind].check(change.key)
     writer = AlterSystemWriter(session, files)
     prepared = prepare(changes, {writer.kind: writer, **access.host_writers})
+    for change in request.plan.host_changes:
+        access.host_writers[change.kind].check(change.key)
     for one in prepared:  # whether ALTER SYSTEM can express the way back is known before it is needed
         if one.change.kind == writer.kind:
             restore_statement(one.change.key, one.found.value)
@@ -162,24 +162,6 @@ def _check_server(request: ApplyRequest, session: Session) -> None:
             detail=f"planned for {request.planned_on}; now {here}",
             hint="name one server, by an address of its own: --dsn 'host=… port=…'",
         )
-
-
-def _check_journal(contents: Contents, target: Target, revert_command: str) -> None:
-    if contents.damage:
-        raise StorageError(
-            "the journal is damaged, so that nothing is added to it",
-            detail="; ".join(contents.damage),
-            hint=f"{revert_command} --all restores what can be read; then move the journal away",
-        )
-    for receipt in contents.open:
-        is_unfinished = receipt.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
-        if is_unfinished and (receipt.is_on_host or receipt.target.is_same_as(target)):
-            place = "machine" if receipt.is_on_host else "server"
-            raise RefusedError(
-                f"an earlier apply ({receipt.apply_id}) was interrupted on this {place}",
-                detail=f"{receipt.key} may or may not be changed",
-                hint=f"{revert_command}, then apply again",
-            )
 
 
 def _check_plan(request: ApplyRequest, server: Server, files: ServerFiles | None) -> None:

@@ -10,14 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.changes import new_apply_id, prepare
-from pgdyno.journal.host_run import HostRun, kind_of
+from pgdyno.journal.access import no_steps
+from pgdyno.journal.by_hand import still_changed
+from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.journal.host_run import HostRun, host_target
 from pgdyno.journal.log import open_journal
+from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
-from pgdyno.model.errors import PgdynoError, StillChangedError
-from pgdyno.model.plan import Change, Effect
-
-_REVERT = "pgdyno revert --host-only"
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError, StillChangedError
+from pgdyno.model.journal import Receipt
+from pgdyno.model.kernel_file import display_name
+from pgdyno.model.plan import Change, Effect, kind_of
 
 
 @dataclass(frozen=True)
@@ -28,16 +31,24 @@ class HostState:
     writers: Mapping[str, KernelFileWriter]
 
     def check(self, files: Mapping[str, str]) -> None:
-        """Refuse what cannot be set here. Raises: SettingError, PrivilegeError."""
+        """Refuse what cannot be set here, or not now. Changes nothing.
+
+        Raises: SettingError, PrivilegeError; what ``holding`` raises before it changes anything.
+        """
+        if not files:
+            return
         for path in files:
             self.writers[kind_of(path)].check(path)
+        with open_journal(self.journal_directory) as journal:
+            check_unfinished(journal.read(), None, REVERT_HOST)
 
     @contextmanager
     def holding(self, files: Mapping[str, str]) -> Iterator[None]:
         """Let the kernel's files hold these values meanwhile.
 
-        Raises: SettingError if the kernel does not take one; StillChangedError if what was found could not be
-        restored, or somebody else has changed it since.
+        Raises: before anything is changed LockHeldError, StorageError, or RefusedError if an earlier pgdyno
+        was interrupted; SettingError if the kernel does not take a value, when what was found is back;
+        StillChangedError if that could not be restored, or somebody else has changed it since.
         """
         if not files:
             yield
@@ -48,22 +59,35 @@ class HostState:
             for path, value in files.items()
         ]
         with open_journal(self.journal_directory) as journal:
+            check_unfinished(journal.read(), None, REVERT_HOST)
             run = HostRun(journal, self.writers)
-            prepared = prepare(changes, self.writers)
+            receipts = receipts_for(apply_id, host_target(), prepare(changes, self.writers))
             try:
-                run.carry_out(apply_id, prepared)
+                write_receipts(journal, receipts, no_steps)
+                run.carry_out(receipts)
                 yield
             finally:
-                mine = [one for one in reversed(journal.read().open) if one.apply_id == apply_id]
-                try:
-                    drifted = run.undo(mine).drifted
-                except PgdynoError as error:
-                    raise StillChangedError(error.message, detail=error.detail, hint=_REVERT) from error
-                if drifted:
-                    raise StillChangedError(
-                        "somebody has changed the machine while it was measured",
-                        detail="; ".join(
-                            f"{one.key} is {one.now}, asked for was {one.wanted}" for one in drifted
-                        ),
-                        hint=f"{_REVERT} --drifted=overwrite restores what was found, --drifted=keep leaves it so",
-                    )
+                _give_back(run, apply_id)
+
+
+def _give_back(run: HostRun, apply_id: str) -> None:
+    """Restore what was found. Raises: StillChangedError."""
+    try:
+        drifted = run.undo(_open_receipts(run, apply_id)).drifted
+    except (PgdynoError, KeyboardInterrupt) as error:
+        failure = error if isinstance(error, PgdynoError) else InterruptedByUserError("interrupted")
+        left = _open_receipts(run, apply_id)
+        raise still_changed(failure, left, is_server_up=True, revert_command=REVERT_HOST) from error
+    if drifted:
+        raise StillChangedError(
+            "somebody has changed the machine while it was measured",
+            detail="; ".join(
+                f"{display_name(one.key)} is {one.now}, asked for was {one.wanted}" for one in drifted
+            ),
+            hint=f"{REVERT_HOST} --drifted=overwrite restores what was found, --drifted=keep leaves it so",
+        )
+
+
+def _open_receipts(run: HostRun, apply_id: str) -> list[Receipt]:
+    """Return the receipts of one trial, newest first."""
+    return [one for one in reversed(run.journal.read().open) if one.apply_id == apply_id]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pgdyno.app.stopped import Stopped, files_of_named, find_stopped, receipts_of_named
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.by_hand import outcome, restoring_edits, restoring_statements, still_changed
-from pgdyno.journal.host_run import HostRun, receipts_of_host
+from pgdyno.journal.host_run import HostRun, drift_on_host, receipts_of_host
 from pgdyno.journal.log import Contents, Journal, open_journal, read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
 from pgdyno.journal.session import Session, locked_session, reading_session
@@ -33,8 +33,7 @@ from pgdyno.model.errors import (
     UsageError,
 )
 from pgdyno.model.guc import Guc
-from pgdyno.model.journal import OnDrift, Receipt, RevertResult, Target
-from pgdyno.model.ports import ChangeWriter
+from pgdyno.model.journal import Drift, OnDrift, Receipt, RevertResult, Target
 from pgdyno.model.server import STANDBY_FIRST_SETTINGS
 from pgdyno.server.inspection import inspect_server
 
@@ -93,14 +92,18 @@ def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult
     contents = read_journal(access.journal_directory)
     with reading_session(access.connect) as session:
         writer = AlterSystemWriter(session, access.files(session))
-        writers: dict[str, ChangeWriter] = {writer.kind: writer, **access.host_writers}
         receipts = _chosen(_receipts_of(contents, session.target), request)
-        found = (find_drift(writers[receipt.change.kind], receipt) for receipt in receipts)
-        drifts = tuple(drift for drift in found if drift is not None)
+        drifts = tuple(drift for one in receipts if (drift := _drift(access, writer, one)) is not None)
         gucs = read_gucs(session.connection)
         restarts = int(any(_takes_restart(receipt, gucs) for receipt in receipts))
         done = Undone(receipts, drifts, (), restarts)
         return replace(_result(access, session, done, contents), is_dry_run=True)
+
+
+def _drift(access: ServerAccess, writer: AlterSystemWriter, receipt: Receipt) -> Drift | None:
+    if receipt.is_on_host:
+        return drift_on_host(access.host_writers[receipt.change.kind], receipt)
+    return find_drift(writer, receipt)
 
 
 def _try_running(
@@ -135,10 +138,11 @@ def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journ
             steps=request.steps,
         )
         with telling_what_is_left(access, journal, receipts, lambda: not session.connection.closed):
-            done = _together(
-                undo(undoing, [one for one in receipts if not one.is_on_host]),
-                _undo_on_host(access, request, journal, receipts),
-            )
+            try:
+                on_host = _undo_on_host(access, request, journal, receipts)
+            finally:
+                on_server = undo(undoing, [one for one in receipts if not one.is_on_host])
+            done = _together(on_server, on_host)
         return _result(access, session, done, contents)
 
 
@@ -150,10 +154,12 @@ def _revert_files(
     on_server = [one for one in receipts if not one.is_on_host]
     writer = AutoConfFileWriter(stopped.files)
     with telling_what_is_left(access, journal, receipts, lambda: False):
-        restored, drifted = restore_all(
-            journal, {writer.kind: writer}, on_server, on_drift=request.on_drift, steps=request.steps
-        )
-        on_host = _undo_on_host(access, request, journal, receipts)
+        try:
+            on_host = _undo_on_host(access, request, journal, receipts)
+        finally:
+            restored, drifted = restore_all(
+                journal, {writer.kind: writer}, on_server, on_drift=request.on_drift, steps=request.steps
+            )
     return RevertResult(
         target=str(stopped.files.path),
         outcomes=tuple(outcome(receipt) for receipt in (*on_server, *on_host.receipts)),
@@ -224,7 +230,7 @@ def _receipts_of(contents: Contents, target: Target) -> tuple[Receipt, ...]:
 def _undo_on_host(
     access: ServerAccess, request: RevertRequest, journal: Journal, receipts: Sequence[Receipt]
 ) -> Undone:
-    """Restore the machine, after the server: a restarted one has given its huge pages back."""
+    """Restore the machine. It comes first: a restarted server must not find the huge pages of a pool."""
     run = HostRun(journal, access.host_writers, request.steps)
     return run.undo([one for one in receipts if one.is_on_host], request.on_drift)
 

@@ -120,7 +120,8 @@ class ScratchArena:
     ) -> Iterator[list[Arm]]:
         """Start every variant's server on its seat, in seat order; stop them all at the end.
 
-        What variants ask of the machine holds for all of them, so that they must ask for the same. A server whose memory is limited begins without any of its data in the page cache.
+        What variants ask of the machine holds for all of them, so that they must ask for the same. A server
+        whose memory is limited begins without any of its data in the page cache.
         """
         started: dict[int, Arm] = {}
         limited: list[Instance] = []

@@ -7,16 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.host_run import drift_on_host
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
 from pgdyno.journal.session import reading_session
 from pgdyno.journal.settings import read_gucs
+from pgdyno.journal.target import is_this_machine
 from pgdyno.journal.undo import find_drift
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Receipt, ReceiptState, StatusEntry, StatusReport
+
+_FORMER_VALUE = "it has the value that was found before"
 
 
 def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = None) -> StatusReport:
@@ -31,7 +35,7 @@ def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = 
         journal=str(access.journal_directory),
         entries=tuple(
             _on_host(one, access.host_writers[one.change.kind])
-            if one.is_on_host and one.id in newest
+            if is_this_machine(one.target) and one.id in newest
             else _entry(one)
             for one in contents.open
         ),
@@ -67,15 +71,20 @@ def _newest_per_key(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
 def _on_host(receipt: Receipt, writer: KernelFileWriter) -> StatusEntry:
     """Say what the kernel shows now. Looking needs no privilege."""
     try:
-        now = writer.value(receipt.key)
-        is_gone = writer.is_gone(receipt.found)
-    except (PrivilegeError, SettingError) as error:
+        now = writer.value_if_any(receipt.key)
+        return replace(_entry(receipt), effective=now, drift=_drift_on_host(receipt, writer, now))
+    except PrivilegeError as error:
         return replace(_entry(receipt), drift=f"not known: {error.message}")
-    entry = replace(_entry(receipt), effective=now)
-    if is_gone:
-        return replace(entry, drift="the machine was restarted, and has forgotten it")
-    is_drifted = find_drift(writer, receipt) is not None
-    return replace(entry, drift=f"somebody set it to {now}") if is_drifted else entry
+
+
+def _drift_on_host(receipt: Receipt, writer: KernelFileWriter, now: str | None) -> str | None:
+    if writer.is_gone(receipt.found):
+        return "the machine was restarted, and has forgotten it"
+    if drift_on_host(writer, receipt) is not None:
+        return "its file is not there any more" if now is None else f"somebody set it to {now}"
+    if receipt.is_settled and not writer.equals(receipt.key, now, receipt.change.value):
+        return _FORMER_VALUE
+    return None  # if an apply was interrupted or failed, the state says it all
 
 
 def _present(receipt: Receipt, writer: AlterSystemWriter, gucs: Mapping[str, Guc]) -> StatusEntry:
@@ -96,7 +105,7 @@ def _drift(receipt: Receipt, writer: AlterSystemWriter, guc: Guc) -> str | None:
     if receipt.state is not ReceiptState.VERIFIED:
         return None  # the state says it all: an apply was interrupted or failed
     if not writer.equals(receipt.key, now, receipt.change.value):
-        return "it has the value that was found before"
+        return _FORMER_VALUE
     return _not_in_force(receipt, writer, guc)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.by_hand import still_changed
+from pgdyno.journal.host_run import receipts_of_host
 from pgdyno.journal.log import Contents
 from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.target import is_on_this_machine
@@ -84,11 +85,14 @@ def files_of_named(access: ServerAccess, receipts: tuple[Receipt, ...]) -> Serve
 
 def _nothing_of_this_server(contents: Contents, failure: ConnectionFailedError) -> ConnectionFailedError:
     places = list(dict.fromkeys(one.target.address for one in contents.open if not one.is_on_host))
-    if not places:
+    hints = []
+    if places:
+        hints.append(
+            f"the journal has changes of the server at {', and at '.join(places)}: name it just so in "
+            "--dsn, or its files with --pgdata DIR if it is down"
+        )
+    if receipts_of_host(contents.receipts, None):
+        hints.append("pgdyno revert --host-only undoes what was changed on this machine")
+    if not hints:
         return failure
-    return ConnectionFailedError(
-        failure.message,
-        detail=failure.detail,
-        hint=f"the journal has changes of the server at {', and at '.join(places)}: name it just so in "
-        "--dsn, or its files with --pgdata DIR if it is down",
-    )
+    return ConnectionFailedError(failure.message, detail=failure.detail, hint="; ".join(hints))

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from pgdyno.journal.statements import restore_statement, set_statement, text_of
-from pgdyno.journal.writers.kernel_file import COUNTERPART
+from pgdyno.journal.writers.kernel_file import COUNTERPART, set_anew
 from pgdyno.model.errors import PgdynoError, StillChangedError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Outcome, Receipt
@@ -33,7 +33,8 @@ def _restoring_statement(receipt: Receipt) -> str:
         return text_of(restore_statement(receipt.key, found.value))
     if found.value == "0" and COUNTERPART in found.state:
         return _writing(COUPLED[receipt.key], found.state[COUNTERPART])
-    return _writing(receipt.key, found.value or "")
+    files = {receipt.key: found.value or "", **set_anew(found)}
+    return "; ".join(_writing(path, value) for path, value in files.items())
 
 
 def _writing(path: str, value: str) -> str:

@@ -46,25 +46,31 @@ def new_apply_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def write_receipts(
-    journal: Journal, apply_id: str, target: Target, prepared: Sequence[Prepared], steps: Steps
+def receipts_for(
+    apply_id: str, target: Target, prepared: Sequence[Prepared], server: Target | None = None
 ) -> tuple[Receipt, ...]:
-    """Write all receipts. Until this returns nothing is changed."""
-    receipts = []
-    for number, one in enumerate(prepared, start=1):
-        receipt = Receipt(
-            id=f"{apply_id}/{number:02d}",
+    """Return a receipt for each change. ``server`` is whose plan asks for changes of the machine."""
+    return tuple(
+        Receipt(
+            id=f"{apply_id}/{target.kind}-{number:02d}",
             apply_id=apply_id,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             made_by=f"{_user()}@{socket.gethostname()}, process {os.getpid()}",
             target=target,
             change=one.change,
             found=one.found,
+            server=server,
         )
-        journal.add(receipt)
+        for number, one in enumerate(prepared, start=1)
+    )
+
+
+def write_receipts(journal: Journal, receipts: Iterable[Receipt], steps: Steps) -> None:
+    """Write all receipts, or none. Until this returns nothing is changed."""
+    receipts = tuple(receipts)
+    journal.add(*receipts)
+    for receipt in receipts:
         steps(f"receipt {receipt.key}")
-        receipts.append(receipt)
-    return tuple(receipts)
 
 
 def _user() -> str:

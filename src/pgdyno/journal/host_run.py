@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.journal.access import Steps, no_steps
-from pgdyno.journal.changes import Prepared, make_changes, read_back, write_receipts
+from pgdyno.journal.changes import make_changes, read_back
 from pgdyno.journal.log import Journal
-from pgdyno.journal.target import this_machine
-from pgdyno.journal.undo import Undone, restore_all
+from pgdyno.journal.target import is_this_machine, this_machine
+from pgdyno.journal.undo import Undone
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.journal.writers.msr import MsrWriter
-from pgdyno.model.errors import ServerError
-from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
-from pgdyno.model.msr import register_of
-from pgdyno.model.plan import HUGE_PAGES, KERNEL, MSR
+from pgdyno.model.errors import PgdynoError, ServerError, StorageError
+from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState, Target
+from pgdyno.model.kernel_file import display_name
 
 _THIS_HOST = Path("/")
 _GONE = "gone by itself: the machine was restarted since"
+_LEFT = "left to whoever changed it"
+_PASSES = 2  # what the kernel refuses may depend on what comes back after it
+_REVERTED = ReceiptState.REVERTED
 
 
 def host_target() -> Target:
@@ -49,13 +52,6 @@ def host_writers(root: Path = _THIS_HOST) -> dict[str, KernelFileWriter]:
     return {writer.kind: writer for writer in writers}
 
 
-def kind_of(path: str) -> str:
-    """Return the kind of change that writes a file of the kernel, or a register."""
-    if register_of(path) is not None:
-        return MSR
-    return HUGE_PAGES if path.startswith("/sys/kernel/mm/hugepages/") else KERNEL
-
-
 @dataclass(frozen=True)
 class HostRun:
     """What changing and restoring a machine works with."""
@@ -64,58 +60,136 @@ class HostRun:
     writers: Mapping[str, KernelFileWriter]
     steps: Steps = no_steps
 
-    def carry_out(self, apply_id: str, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
-        """Write all receipts, make all changes, and read them back.
+    def carry_out(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
+        """Rehearse the way back, make the changes that these receipts were written for, and read them back.
 
         Raises: any PgdynoError; then ``undo`` is due.
         """
-        if not prepared:
-            return ()
-        receipts = write_receipts(self.journal, apply_id, host_target(), prepared, self.steps)
-        receipts = make_changes(self.journal, self.writers, receipts, self.steps)
-        return read_back(self.journal, self.writers, receipts, self.steps)
+        for receipt in receipts:
+            self._writer(receipt).rehearse(receipt.key, receipt.found)
+            self.steps(f"rehearsed {receipt.key}")
+        try:
+            applied = make_changes(self.journal, self.writers, receipts, self.steps)
+            return read_back(self.journal, self.writers, applied, self.steps)
+        except (PgdynoError, KeyboardInterrupt):
+            self._claim(receipts)
+            raise
 
     def undo(self, receipts: Iterable[Receipt], on_drift: OnDrift = OnDrift.SKIP) -> Undone:
-        """Restore what was found, newest receipt first as they are given, and read it back.
+        """Restore what was found, newest receipt first as they are given, and read each one back.
 
-        Raises: ServerError if the kernel shows something else afterwards.
+        Raises: what kept the first one from being restored, when all others are.
         """
-        receipts = tuple(receipts)
-        gone = [one for one in receipts if self._writer(one).is_gone(one.found)]
-        closed = {one.id: self._close(one, _GONE) for one in gone}
-        left = [one for one in receipts if one.id not in closed]
-        restored, drifted = restore_all(self.journal, self.writers, left, on_drift=on_drift, steps=self.steps)
-        closed |= {one.id: self._close(one) for one in restored}
-        return Undone(tuple(closed.get(one.id, one) for one in receipts), drifted, (), 0)
+        known = {receipt.id: receipt for receipt in receipts}
+        drifted: list[Drift] = []
+        errors: list[PgdynoError] = []
+        for _ in range(_PASSES):
+            drifted, errors = self._undo_all(known, on_drift)
+        if errors:
+            raise errors[0]
+        return Undone(tuple(known.values()), tuple(drifted), (), 0)
 
-    def _close(self, receipt: Receipt, note: str | None = None) -> Receipt:
-        writer = self._writer(receipt)
+    def _claim(self, receipts: Iterable[Receipt]) -> None:
+        """Note what the kernel shows after a failure: half a pool, or what it made of a value, is ours."""
+        for receipt in receipts:
+            drift = drift_on_host(self._writer(receipt), receipt)
+            if drift is not None and drift.now is not None:
+                self.journal.intend(receipt, drift.now)
+
+    def _undo_all(
+        self, known: dict[str, Receipt], on_drift: OnDrift
+    ) -> tuple[list[Drift], list[PgdynoError]]:
+        """Restore what can be restored, and keep in ``known`` what became of the receipts."""
+        drifted: list[Drift] = []
+        errors: list[PgdynoError] = []
+        staying: set[str] = set()  # files with a change that stays, so that older ones below it do as well
+        for receipt in list(known.values()):
+            if not receipt.is_open or receipt.key in staying:
+                continue
+            drift = None
+            try:
+                drift = self._undo_one(known, receipt, on_drift)
+            except PgdynoError as error:
+                errors.append(error)
+                staying.add(receipt.key)
+            if drift is not None:
+                drifted.append(drift)
+                staying.add(receipt.key)
+        return drifted, errors
+
+    def _undo_one(self, known: dict[str, Receipt], receipt: Receipt, on_drift: OnDrift) -> Drift | None:
+        """Restore what a receipt found and close it, or return why it is left as it is."""
+        writer, key, found = self._writer(receipt), receipt.key, receipt.found
+        if writer.is_gone(found):
+            known[receipt.id] = self._close(receipt, _REVERTED, writer.value_if_any(key), _GONE)
+            return None
+        drift = drift_on_host(writer, receipt)
+        if drift is not None and on_drift is OnDrift.SKIP:
+            return drift
+        if drift is not None and on_drift is OnDrift.KEEP:
+            known[receipt.id] = self._close(receipt, ReceiptState.RELEASED, drift.now, _LEFT)
+            return None
+        if not (receipt.is_settled and writer.equals(key, writer.value(key), found.value)):
+            receipt = known[receipt.id] = self._begun(receipt)
+            writer.restore(key, found)
+            self.steps(f"restored {key}")
+        known[receipt.id] = self._close(receipt, _REVERTED, self._read_back(receipt))
+        return None
+
+    def _begun(self, receipt: Receipt) -> Receipt:
+        """Note that the value is about to be put back. A full disk does not keep it from being put back."""
+        with suppress(StorageError):
+            receipt = self.journal.restoring(receipt)
+        self.steps(f"restoring {receipt.key}")
+        return receipt
+
+    def _read_back(self, receipt: Receipt) -> str | None:
+        """Return what the kernel shows. Raises: ServerError if that is not what was found."""
+        writer, found = self._writer(receipt), receipt.found.value
         effective = writer.verify(receipt.key)
-        if note is None and not writer.equals(receipt.key, effective, receipt.found.value):
+        if not writer.equals(receipt.key, effective, found):
             raise ServerError(
-                f"{receipt.key} could not be restored",
-                detail=f"found was {receipt.found.value}, the kernel shows {effective}",
+                f"{display_name(receipt.key)} could not be restored",
+                detail=f"found was {found}, the kernel shows {effective}",
             )
-        closed = self.journal.advance(receipt, ReceiptState.REVERTED, effective=effective, note=note)
-        self.steps(f"reverted {receipt.key}")
+        return effective
+
+    def _close(
+        self, receipt: Receipt, state: ReceiptState, effective: str | None, note: str | None = None
+    ) -> Receipt:
+        closed = self.journal.advance(receipt, state, effective=effective, note=note)
+        self.steps(f"{state} {receipt.key}")
         return closed
 
     def _writer(self, receipt: Receipt) -> KernelFileWriter:
         return self.writers[receipt.change.kind]
 
 
-def receipts_of_host(receipts: Iterable[Receipt], target: Target | None) -> tuple[Receipt, ...]:
-    """Return the open receipts of changes on the machine, newest first.
+def drift_on_host(writer: KernelFileWriter, receipt: Receipt) -> Drift | None:
+    """Return what somebody else made of a file; None if its value is ours, or the machine was restarted.
 
-    Left out are those of applies that have changed another server than ``target`` as well: they are undone
-    together with that. ``target`` None takes all.
+    While nobody has seen our value in force, what lies on the way to it may be ours as well.
     """
-    known = tuple(receipts)
-    elsewhere = {
-        one.apply_id
-        for one in known
-        if not one.is_on_host and target is not None and not one.target.is_same_as(target)
-    }
+    if writer.is_gone(receipt.found):
+        return None
+    key, found, wanted = receipt.key, receipt.found.value or "", receipt.change.value
+    now = writer.value_if_any(key)
+    if now is not None and any(writer.equals(key, now, one) for one in (found, wanted, *receipt.interims)):
+        return None
+    if now is not None and not receipt.is_settled and writer.is_on_the_way(now, found, wanted):
+        return None
+    return Drift(key, found, wanted, now)
+
+
+def receipts_of_host(receipts: Iterable[Receipt], server: Target | None) -> tuple[Receipt, ...]:
+    """Return the open receipts of changes on this machine, newest first.
+
+    With ``server`` those that another server's plan has asked for are left out: they are undone with that.
+    """
     return tuple(
-        one for one in reversed(known) if one.is_open and one.is_on_host and one.apply_id not in elsewhere
+        one
+        for one in reversed(tuple(receipts))
+        if one.is_open
+        and is_this_machine(one.target)
+        and (server is None or one.server is None or one.server.is_same_as(server))
     )

@@ -4,7 +4,8 @@
 
     receipt              a value found, written before it is changed
     state                a receipt comes into another state
-    interim              a revert is about to set another value in passing
+    interim              a value of ours in passing: about to be set, or what the kernel made of ours
+    restoring            what was found is about to be put back
     restarting           a restart is about to be asked for
     restarted            it has succeeded
     torn                 the line before was cut off by a crash and does not count
@@ -67,9 +68,9 @@ class Journal:
         """Return what is in it now."""
         return read_journal(self.directory)
 
-    def add(self, receipt: Receipt) -> None:
-        """Write a receipt. When this returns it is on disk, and the change may be made."""
-        self._append({"event": "receipt", "receipt": receipt_document(receipt)})
+    def add(self, *receipts: Receipt) -> None:
+        """Write receipts, all or none. When this returns they are on disk, and the changes may be made."""
+        self._append(*({"event": "receipt", "receipt": receipt_document(one)} for one in receipts))
 
     def advance(
         self, receipt: Receipt, state: ReceiptState, *, effective: str | None = None, note: str | None = None
@@ -82,9 +83,14 @@ class Journal:
         return after
 
     def intend(self, receipt: Receipt, value: str) -> Receipt:
-        """Write that a value is about to be set in passing, and return the receipt with it."""
+        """Write that a value is ours in passing, and return the receipt with it."""
         self._append({"event": "interim", "id": receipt.id, "value": value})
         return replace(receipt, interims=(*receipt.interims, value))
+
+    def restoring(self, receipt: Receipt) -> Receipt:
+        """Write that what was found is about to be put back, and return the receipt so."""
+        self._append({"event": "restoring", "id": receipt.id})
+        return replace(receipt, is_being_restored=True)
 
     def restarting(self, apply_id: str) -> None:
         """Write that a restart is about to be asked for."""
@@ -98,11 +104,12 @@ class Journal:
         """End a line that a crash cut off, so that it does not count."""
         self._append({"event": "torn"}, before=b"\n")
 
-    def _append(self, entry: Mapping[str, Json], before: bytes = b"") -> None:
-        line = _line({"format": _FORMAT, "at": datetime.now(UTC).isoformat(timespec="seconds"), **entry})
+    def _append(self, *entries: Mapping[str, Json], before: bytes = b"") -> None:
+        head: dict[str, Json] = {"format": _FORMAT, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        lines = b"".join(_line({**head, **entry}) for entry in entries)
         try:
             with _whole_or_not_at_all(self._file):
-                _write_all(self._file, before + line)
+                _write_all(self._file, before + lines)
                 os.fsync(self._file)
         except OSError as error:
             raise _not_written(self.directory, error) from error
@@ -150,18 +157,25 @@ def _fold(entries: list[dict[str, Any] | None]) -> Contents:
     receipts: dict[str, Receipt] = {}
     damage: list[str] = []
     restarting: set[str] = set()
+    unread: list[str] = []  # damage, unless the next line that can be read says that a crash cut them off
     for number, entry in enumerate(entries, start=1):
-        following = entries[number] if number < len(entries) else None
-        if following is not None and following["event"] == "torn":
-            continue
         if entry is None:
-            damage.append(f"line {number} of the journal cannot be read")
+            unread.append(f"line {number} of the journal cannot be read")
+            continue
+        damage += [] if _is_seal(entry) else unread
+        unread = []
+        if number < len(entries) and _is_seal(entries[number]):
             continue
         try:
             _take(entry, receipts, restarting)
         except (KeyError, TypeError, ValueError, StorageError) as error:
             damage.append(f"line {number} of the journal does not make sense: {error}")
-    return Contents(tuple(receipts.values()), tuple(damage), frozenset(restarting))
+    return Contents(tuple(receipts.values()), (*damage, *unread), frozenset(restarting))
+
+
+def _is_seal(entry: dict[str, Any] | None) -> bool:
+    """Whether it says that what stands before it was cut off: that may include a seal."""
+    return entry is not None and entry["event"] == "torn"
 
 
 def _take(entry: Mapping[str, Any], receipts: dict[str, Receipt], restarting: set[str]) -> None:
@@ -178,6 +192,8 @@ def _take(entry: Mapping[str, Any], receipts: dict[str, Receipt], restarting: se
         case "interim":
             receipt = receipts[entry["id"]]
             receipts[entry["id"]] = replace(receipt, interims=(*receipt.interims, entry["value"]))
+        case "restoring":
+            receipts[entry["id"]] = replace(receipts[entry["id"]], is_being_restored=True)
         case "restarting":
             restarting.add(entry["apply_id"])
         case "restarted":

@@ -36,7 +36,8 @@ def advanced(
     """
     if state not in _NEXT[receipt.state]:
         raise StorageError(f"receipt {receipt.id} cannot go from {receipt.state} to {state}")
-    return replace(receipt, state=state, effective=effective or receipt.effective, note=note or receipt.note)
+    former_note = None if state in _CLOSING else receipt.note  # how it failed is not said of what is undone
+    return replace(receipt, state=state, effective=effective or receipt.effective, note=note or former_note)
 
 
 def receipt_document(receipt: Receipt) -> Json:
@@ -50,6 +51,7 @@ def receipt_document(receipt: Receipt) -> Json:
             "target": receipt.target,
             "change": receipt.change,
             "found": receipt.found,
+            "server": receipt.server,
         }
     )
 
@@ -59,7 +61,7 @@ def receipt_of(document: Mapping[str, Any]) -> Receipt:
 
     Raises: KeyError, TypeError or ValueError if it is not a receipt's document.
     """
-    change, found = document["change"], document["found"]
+    change, found, server = document["change"], document["found"], document.get("server")
     return Receipt(
         id=document["id"],
         apply_id=document["apply_id"],
@@ -68,4 +70,5 @@ def receipt_of(document: Mapping[str, Any]) -> Receipt:
         target=Target(**document["target"]),
         change=Change(**{**change, "effect": Effect(change["effect"])}),
         found=Found(value=found["value"], state=dict(found["state"])),
+        server=None if server is None else Target(**server),
     )

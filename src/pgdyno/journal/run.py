@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pgdyno.journal.access import Steps
 from pgdyno.journal.by_hand import still_changed
-from pgdyno.journal.changes import Prepared, make_changes, read_back, write_receipts
-from pgdyno.journal.host_run import HostRun
+from pgdyno.journal.changes import Prepared, make_changes, read_back, receipts_for, write_receipts
+from pgdyno.journal.host_run import HostRun, host_target
 from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
 from pgdyno.journal.server_files import ServerFiles
@@ -51,38 +51,46 @@ class ApplyRun:
         Raises: any PgdynoError; then ``roll_back`` is due.
         """
         self.steps("checked")
+        receipts = self._receipts(prepared)
+        write_receipts(self.journal, receipts, self.steps)
+        on_host = self.host.carry_out([one for one in receipts if one.is_on_host])
+        return (*on_host, *self._change_server([one for one in receipts if not one.is_on_host]))
+
+    def _receipts(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
+        """Return the receipts for the machine and for the server."""
         on_host = [one for one in prepared if one.change.kind in HOST_KINDS]
         on_server = [one for one in prepared if one.change.kind not in HOST_KINDS]
-        return (*self.host.carry_out(self.apply_id, on_host), *self._change_server(on_server))
+        server = self.session.target
+        receipts = receipts_for(self.apply_id, server, on_server)
+        return (
+            (*receipts_for(self.apply_id, host_target(), on_host, server), *receipts) if on_host else receipts
+        )
 
-    def _change_server(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
-        if not prepared:
+    def _change_server(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
+        if not receipts:
             return ()
         writer = self._writer()
         writers: dict[str, ChangeWriter] = {writer.kind: writer}
-        target = self.session.target
-        receipts = write_receipts(self.journal, self.apply_id, target, prepared, self.steps)
         receipts = make_changes(self.journal, writers, receipts, self.steps)
         reload_and_wait(self.session.connection, self.session.connect)
         self.steps("reloaded")
-        if any(one.change.effect is Effect.RESTART for one in prepared):
+        if any(one.change.effect is Effect.RESTART for one in receipts):
             self._restart()
         return read_back(self.journal, writers, receipts, self.steps)
 
     def roll_back(self, error: PgdynoError | KeyboardInterrupt) -> None:
         """Restore what was found, through the files if the server does not come up.
 
+        The machine comes first: a restarted server must not find huge pages that are to be given back.
         Raises: StillChangedError if that fails too; ServerStartError saying so if the server did not start
         with the new values and runs again with the former ones.
         """
         receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
-        on_server = [one for one in receipts if not one.is_on_host]
         try:
-            was_up = self._is_up()
-            if not was_up:
-                self._start_with_former_files(on_server)
-            done = undo(self._undoing(), on_server)
-            on_host = self.host.undo(one for one in receipts if one.is_on_host)
+            try:
+                on_host = self.host.undo(one for one in receipts if one.is_on_host)
+            finally:
+                done, was_up = self._undo_server([one for one in receipts if not one.is_on_host])
         except (PgdynoError, KeyboardInterrupt) as second:
             raise self._still_changed(error, _words(second)) from error
         if left := ", ".join(filter(None, (_left(done), _left(on_host)))):
@@ -92,6 +100,15 @@ class ApplyRun:
                 "the server did not come up with the new settings; the former ones are back and it runs",
                 detail=_words(error),
             ) from error
+
+    def _undo_server(self, receipts: Sequence[Receipt]) -> tuple[Undone, bool]:
+        """Restore the server if anything was changed on it; say also whether it has been up."""
+        if not receipts:
+            return Undone((), (), (), 0), True
+        was_up = self._is_up()
+        if not was_up:
+            self._start_with_former_files(receipts)
+        return undo(self._undoing(), receipts), was_up
 
     def _restart(self) -> None:
         if self.restarter is None:

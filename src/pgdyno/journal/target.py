@@ -58,6 +58,11 @@ def is_on_this_machine(target: Target) -> bool:
     return target.address.startswith(_SOCKET) or target.machine == (this_machine() or "")
 
 
+def is_this_machine(target: Target) -> bool:
+    """Whether a target is the machine that we run on."""
+    return target.kind == "host" and target.machine == this_machine()
+
+
 def this_machine() -> str | None:
     """Return what ``Target.machine`` is for servers on this machine; None if the machine has no id."""
     try:

@@ -30,10 +30,8 @@ from pgdyno.levers.resources import HugePages, StorageKind, is_virtual
 from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc, format_bytes
 from pgdyno.model.guc import readable_bytes as readable
-from pgdyno.model.kernel_file import choices_in, display_name, is_same, sysctl_path, value_in
+from pgdyno.model.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path, value_in
 from pgdyno.model.plan import (
-    HUGE_PAGES,
-    KERNEL,
     REFUSED_ABOVE,
     SETTING,
     Change,
@@ -42,10 +40,11 @@ from pgdyno.model.plan import (
     PlanLine,
     Risk,
     Skipped,
+    kind_of,
 )
 
 __all__ = [
-    "GB", "HEADINGS", "HUGE_PAGES", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
+    "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
     "Detected", "Evidence", "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
     "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
     "choices_in", "detect_files", "detect_report", "detect_settings", "display_name", "format_bytes",
@@ -114,20 +113,29 @@ def _undo(guc: Guc) -> str:
 
 
 def propose_file(
-    ctx: PlanContext, lever: Lever, path: str, value: str, *, reason: str, evidence: str, kind: str = KERNEL
+    ctx: PlanContext, lever: Lever, path: str, value: str, *, reason: str, evidence: str
 ) -> PlanLine | None:
     """Return the line that writes ``value`` into a file of the kernel; None if it is there or has no file."""
     current = ctx.value(path)
     if current is None or is_same(path, current, value):
         return None
     return PlanLine(
-        change=Change(lever.name, kind, path, current, value, Effect.IMMEDIATE),
+        change=Change(lever.name, kind_of(path), path, current, value, Effect.IMMEDIATE),
         layer=lever.layer,
         reason=reason,
         evidence=evidence,
         risk=lever.risk,
-        undo=f"pgdyno revert; by hand: write {current} into {path}; a restart of the machine forgets it too",
+        undo=f"pgdyno revert; by hand: {_way_back(ctx, path, current)}; "
+        "a restart of the machine forgets it too",
     )
+
+
+def _way_back(ctx: PlanContext, path: str, current: str) -> str:
+    """Return what to write by hand: where another file says the same and is in force, it."""
+    other = COUPLED.get(path)
+    if current == "0" and other is not None and (in_force := ctx.value(other)) is not None:
+        return f"write {in_force} into {other}"
+    return f"write {current} into {path}"
 
 
 def lines_or_skipped(

@@ -65,7 +65,8 @@ class Receipt:
     """What was found before a change, and how far the change has come. ``change.value`` is what we want.
 
     ``effective`` is what was read back from another source after the change. ``interims`` are values that a
-    revert has set in passing: finding one of them is not somebody else's doing.
+    revert has set in passing, or that the kernel made of ours: finding one of them is not somebody else's
+    doing. ``server`` is the one whose plan asked for a change on the machine; None if a trial did.
     """
 
     id: str
@@ -79,6 +80,8 @@ class Receipt:
     effective: str | None = None
     note: str | None = None
     interims: tuple[str, ...] = ()
+    server: Target | None = None
+    is_being_restored: bool = False
 
     @property
     def key(self) -> str:
@@ -89,6 +92,21 @@ class Receipt:
     def is_on_host(self) -> bool:
         """Whether it is about the machine itself rather than a server."""
         return self.change.kind in HOST_KINDS
+
+    @property
+    def is_of_trial(self) -> bool:
+        """Whether the machine was changed for the time of a trial, which gives back what it found."""
+        return self.is_on_host and self.server is None
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the change was interrupted or has failed: nobody knows what is there now."""
+        return self.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the value was seen in force, and no revert has begun: another one is somebody else's."""
+        return self.state is ReceiptState.VERIFIED and not self.is_being_restored
 
     @property
     def is_open(self) -> bool:

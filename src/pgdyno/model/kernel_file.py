@@ -25,6 +25,7 @@ COUPLED = {
 }
 """Two ways to say one thing: writing one sets the other to 0, which means that it does not count."""
 
+_SCHEDULER = "/queue/scheduler"
 _CHOICE = re.compile(r"\[([^\]]*)\]")
 _MASK = re.compile(r"^[0-9a-f]+(,[0-9a-f]{8})*$", re.IGNORECASE)
 _IS_MASK = re.compile(r"(_cpus|/smp_affinity)$")
@@ -33,6 +34,17 @@ _IS_MASK = re.compile(r"(_cpus|/smp_affinity)$")
 def sysctl_path(name: str) -> str:
     """Return where a sysctl lies: ``vm.swappiness`` → ``/proc/sys/vm/swappiness``."""
     return SYSCTL_ROOT + name.replace(".", "/")
+
+
+def set_anew_by(path: str) -> tuple[str, ...]:
+    """Return the files, as patterns, that the kernel sets to values of its own when ``path`` is written.
+
+    An I/O scheduler comes with a depth of the queue and tunables of its own; what they were before is gone.
+    """
+    if not path.endswith(_SCHEDULER):
+        return ()
+    queue = path.removesuffix("/scheduler")
+    return (f"{queue}/nr_requests", f"{queue}/iosched/*")  # in this order: the depth sets tunables
 
 
 def display_name(path: str) -> str:
@@ -57,7 +69,7 @@ def choices_in(text: str) -> tuple[str, ...]:
 
 
 def is_same(path: str, one: str, other: str) -> bool:
-    """Whether two values of a file mean the same: masks of CPUs are written with and without leading zeros."""
+    """Whether two values of a file mean the same: masks of CPUs may have leading zeros."""
     one, other = " ".join(one.split()), " ".join(other.split())
     if one == other:
         return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pgdyno.model.msr import register_of
+
 
 class Layer(StrEnum):
     """The five layers of the stack, outermost first."""
@@ -39,6 +41,13 @@ SETTING = "setting"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 HOST_KINDS = (KERNEL, HUGE_PAGES, MSR)
 """Kinds of changes that are made on the machine: they concern everything that runs there."""
+
+
+def kind_of(key: str) -> str:
+    """Return the kind of change that sets a file of the kernel, or a register of a CPU."""
+    if register_of(key) is not None:
+        return MSR
+    return HUGE_PAGES if key.endswith("/nr_hugepages") else KERNEL
 
 
 @dataclass(frozen=True)

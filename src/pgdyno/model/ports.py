@@ -25,7 +25,10 @@ class Found:
 class ChangeWriter(Protocol):
     """Reads, writes and restores the keys of one kind of change. One writer serves every lever."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """The kind of change, as in ``Change.kind``."""
+        ...
 
     def read(self, key: str) -> Found:
         """Return what is there now. Must not change anything."""

@@ -53,7 +53,9 @@ def revert_text(result: RevertResult) -> str:
         done = [one for one in result.outcomes if one.state is ReceiptState.REVERTED]
         restarted = ", after a restart" if result.restarts else ""
         lines = [f"{_count(len(done), 'change')} undone on {result.target}{restarted}", ""]
-        lines += _table([(display_name(one.key), _arrow(one.wanted, one.effective), "") for one in done])
+        lines += _table(
+            [(display_name(one.key), _arrow(one.wanted, one.effective), one.note or "") for one in done]
+        )
     lines += [line for drift in result.drifted for line in _drift(drift, result.revert_command)]
     if result.pending_restart:
         lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]

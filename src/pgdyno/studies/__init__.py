@@ -4,7 +4,8 @@ A study file has ``TITLE``, what ``pgdyno run --list`` prints, ``NEEDS_PLAN``, w
 configurations that are made for this host, and ``study(context) -> Study``. A study that brings its own
 workloads also has ``workloads(sizing)``, and ``settings(sizing)`` if servers' settings belong to them. One
 that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIGN`` for what no option asks
-for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server can do about asynchronous I/O.
+for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server
+can do about asynchronous I/O.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from pgdyno.model.experiment import Design
 from pgdyno.model.io_uring import IoUringObstacle
 from pgdyno.model.variant import Variant
 
-
 PLAN, APPLICATION, SYSTEM = "plan", "application", "system"  # all layers planned, and each alone
 PGTUNE, TUNED = "pgtune", "tuned"
 """Names of the configurations that a study may find in its context."""
@@ -56,8 +55,9 @@ class IoSupport:
 class StudyContext:
     """The baseline, the chosen workloads and design, and ready-made sets of settings by name.
 
-    ``configurations`` holds what this host's facts lead to, as far as the server's build and the kernel accept
-    it: pgdyno's own plan, and what others would set where that is known. ``notes`` say what was left out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``:
+    ``configurations`` holds what this host's facts lead to, as far as the server's build and the kernel
+    accept it: pgdyno's own plan, and what others would set where that is known. ``notes`` say what was left
+    out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``:
     what every server can do that is measured, in their order. ``factors`` replace the study's variants by
     their combinations afterwards.
     """

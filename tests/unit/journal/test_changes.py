@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.journal.receipts import TARGET, MemoryWriter, change, receipt
 
-from pgdyno.journal.access import no_steps
-from pgdyno.journal.changes import make_changes, prepare, read_back, write_receipts
-from pgdyno.journal.log import open_journal, read_journal
+from pgdyno.journal.access import Steps, no_steps
+from pgdyno.journal.changes import Prepared, make_changes, prepare, read_back, receipts_for, write_receipts
+from pgdyno.journal.log import Journal, open_journal, read_journal
 from pgdyno.journal.undo import restore_all
 from pgdyno.model.errors import ServerError, SettingError, UsageError
-from pgdyno.model.journal import Drift, OnDrift, ReceiptState
+from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plan import Change, Effect
 
 VALUES = st.sampled_from(["1", "2", "3"])
 STATES = st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES)
 PLANS = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), VALUES, min_size=1)
+
+
+def written(journal: Journal, prepared: Sequence[Prepared], steps: Steps) -> tuple[Receipt, ...]:
+    """Write receipts for changes, and return them."""
+    receipts = receipts_for("one", TARGET, prepared)
+    write_receipts(journal, receipts, steps)
+    return receipts
 
 
 class KilledError(Exception):
@@ -45,7 +53,7 @@ def test_wherever_it_stops_restoring_gives_the_state_before(
     with open_journal(directory) as journal:
         try:
             prepared = prepare([change(key, value) for key, value in plan.items()], {"setting": writer})
-            receipts = write_receipts(journal, "one", TARGET, prepared, step)
+            receipts = written(journal, prepared, step)
             make_changes(journal, {"setting": writer}, receipts, step)
         except KilledError:
             pass
@@ -65,10 +73,10 @@ def test_all_receipts_are_on_disk_before_the_first_change(tmp_path: Path) -> Non
 
     with open_journal(tmp_path) as journal:
         prepared = prepare([change("a", "1"), change("b", "2")], {"setting": writer})
-        receipts = write_receipts(journal, "one", TARGET, prepared, step)
+        receipts = written(journal, prepared, step)
         make_changes(journal, {"setting": writer}, receipts, step)
     assert seen == [
-        ("receipt a", 1, []),
+        ("receipt a", 2, []),
         ("receipt b", 2, []),
         ("changed a", 2, ["write a=1"]),
         ("applied a", 2, ["write a=1"]),
@@ -81,7 +89,7 @@ def test_a_change_that_fails_is_noted_and_ends_it(tmp_path: Path) -> None:
     writer = MemoryWriter(rejected=frozenset({"b"}))
     with open_journal(tmp_path) as journal:
         prepared = prepare([change("a"), change("b"), change("c")], {"setting": writer})
-        receipts = write_receipts(journal, "one", TARGET, prepared, no_steps)
+        receipts = written(journal, prepared, no_steps)
         with pytest.raises(SettingError):
             make_changes(journal, {"setting": writer}, receipts, no_steps)
     assert [one.state for one in read_journal(tmp_path).open] == [
@@ -95,9 +103,7 @@ def test_a_change_that_fails_is_noted_and_ends_it(tmp_path: Path) -> None:
 def test_a_change_that_is_not_in_force_is_an_error_with_both_values(tmp_path: Path) -> None:
     writer = MemoryWriter()
     with open_journal(tmp_path) as journal:
-        receipts = write_receipts(
-            journal, "one", TARGET, prepare([change("a")], {"setting": writer}), no_steps
-        )
+        receipts = written(journal, prepare([change("a")], {"setting": writer}), no_steps)
         receipts = make_changes(journal, {"setting": writer}, receipts, no_steps)
         writer.values["a"] = "4MB"
         with pytest.raises(ServerError) as caught:
@@ -146,3 +152,16 @@ def test_what_was_found_what_we_set_and_what_we_set_in_passing_is_no_drift(tmp_p
         )
     assert (len(restored), drifted) == (1, ())
     assert writer.values == {"work_mem": "4MB"}
+
+
+def test_receipts_of_one_apply_for_machine_and_server_are_told_apart(tmp_path: Path) -> None:
+    machine = Target("host", "1d", None, "1d", "db1")
+    writer = MemoryWriter()
+    with open_journal(tmp_path) as journal:
+        for target in (machine, TARGET):
+            prepared = prepare([change(target.kind)], {"setting": writer})
+            write_receipts(journal, receipts_for("one", target, prepared), no_steps)
+    assert [(one.key, one.id) for one in read_journal(tmp_path).open] == [
+        ("host", "one/host-01"),
+        ("server", "one/server-01"),
+    ]

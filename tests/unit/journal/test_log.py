@@ -85,6 +85,33 @@ def test_writing_goes_on_after_a_line_that_was_cut_off(tmp_path: Path, cut: int)
     assert (tmp_path / FILE).read_bytes().startswith(torn)
 
 
+@pytest.mark.parametrize("seals", [1, 2, 3])
+def test_a_crash_may_cut_off_the_end_that_a_cut_off_line_is_given(tmp_path: Path, seals: int) -> None:
+    """As when a process is killed while it mends what another killed one has left, and so on."""
+    whole = written(tmp_path)
+    content = whole[:-10]
+    for _ in range(seals):
+        (tmp_path / FILE).write_bytes(content)
+        with open_journal(tmp_path):
+            content = (tmp_path / FILE).read_bytes()[:-20]
+    (tmp_path / FILE).write_bytes(content)
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt("work_mem", "9MB", number=3))
+    contents = read_journal(tmp_path)
+    assert contents.damage == ()
+    assert [one.id[-2:] for one in contents.receipts] == ["01", "02", "03"]
+
+
+def test_two_lines_that_cannot_be_read_are_damage_if_nobody_cut_them_off(tmp_path: Path) -> None:
+    whole = written(tmp_path)
+    (tmp_path / FILE).write_bytes(b"half\nhalf\n" + whole + b"half\n")
+    assert read_journal(tmp_path).damage == (
+        "line 1 of the journal cannot be read",
+        "line 2 of the journal cannot be read",
+        "line 7 of the journal cannot be read",
+    )
+
+
 def test_a_line_changed_in_the_middle_is_damage_and_not_a_wrong_value(tmp_path: Path) -> None:
     whole = written(tmp_path)
     (tmp_path / FILE).write_bytes(whole.replace(b'"value": "off"', b'"value": "on!"', 1))
@@ -159,6 +186,18 @@ def test_a_disk_that_fills_up_is_an_error_and_the_journal_goes_on_when_there_is_
         assert (contents.damage, [one.id[-2:] for one in contents.receipts]) == ((), ["01", "03"])
 
 
+def test_of_several_receipts_all_are_written_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt(number=1), receipt("jit", "off", number=2))
+        monkeypatch.setattr("os.fsync", full)
+        with pytest.raises(StorageError):
+            journal.add(receipt("fsync", "on", number=3), receipt("ssl", "on", number=4))
+    assert [one.key for one in read_journal(tmp_path).receipts] == ["work_mem", "jit"]
+
+
 @pytest.mark.root
 def test_on_a_full_disk_no_journal_is_opened() -> None:
     with small_disk() as disk:
@@ -213,3 +252,10 @@ def test_a_value_set_in_passing_belongs_to_its_receipt(tmp_path: Path) -> None:
         journal.add(receipt())
         assert journal.intend(receipt(), "512").interims == ("512",)
     assert read_journal(tmp_path).receipts[0].interims == ("512",)
+
+
+def test_a_receipt_knows_that_its_value_is_being_put_back(tmp_path: Path) -> None:
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt())
+        assert journal.restoring(receipt()).is_being_restored
+    assert read_journal(tmp_path).receipts[0].is_being_restored

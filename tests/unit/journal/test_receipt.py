@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.journal.receipts import receipt
+from tests.unit.journal.receipts import TARGET, receipt
 
 from pgdyno.journal.receipt import advanced, receipt_document, receipt_of
 from pgdyno.model.errors import StorageError
@@ -43,9 +43,16 @@ def test_what_was_read_back_stays_when_a_later_step_says_nothing() -> None:
     assert advanced(verified, ReceiptState.REVERTED).effective == "8192"
 
 
+def test_how_a_change_failed_is_not_said_of_one_that_is_undone() -> None:
+    failed = advanced(receipt(), ReceiptState.FAILED, note="not in force")
+    assert advanced(failed, ReceiptState.REVERTED).note is None
+    assert advanced(failed, ReceiptState.RELEASED, note="left to them").note == "left to them"
+
+
 @given(value=st.none() | st.text(), state=st.dictionaries(st.text(), st.text()), wanted=st.text())
 def test_a_receipt_comes_back_from_json_as_it_was(
     value: str | None, state: dict[str, str], wanted: str
 ) -> None:
-    before: Receipt = replace(receipt(value=wanted), found=Found(value, state))
-    assert receipt_of(json.loads(json.dumps(receipt_document(before)))) == before
+    alone: Receipt = replace(receipt(value=wanted), found=Found(value, state))
+    for before in (alone, replace(alone, server=TARGET)):
+        assert receipt_of(json.loads(json.dumps(receipt_document(before)))) == before

@@ -201,9 +201,7 @@ class TestDirtyWriteback:
         found = {path: line.change.value for path, line in planned.items()}
         assert found == {self.BEGINS: "67108864", self.WAITS: "536870912"}
         # 10 % of 24 GB
-        assert planned[self.BEGINS].reason == (
-            "up to 2458 MB may be dirty now, which an fsync waits for"
-        )
+        assert planned[self.BEGINS].reason == ("up to 2458 MB may be dirty now, which an fsync waits for")
 
     def test_each_limit_is_judged_for_itself(self) -> None:
         # 10 % of 1 GB are 102 MB, more than 64; 20 % are 205 MB, less than 512.

@@ -99,6 +99,18 @@ def test_revert_shows_what_is_back_what_was_left_alone_and_what_waits() -> None:
     )
 
 
+def test_revert_says_what_was_gone_by_itself() -> None:
+    gone = Outcome(
+        "/proc/sys/vm/swappiness", "swappiness", "60", "60", "10", "30", ReceiptState.REVERTED,
+        note="gone by itself: the machine was restarted since",
+    )  # fmt: skip
+    assert revert_text(RevertResult("db1", outcomes=(gone,), statements=())) == (
+        "1 change undone on db1\n"
+        "\n"
+        "    vm.swappiness  10 → 30  gone by itself: the machine was restarted since\n"
+    )
+
+
 def test_a_damaged_journal_is_never_complete() -> None:
     result = RevertResult("host=/run", (), (), damage=("line 2 of the journal cannot be read",))
     assert not result.is_complete

@@ -1,7 +1,8 @@
 """Changes the size of a pool of huge pages.
 
 The kernel gives what it finds: a pool that comes out smaller than asked for is an error, and is undone like
-every other. Memory is compacted in between, which is what makes room among scattered pages.
+every other. Memory is compacted in between, which is what makes room among scattered pages. Whoever is killed
+while the kernel looks for pages leaves what it had found by then.
 
 Source: Linux, Documentation/admin-guide/mm/hugetlbpage.rst.
 """
@@ -21,7 +22,7 @@ _TOTAL, _SURPLUS = "/nr_hugepages", "/surplus_hugepages"
 
 @dataclass(frozen=True)
 class HugePagePoolWriter(KernelFileWriter):
-    """Reads, fills and restores pools; a key is the ``nr_hugepages`` of one page size in /sys."""
+    """Reads, fills and restores pools; a key is ``nr_hugepages`` of a page size in /sys, or the sysctl."""
 
     kind: str = "huge_pages"
 
@@ -31,16 +32,28 @@ class HugePagePoolWriter(KernelFileWriter):
             super().write(key, value)
             if int(self.value(key)) >= int(value):
                 return
-            super().write(_COMPACT, "1")
+            self._compact()
         raise SettingError(
             f"only {self.value(key)} of {value} huge pages could be reserved",
             detail="the memory that is free is scattered, or there is not enough of it",
             hint="reserve them right after the machine has started, or plan smaller shared_buffers",
         )
 
-    def value(self, key: str) -> str:
-        """Return the pages that stay: not those that are given back when whoever uses them ends."""
-        total = super().value(key)
-        if not key.endswith(_TOTAL):
+    def value_if_any(self, key: str) -> str | None:
+        """Return the pages that stay: not those that are given back when whoever uses them ends.
+
+        The sysctl does not count those anyway.
+        """
+        total = super().value_if_any(key)
+        if total is None or not (key.startswith("/sys/") and key.endswith(_TOTAL)):
             return total
-        return str(int(total) - int(super().value(key.removesuffix(_TOTAL) + _SURPLUS)))
+        return str(int(total) - int(self.value(key.removesuffix(_TOTAL) + _SURPLUS)))
+
+    def is_on_the_way(self, now: str, one: str, other: str) -> bool:
+        """Whether ``now`` lies between the two sizes."""
+        smaller, larger = sorted((int(one), int(other)))
+        return smaller <= int(now) <= larger
+
+    def _compact(self) -> None:
+        if self._locate(_COMPACT).exists():  # a kernel may be built without
+            super().write(_COMPACT, "1")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import PrivilegeError, SettingError
-from pgdyno.model.kernel_file import BOOT_ID, COUPLED, display_name, is_same, value_in
+from pgdyno.model.kernel_file import BOOT_ID, COUPLED, display_name, is_same, set_anew_by, value_in
 from pgdyno.model.ports import Found
 
 BOOT, COUNTERPART = "boot_id", "counterpart"  # keys of Found.state
@@ -30,47 +31,55 @@ class KernelFileWriter:
     def read(self, key: str) -> Found:
         """Return the value, the boot that it belongs to, and what would be lost by setting it."""
         value = self.value(key)
-        state = {"setting": value, BOOT: self.value(BOOT_ID)}
+        state = {"setting": value, BOOT: self.value(BOOT_ID), **self._set_anew_by(key)}
         return Found(value, state | ({COUNTERPART: self.value(COUPLED[key])} if key in COUPLED else {}))
 
     def check(self, key: str) -> None:
-        """Refuse a file that cannot be written, before anything is changed.
+        """Refuse a file that cannot be written, before anything is changed. Opening it changes nothing.
 
         Raises: SettingError if there is none; PrivilegeError if it is closed to us.
         """
-        path = self._locate(key)
-        if not path.exists():
-            raise _no_such_file(key)
-        if not os.access(path, os.W_OK):
-            is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
-            raise _not_writable(key, "its file system is mounted read-only" if is_read_only else None)
+        try:
+            os.close(os.open(self._locate(key), os.O_WRONLY | os.O_CLOEXEC))
+        except OSError as error:
+            raise _not_opened(key, error) from error
+
+    def rehearse(self, key: str, found: Found) -> None:
+        """Write what is there once more: a value that the kernel does not take must not be replaced.
+
+        Raises: SettingError, PrivilegeError.
+        """
+        if found.value == found.state.get(COUNTERPART) == "0":
+            names = f"{display_name(key)} and {display_name(COUPLED[key])}"
+            raise _cannot_come_back(key, f"{names} are both 0: writing one may leave the other as it is")
+        try:
+            self._put_back(key, found)
+        except SettingError as error:
+            raise _cannot_come_back(key, f"{error.message}: {error.detail}") from error
 
     def write(self, key: str, value: str) -> None:
         """Write the value. Raises: SettingError if the kernel does not take it; PrivilegeError."""
         try:
-            file = os.open(self._locate(key), os.O_WRONLY | os.O_CLOEXEC)
+            file = os.open(self._locate(key), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)  # as a shell's > does
+            try:
+                os.write(file, value.encode() + b"\n")  # the kernel takes a value whole or not at all
+            finally:
+                os.close(file)
         except OSError as error:
-            raise _failed(key, value, error) from error
-        try:
-            content = value.encode() + b"\n"
-            os.write(file, content)  # the kernel takes a value whole or not at all
-            os.ftruncate(file, len(content))
-        except OSError as error:
-            raise _failed(key, value, error) from error
-        finally:
-            os.close(file)
+            raise _not_written(key, value, error) from error
 
     def restore(self, key: str, found: Found) -> None:
-        """Put back what was found, unless the machine has been restarted since."""
+        """Put back what was found, and what the kernel set anew with it, where that is not there already.
+
+        After a restart of the machine there is nothing to put back.
+        """
         if found.value is None or self.is_gone(found):
             return
-        if is_same(key, self.value(key), found.value):
-            return
-        counterpart = found.state.get(COUNTERPART)
-        if counterpart is not None and found.value == "0":
-            self.write(COUPLED[key], counterpart)  # which sets the key itself to 0
-        else:
-            self.write(key, found.value)
+        if not is_same(key, self.value(key), found.value):
+            self._put_back(key, found)
+        for path, value in set_anew(found).items():
+            if not is_same(path, self.value(path), value):
+                self.write(path, value)
 
     def verify(self, key: str) -> str | None:
         """Return what the kernel shows now, read anew."""
@@ -88,33 +97,71 @@ class KernelFileWriter:
         """Whether the machine was restarted since, so that the kernel has forgotten what was written."""
         return found.state.get(BOOT) not in (None, self.value(BOOT_ID))
 
+    def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — see HugePagePoolWriter
+        """Whether writing ``other`` over ``one`` may leave ``now`` when it is interrupted."""
+        return False
+
     def value(self, key: str) -> str:
         """Return the value of a file. Raises: SettingError if there is none; PrivilegeError."""
+        value = self.value_if_any(key)
+        if value is None:
+            raise _no_such_file(key)
+        return value
+
+    def value_if_any(self, key: str) -> str | None:
+        """Return the value; None where there is no file: a device may be gone. Raises: PrivilegeError."""
         try:
             with self._locate(key).open("rb", buffering=0) as file:
                 return value_in((file.read(_LIMIT_BYTES) or b"").decode(errors="replace"))
-        except FileNotFoundError as error:
-            raise _no_such_file(key) from error
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise PrivilegeError(f"could not read {display_name(key)}", detail=error.strerror) from error
 
+    def _put_back(self, key: str, found: Found) -> None:
+        """Write what was found. The kernel shows a 0 for what its counterpart has put out of force."""
+        if found.value == "0" and COUNTERPART in found.state:
+            self.write(COUPLED[key], found.state[COUNTERPART])  # which sets the key itself to 0
+        else:
+            self.write(key, found.value or "")
+
+    def _set_anew_by(self, key: str) -> dict[str, str]:
+        files = (file for pattern in set_anew_by(key) for file in sorted(self.root.glob(pattern.lstrip("/"))))
+        paths = (f"/{file.relative_to(self.root)}" for file in files)
+        return {path: self.value(path) for path in paths}
+
     def _locate(self, key: str) -> Path:
         return self.root / key.lstrip("/")
+
+
+def set_anew(found: Found) -> Mapping[str, str]:
+    """Return what ``read`` found in files that the kernel sets anew together with the key, by path."""
+    return {path: value for path, value in found.state.items() if path.startswith("/")}
 
 
 def _no_such_file(key: str) -> SettingError:
     return SettingError(f'this kernel has no "{display_name(key)}"', detail=f"there is no file {key}")
 
 
-def _not_writable(key: str, why: str | None) -> PrivilegeError:
+def _not_opened(key: str, error: OSError) -> SettingError | PrivilegeError:
+    if error.errno == errno.ENOENT:
+        return _no_such_file(key)
     return PrivilegeError(
         f"cannot change {display_name(key)}",
-        detail=why or f"{key} may not be written by this user",
+        detail=f"{key}: {error.strerror}",
         hint="run pgdyno as root, on the machine itself rather than in a container",
     )
 
 
-def _failed(key: str, value: str, error: OSError) -> SettingError | PrivilegeError:
-    if error.errno in _NOT_ALLOWED:
-        return _not_writable(key, error.strerror)
+def _not_written(key: str, value: str, error: OSError) -> SettingError | PrivilegeError:
+    if error.errno in (*_NOT_ALLOWED, errno.ENOENT):
+        return _not_opened(key, error)
     return SettingError(f'the kernel does not take "{value}" for {display_name(key)}', detail=error.strerror)
+
+
+def _cannot_come_back(key: str, why: str) -> SettingError:
+    return SettingError(
+        f"{display_name(key)} is not changed, because it could not be changed back",
+        detail=why,
+        hint="leave it out",
+    )

@@ -74,11 +74,16 @@ class MsrWriter(KernelFileWriter):
         """Whether the register holds what was asked for."""
         return self.equals(key, wanted, effective)
 
-    def value(self, key: str) -> str:
-        """Return the value of a register or a file. Raises: SettingError if there is none; PrivilegeError."""
+    def value_if_any(self, key: str) -> str | None:
+        """Return the value of a register or a file; None where there is no such CPU, or no file.
+
+        Raises: SettingError if the processor refuses it; PrivilegeError.
+        """
         if register_of(key) is None:
-            return super().value(key)  # the boot's id
+            return super().value_if_any(key)  # the boot's id
         register = _prefetch_control(key)
+        if not self._locate(register.device).exists():
+            return None
         content = self._open(
             key, register, os.O_RDONLY, lambda file: os.pread(file, _WIDTH_BYTES, register.number)
         )

@@ -34,7 +34,6 @@ import math
 from collections.abc import Sequence
 
 from pgdyno.levers._contract import (
-    HUGE_PAGES,
     KB,
     Detected,
     Evidence,
@@ -115,7 +114,6 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         str(reserved - pool.usable + needed),
         reason=f"{facts}, and {pool.usable} are to be had",
         evidence='PostgreSQL manual, "Linux Huge Pages"; pgdyno pilot: ×1.08 read-only, ×1.10 read-write',
-        kind=HUGE_PAGES,
     )
     return lines_or_skipped(LEVER, [line], facts)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.fix_disk import small_disk
 
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
-from pgdyno.journal.writers.kernel_file import KernelFileWriter
+from pgdyno.journal.writers.kernel_file import KernelFileWriter, set_anew
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.ports import Found
 
@@ -104,17 +108,80 @@ def test_a_file_that_is_not_there_is_no_setting_of_this_kernel(root: Path) -> No
         )
 
 
-def test_a_file_system_that_is_read_only_is_seen_before_anything_is_changed(
+@pytest.mark.root
+def test_a_file_system_that_is_read_only_is_seen_before_anything_is_changed() -> None:
+    """As /proc/sys is in most containers."""
+    with small_disk() as disk:
+        put(disk.directory, SWAPPINESS, "60")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk.directory)], check=True)
+        writer = KernelFileWriter(disk.directory)
+        attempts: list[Callable[[], None]] = [
+            lambda: writer.check(SWAPPINESS),
+            lambda: writer.write(SWAPPINESS, "5"),
+        ]
+        for attempt in attempts:
+            with pytest.raises(PrivilegeError) as caught:
+                attempt()
+            assert str(caught.value) == (
+                "cannot change vm.swappiness\n"
+                "DETAIL:  /proc/sys/vm/swappiness: Read-only file system\n"
+                "HINT:  run pgdyno as root, on the machine itself rather than in a container"
+            )
+
+
+def test_looking_whether_a_file_may_be_written_leaves_it_as_it_is(root: Path) -> None:
+    KernelFileWriter(root).check(SWAPPINESS)
+    assert shown(root, SWAPPINESS) == "60\n"
+
+
+def test_a_value_that_is_refused_is_said_with_the_kernels_words(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(PrivilegeError) as caught:
-        KernelFileWriter(root).check(SWAPPINESS)
+    def refuse(_file: int, _content: bytes) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr("os.write", refuse)
+    with pytest.raises(SettingError) as caught:
+        KernelFileWriter(root).write(SWAPPINESS, "9999")
     assert str(caught.value) == (
-        "cannot change vm.swappiness\n"
-        "DETAIL:  /proc/sys/vm/swappiness may not be written by this user\n"
-        "HINT:  run pgdyno as root, on the machine itself rather than in a container"
+        'the kernel does not take "9999" for vm.swappiness\nDETAIL:  Invalid argument'
     )
+
+
+def test_a_file_that_goes_away_meanwhile_is_said(root: Path) -> None:
+    with pytest.raises(SettingError, match=r'this kernel has no "vm\.nonesuch"'):
+        KernelFileWriter(root).write("/proc/sys/vm/nonesuch", "1")
+
+
+def test_a_rehearsal_writes_what_is_there(root: Path) -> None:
+    writer = KernelFileWriter(root)
+    for path in (SWAPPINESS, BYTES, RATIO):
+        writer.rehearse(path, writer.read(path))
+    assert [shown(root, path) for path in (SWAPPINESS, BYTES, RATIO)] == ["60\n", "0\n", "20\n"]
+
+
+def test_two_limits_of_0_could_not_be_given_back(root: Path) -> None:
+    """The kernel lets dirty_bytes be as it is when dirty_ratio is set to what it shows already: 0."""
+    put(root, RATIO, "0")
+    writer = KernelFileWriter(root)
+    with pytest.raises(SettingError) as caught:
+        writer.rehearse(BYTES, writer.read(BYTES))
+    assert str(caught.value) == (
+        "vm.dirty_bytes is not changed, because it could not be changed back\n"
+        "DETAIL:  vm.dirty_bytes and vm.dirty_ratio are both 0: writing one may leave the other as it is\n"
+        "HINT:  leave it out"
+    )
+
+
+def test_a_scheduler_is_read_with_what_the_kernel_sets_anew(root: Path) -> None:
+    queue = "/sys/block/sda/queue"
+    put(root, f"{queue}/scheduler", "none [mq-deadline]")
+    put(root, f"{queue}/nr_requests", "64")
+    put(root, f"{queue}/iosched/fifo_batch", "3")
+    writer = KernelFileWriter(root)
+    found = writer.read(f"{queue}/scheduler")
+    assert found.value == "mq-deadline"
+    assert set_anew(found) == {f"{queue}/nr_requests": "64", f"{queue}/iosched/fifo_batch": "3"}
 
 
 def test_a_pool_that_comes_out_smaller_is_an_error_that_says_how_small(
@@ -136,3 +203,24 @@ def test_a_pool_that_comes_out_smaller_is_an_error_that_says_how_small(
 def test_pages_that_are_given_back_later_do_not_count(root: Path) -> None:
     put(root, f"{POOL}/surplus_hugepages", "40")
     assert HugePagePoolWriter(root).read(f"{POOL}/nr_hugepages").value == "60"
+
+
+def test_a_kernel_that_cannot_compact_says_how_many_pages_there_are_all_the_same(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "proc/sys/vm/compact_memory").unlink()
+    monkeypatch.setattr(KernelFileWriter, "write", lambda *_: None)
+    with pytest.raises(SettingError, match="only 100 of 500 huge pages could be reserved"):
+        HugePagePoolWriter(root).write(f"{POOL}/nr_hugepages", "500")
+
+
+def test_the_sysctl_counts_only_pages_that_stay(root: Path) -> None:
+    put(root, "/proc/sys/vm/nr_hugepages", "60")
+    assert HugePagePoolWriter(root).read("/proc/sys/vm/nr_hugepages").value == "60"
+
+
+@pytest.mark.parametrize(("now", "is_on_the_way"), [("0", True), ("9", True), ("10", True), ("11", False)])
+def test_sizes_between_two_are_on_the_way(now: str, *, is_on_the_way: bool) -> None:
+    writer = HugePagePoolWriter()
+    assert writer.is_on_the_way(now, "0", "10") is is_on_the_way
+    assert writer.is_on_the_way(now, "10", "0") is is_on_the_way

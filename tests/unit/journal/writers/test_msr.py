@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from pgdyno.journal.by_hand import making_statement, restoring_statements
-from pgdyno.journal.host_run import host_writers, kind_of
+from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.writers.msr import MsrWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.journal import Receipt, Target
-from pgdyno.model.plan import Change, Effect
+from pgdyno.model.plan import Change, Effect, kind_of
 from pgdyno.model.ports import Found
 
 BOOT = "/proc/sys/kernel/random/boot_id"

@@ -1,0 +1,148 @@
+"""The machine that the tests run on: changed for real, by one test at a time, and put back whatever happens.
+
+What its files hold is read here without any code of pgdyno.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SWAPPINESS = "/proc/sys/vm/swappiness"
+DIRTY, DIRTY_RATIO = "/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"
+BACKGROUND, BACKGROUND_RATIO = "/proc/sys/vm/dirty_background_bytes", "/proc/sys/vm/dirty_background_ratio"
+AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
+DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
+POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+SURPLUS = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages"
+_FIXED = (
+    SWAPPINESS, DIRTY, DIRTY_RATIO, BACKGROUND, BACKGROUND_RATIO, AUTOGROUP, DEFRAG, POOL,
+)  # fmt: skip
+_CHOICE = re.compile(r"\[([^]]*)\]")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine that we run on. ``queue`` is the directory of an unused block device's queue, if any is."""
+
+    queue: str | None
+
+    @property
+    def scheduler(self) -> str:
+        """The file with the unused device's I/O scheduler."""
+        return f"{self.queue}/scheduler"
+
+    @property
+    def read_ahead(self) -> str:
+        """The file with the unused device's read-ahead in kB."""
+        return f"{self.queue}/read_ahead_kb"
+
+    @property
+    def depth(self) -> str:
+        """The file with the depth of the unused device's queue."""
+        return f"{self.queue}/nr_requests"
+
+    def snapshot(self) -> dict[str, str]:
+        """Return what all files hold that tests change, and those that the kernel changes with them.
+
+        Of huge pages it is those that stay: another server that happens to start may borrow one for its time.
+        """
+        paths = (*_FIXED, *self._of_queue())
+        found = {path: Path(path).read_text() for path in paths if Path(path).exists()}
+        if POOL in found:
+            found[POOL] = f"{int(found[POOL]) - int(Path(SURPLUS).read_text())}\n"
+        return found
+
+    def set(self, path: str, value: str) -> None:
+        """Write a file as an administrator would."""
+        Path(path).write_text(f"{value}\n")
+
+    def others(self) -> dict[str, str]:
+        """Return for every file another value than it has; one huge page more, too few for any server."""
+        now = {path: chosen(text) for path, text in self.snapshot().items()}
+        wanted = {
+            SWAPPINESS: ("7", "8"),
+            BACKGROUND: ("67108864", "134217728"),
+            DIRTY: ("536870912", "1073741824"),
+            AUTOGROUP: ("0", "1"),
+            DEFRAG: ("defer", "madvise"),
+            self.read_ahead: ("64", "256"),
+            self.scheduler: ("mq-deadline", "none"),
+            POOL: (str(int(now.get(POOL, "0")) + 1),),
+        }
+        return {
+            path: next(value for value in values if value != now[path])
+            for path, values in wanted.items()
+            if path in now
+        }
+
+    def put_back(self, before: Mapping[str, str]) -> None:
+        """Write back what a snapshot holds; twice, because some values belong to others."""
+        for _ in range(2):
+            for path, text in before.items():
+                if self.snapshot().get(path) != text:
+                    with suppress(OSError):  # a 0 that stands for a ratio is written by the ratio
+                        self.set(path, chosen(text))
+
+    def _of_queue(self) -> list[str]:
+        if self.queue is None:
+            return []
+        tunables = sorted(map(str, Path(self.queue).glob("iosched/*")))
+        return [self.scheduler, self.depth, self.read_ahead, *tunables]
+
+
+def chosen(text: str) -> str:
+    """Return a file's value: the choice in brackets, or the line."""
+    choice = _CHOICE.search(text)
+    return choice[1] if choice else text.strip()
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """The machine, for a test of its own; what the test has left changed is put back, and fails it."""
+    if os.geteuid() != 0:
+        pytest.skip("changing the machine takes root")
+    with _alone():
+        found = Machine(_unused_queue())
+        if not _may_be_written():
+            pytest.skip("the kernel's files may not be written here, as in most containers")
+        before = found.snapshot()
+        yield found
+        after = found.snapshot()
+        found.put_back(before)
+        assert after == before
+        assert found.snapshot() == before
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other process of the tests changes the machine."""
+    with (Path(tempfile.gettempdir()) / "pgdyno-test-machine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _may_be_written() -> bool:
+    """Whether this is a whole machine, and not a container that only sees it."""
+    try:
+        Path(SWAPPINESS).write_text(Path(SWAPPINESS).read_text())
+        Path(POOL).write_text(Path(POOL).read_text())
+    except OSError:
+        return False
+    return True
+
+
+def _unused_queue() -> str | None:
+    """Return the queue of a loop device without a file."""
+    sizes = sorted(Path("/sys/block").glob("loop*/size"))
+    empty = (size.parent for size in sizes if int(size.read_text()) == 0)
+    queues = (device / "queue" for device in empty)
+    return next((str(queue) for queue in queues if "mq-deadline" in (queue / "scheduler").read_text()), None)
