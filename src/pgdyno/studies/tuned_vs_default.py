@@ -1,7 +1,7 @@
 """The machine as it is, with TuneD's profile for PostgreSQL, and with pgdyno's system layer.
 
-The application layer comes on top in one more variant, so that the report shows what the system layer is worth
-beside it. The machine has one value of each, so that whole trials alternate.
+The application layer comes on top in one more variant, so that the report shows what the system layer is
+worth beside it. The machine has one value of each, so that whole trials alternate.
 """
 
 from __future__ import annotations
