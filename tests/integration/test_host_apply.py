@@ -279,6 +279,21 @@ def test_a_machine_that_is_out_of_reach_is_refused(access: ServerAccess) -> None
     )
 
 
+def test_what_could_not_be_changed_back_is_not_changed(machine: Machine, access: ServerAccess) -> None:
+    """The kernel leaves dirty_bytes as it is when dirty_ratio is set to the 0 that it shows already."""
+    machine.set(DIRTY_RATIO, "0")
+    try:
+        said = undone(access, BOTH, SettingError)
+        assert shown(SWAPPINESS, DIRTY, DIRTY_RATIO) == ["60", "0", "0"]
+    finally:
+        machine.set(DIRTY_RATIO, "20")
+    assert said == (
+        "vm.dirty_bytes is not changed, because it could not be changed back\n"
+        "DETAIL:  vm.dirty_bytes and vm.dirty_ratio are both 0: writing one may leave the other as it is\n"
+        "HINT:  leave it out"
+    )
+
+
 def test_an_interrupted_apply_is_reverted_before_the_next_one(access: ServerAccess) -> None:
     class PowerFailure(BaseException):
         """Stands for the end of the process: nothing catches it."""

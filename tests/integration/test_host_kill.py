@@ -6,8 +6,10 @@ journal. Then /proc, /sys and the journal are as they are promised to be.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,16 +19,19 @@ from typing import Any
 
 import pytest
 from tests.fix_home import pgdyno
-from tests.fix_machine import SWAPPINESS, Machine
-from tests.integration.host_driver import Ask, asking
+from tests.fix_machine import POOL, SWAPPINESS, Machine
+from tests.integration.host_driver import Ask, asking, carry_out
 
 from pgdyno.journal.log import FILE, read_journal
 
 pytestmark = pytest.mark.root
 
-POINTS = 125  # of each of the four tests below
+POINTS = 125  # of each of four tests below
 BY_COMMAND = 40  # every so many points the command itself reverts
 WITH_SCHEDULER = 4  # and an I/O scheduler is switched, which takes the kernel tens of milliseconds
+POOLS, PAGES = 10, 1000  # that a process is killed while it fills
+NEEDED_BYTES = 8 << 30  # arbitrary: four times what such a pool takes
+ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +163,37 @@ def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(begin:
 
     for dice, life, most in lives(begin, 4, lambda life: operations(refuse(life), "hold", "SettingError")):
         refuse(life).killed("hold", dice, most)
+
+
+def test_a_change_killed_while_the_kernel_looks_for_pages_is_undone(begin: Begin) -> None:
+    """The kernel stops looking then, and keeps what it has found."""
+    if available_bytes() < NEEDED_BYTES:
+        pytest.skip("this machine has too little memory to reserve some of it")
+    dice = random.Random(5)  # noqa: S311 — reproducible
+    for _ in range(POOLS):
+        life = begin(dice, has_scheduler=False)
+        found = pages()
+        life.values = {POOL: str(found + PAGES)}
+        child = os.fork()
+        if child == 0:
+            try:
+                carry_out({"action": "change", "journal": str(life.file.parent), "values": life.values})
+            finally:
+                os._exit(0)
+        enough = found + dice.randint(1, PAGES)
+        while pages() < enough and os.waitid(os.P_PID, child, ENDED) is None:
+            pass
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        life.is_restored()
+
+
+def pages() -> int:
+    """Return how many huge pages there are in the pool now."""
+    return int(Path(POOL).read_text())
+
+
+def available_bytes() -> int:
+    """Return the memory that could be taken without swapping."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
