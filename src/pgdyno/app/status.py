@@ -73,7 +73,7 @@ def _on_host(receipt: Receipt, writer: KernelFileWriter) -> StatusEntry:
     try:
         now = writer.value_if_any(receipt.key)
         return replace(_entry(receipt), effective=now, drift=_drift_on_host(receipt, writer, now))
-    except PrivilegeError as error:
+    except (PrivilegeError, SettingError) as error:
         return replace(_entry(receipt), drift=f"not known: {error.message}")
 
 
