@@ -96,8 +96,9 @@ def _setting_error(stderr: str, settings: Mapping[str, str]) -> SettingError:
     """Turn the server's FATAL and HINT lines into one error."""
     fatal = re.search(r"(?:FATAL|ERROR):\s+(.*)", stderr)
     hint = re.search(r"HINT:\s+(.*)", stderr)
-    message = fatal[1].strip() if fatal else f"the server rejects {dict(settings)}"
-    return SettingError(message, detail=hint[1].strip() if hint else None)
+    if fatal is None:  # it did not come so far as to judge them
+        return SettingError(f"the server rejects {dict(settings)}", detail=stderr.strip() or "it said nothing")
+    return SettingError(fatal[1].strip(), detail=hint[1].strip() if hint else None)
 
 
 def installation_at(bin_directory: Path, account: Account, name: str | None = None) -> Installation:
