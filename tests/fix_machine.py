@@ -110,7 +110,7 @@ def machine() -> Iterator[Machine]:
     """The machine, for a test of its own; what the test has left changed is put back, and fails it."""
     if os.geteuid() != 0:
         pytest.skip("changing the machine takes root")
-    with _alone():
+    with alone():
         found = Machine(_unused_queue())
         if not _may_be_written():
             pytest.skip("the kernel's files may not be written here, as in most containers")
@@ -123,9 +123,9 @@ def machine() -> Iterator[Machine]:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """Wait until no other process of the tests changes the machine."""
-    with (Path(tempfile.gettempdir()) / "pgdyno-test-machine.lock").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / f"pgdyno-test-machine-{os.geteuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -97,7 +97,8 @@ def _setting_error(stderr: str, settings: Mapping[str, str]) -> SettingError:
     fatal = re.search(r"(?:FATAL|ERROR):\s+(.*)", stderr)
     hint = re.search(r"HINT:\s+(.*)", stderr)
     if fatal is None:  # it did not come so far as to judge them
-        return SettingError(f"the server rejects {dict(settings)}", detail=stderr.strip() or "it said nothing")
+        said = stderr.strip() or "it said nothing"
+        return SettingError(f"the server rejects {dict(settings)}", detail=said)
     return SettingError(fatal[1].strip(), detail=hint[1].strip() if hint else None)
 
 
