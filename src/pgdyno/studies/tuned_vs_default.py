@@ -34,5 +34,4 @@ def study(context: StudyContext) -> Study:
         ),
         workloads=context.workloads,
         design=context.design,
-        notes=context.notes,
     )
