@@ -62,7 +62,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     Measures the configuration as found against pgdyno's plan and pgtune's, on scratch servers of the same
     build with byte-identical data, then measures the winner afresh. A running server named by --dsn is
     looked at, and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it
-    pays. ``pgdyno revert`` undoes that.
+    pays. ``pgdyno revert`` undoes that. With --layers application,system root also changes the running
+    kernel, for the time of each trial; trials then alternate and need longer to tell the same difference.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
     asked = Asked(**options, figures=StatedFigures(**figures))

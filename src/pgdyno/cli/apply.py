@@ -15,6 +15,7 @@ from pgdyno.cli.output import json_option, print_json
     name="apply",
     epilog="\b\nExamples:\n"
     "  pgdyno apply --dsn service=production --dry-run\n"
+    "  pgdyno apply --dsn service=production --layers application,system --dry-run\n"
     "  pgdyno apply --dsn service=production --allow-restart"
     " --restart-command 'systemctl restart postgresql@17-main'",
 )
@@ -36,7 +37,8 @@ def command(
     """Change a server by the plan that ``pgdyno advise`` shows: all of it or nothing.
 
     Before every change the value found is written to the journal; ``pgdyno revert`` restores it. Needs a
-    superuser, or ALTER SYSTEM on the settings concerned.
+    superuser, or ALTER SYSTEM on the settings concerned. With --layers application,system the running kernel
+    is changed too, until the machine is restarted; that takes root, and is left out otherwise.
     """
     from pgdyno.app.apply import apply_plan, preview_apply
     from pgdyno.app.apply_advice import ApplyAdvice, apply_request

@@ -23,7 +23,9 @@ from pgdyno.cli.output import json_option
 def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None:
     """Compare variants of a server; the first is the baseline.
 
-    A VARIANT is written [SERVER@]NAME[:setting=value,…]. Naming the same variant twice measures the noise
+    A VARIANT is written [SERVER@]NAME[:setting=value,…]. A setting is PostgreSQL's (jit), a sysctl
+    (vm.swappiness) or another file of the kernel by its path, which root sets for the time of a trial, or
+    an environment variable of the server (env.LD_PRELOAD). Naming the same variant twice measures the noise
     floor.
     """
     from pgdyno.app.compare import compare

@@ -1,4 +1,4 @@
-"""Comments: where every format says what a setting was, why it changes and how to undo it."""
+"""What texts consist of: blocks, and comments that say what a setting was, why it changes, how to undo it."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def comment(text: str, mark: str = "#", *, indent: str = "") -> str:
 def comments(texts: Iterable[str], mark: str = "#", *, indent: str = "") -> str:
     """Return several remarks, each on lines of its own."""
     return "\n".join(comment(text, mark, indent=indent) for text in texts)
+
+
+def joined(*blocks: str) -> str:
+    """Return a text of blocks with an empty line between them; empty blocks are left out."""
+    return "\n\n".join(filter(None, blocks)) + "\n"

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pgdyno.formats._comments import comments
+from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import setting_lines, summary
 from pgdyno.formats._targets import Selection, in_base_unit, is_boolean, select, target
 from pgdyno.model.plan import Effect, Plan, PlanLine
@@ -49,7 +49,7 @@ def script(plan: Plan, server: Server, provider: Provider) -> str:
     """Return the script. Raises: SettingError for a setting that the server does not know."""
     selection = select(plan, server, target(provider.target))
     taken = setting_lines(selection.plan)
-    blocks = [
+    return joined(
         "#!/usr/bin/env bash\n" + comments([f"pgdyno: {summary(selection.plan, server)}.", *provider.head]),
         f"set -euo pipefail\n{provider.arguments}",
         "parameters=(\n"
@@ -58,8 +58,7 @@ def script(plan: Plan, server: Server, provider: Provider) -> str:
         + "\n)",
         comments(selection.left_out),
         provider.command,
-    ]
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    )
 
 
 def parameter(line: PlanLine, server: Server, provider: Provider) -> Parameter:

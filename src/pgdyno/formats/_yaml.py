@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, TaggedScalar
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from pgdyno.formats._comments import WIDTH, comments, wrapped
+from pgdyno.formats._comments import WIDTH, comments, joined, wrapped
 
 _INDENT = 2
 _UNBROKEN = 1 << 16  # columns: values are never folded
@@ -37,8 +37,7 @@ def document(head: Iterable[str], content: object, tail: Iterable[str] = ()) -> 
     text = io.StringIO()
     yaml.dump(content, text)
     body = dedent(text.getvalue()).rstrip("\n")  # lists are indented, but not the outermost
-    blocks = [comments(head), body, comments(tail)]
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    return joined(comments(head), body, comments(tail))
 
 
 def below(path: Sequence[str], entries: Iterable[Entry]) -> object:

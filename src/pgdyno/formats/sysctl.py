@@ -5,7 +5,7 @@ Source: sysctl.d(5), sysctl.conf(5).
 
 from __future__ import annotations
 
-from pgdyno.formats._comments import comments
+from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._places import Place, elsewhere, former_value, head_of, lines_in
 from pgdyno.model.kernel_file import SYSCTL_ROOT
@@ -25,8 +25,7 @@ def render(plan: Plan, server: Server) -> str:
         "Undo: delete the file, then restart the machine, or write the former values named below.",
         "Files in sysctl.d whose names sort after this one's win over it; so does TuneD where it is active.",
     ]
-    blocks = [comments(head_of(plan, head)), settings(plan), comments(elsewhere(plan, lines))]
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    return joined(comments(head_of(plan, head)), settings(plan), comments(elsewhere(plan, lines)))
 
 
 def settings(plan: Plan) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgdyno.formats._comments import comments
+from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format
 from pgdyno.formats._places import elsewhere
 from pgdyno.formats._unit import unit_of
@@ -41,15 +41,14 @@ def render(plan: Plan, server: Server) -> str:
         f"The unit is guessed from where the configuration lies: systemctl status {unit}",
         f"What the unit has now: systemctl show -p OOMScoreAdjust,LimitNOFILE,LimitMEMLOCK {unit}",
     ]
-    blocks = [
+    return joined(
         comments(head),
         "[Service]",
         *_oom_killer(),
         *_open_files(plan, server),
         *_locked_memory(plan, server),
         comments(elsewhere(plan, ())),
-    ]
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    )
 
 
 def _oom_killer() -> Iterator[str]:

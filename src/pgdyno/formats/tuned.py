@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pgdyno.formats._comments import comments
+from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._places import Place, device_file, elsewhere, head_of, lines_in, place_of
 from pgdyno.model.kernel_file import display_name
@@ -38,13 +38,12 @@ def render(plan: Plan, server: Server) -> str:
         "include=postgresql sets more than was planned: what TuneD's profile of that name has besides.",
         "Where that profile is not installed (package tuned-profiles-postgresql), leave the line out.",
     ]
-    blocks = [
+    return joined(
         comments(head_of(plan, head)),
         f"[main]\nsummary=PostgreSQL {server.version}, as planned by pgdyno\ninclude=postgresql",
         *_sections(lines),
         comments(elsewhere(plan, lines)),
-    ]
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    )
 
 
 def _is_unnameable(line: PlanLine) -> bool:

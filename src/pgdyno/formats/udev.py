@@ -5,7 +5,7 @@ A rule is applied when the device appears, at the start of the machine or later.
 
 from __future__ import annotations
 
-from pgdyno.formats._comments import comments
+from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._places import Place, device_file, elsewhere, former_value, head_of, lines_in
 from pgdyno.model.plan import Plan, PlanLine
@@ -27,8 +27,7 @@ def render(plan: Plan, server: Server) -> str:
         "Names of disks may change from start to start where there are several. Then match a serial number:",
         'ENV{ID_SERIAL}=="…" instead of KERNEL; udevadm info --query=property --name=DEVICE tells it.',
     ]
-    blocks = [comments(head_of(plan, head)), rules(plan), comments(elsewhere(plan, lines))]
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    return joined(comments(head_of(plan, head)), rules(plan), comments(elsewhere(plan, lines)))
 
 
 def rules(plan: Plan) -> str:
