@@ -14,7 +14,11 @@ METERS = load()
 # /proc of a PostgreSQL 18 backend, shortened to what meters read.
 PROCESS = {
     "stat": "41 (postgres: a b) S 1 41 41 0 -1 4194560 300 7 0 0 11 12 5 6 20 0 1 0 100 0 0\n",
-    "status": "Name:\tpostgres\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n",
+    "status": (
+        "Name:\tpostgres\nVmRSS:\t 900 kB\nVmPTE:\t 8 kB\nHugetlbPages:\t 100 kB\n"
+        "voluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n"
+    ),
+    "smaps_rollup": "Rss: 900 kB\nAnonHugePages: 0 kB\nShmemPmdMapped: 2048 kB\nShared_Hugetlb: 4096 kB\n",
     "io": "rchar: 1\nread_bytes: 8192\nwrite_bytes: 16384\n",
 }
 
@@ -104,6 +108,8 @@ def test_its_value_is_a_number_per_transaction_or_a_total(meter: MeterModule) ->
         ("cache_hit_ratio", (3.0, 1.0)),
         ("wal_bytes_per_transaction", (3.0,)),
         ("wal_full_page_images_per_transaction", (3.0,)),
+        ("page_table_bytes", (2 * 8 * 1024,)),
+        ("huge_page_bytes", ((2048 + 4096) * 1024,)),
     ],
 )
 def test_counters_are_what_the_kernel_and_the_server_say(metric: str, counters: tuple[float, ...]) -> None:
@@ -170,3 +176,17 @@ def test_what_an_ended_process_has_read_and_written_counts_once(metric: str) -> 
     found = meter_of(metric)
     assert [found.read(context), found.read(context)] == [(8192.0,), (8192.0,)]
     assert context.looks > 2
+
+
+def test_huge_pages_are_counted_in_the_process_that_has_touched_most() -> None:
+    class WithOneThatHasTouchedMore(Answering):
+        def read_process(self, pid: int, name: str) -> str | None:
+            if name == "status":
+                return f"VmRSS: {100 if pid == 41 else 60} kB\nHugetlbPages: {0 if pid == 41 else 50} kB\n"
+            return "Shared_Hugetlb: 50 kB\n" if pid == 42 else "Shared_Hugetlb: 0 kB\n"
+
+    assert meter_of("huge_page_bytes").read(WithOneThatHasTouchedMore()) == (50 * 1024,)
+
+
+def test_a_level_is_what_was_read_last_however_much_was_done() -> None:
+    assert meter_of("page_table_bytes").value((3_000_000.0,), 100) == 3_000_000

@@ -14,6 +14,7 @@ from pgdyno.generators._contract import Target
 from pgdyno.meters import MeterModule
 from pgdyno.meters._contract import Counters
 from pgdyno.model.errors import ServerCrashedError, ServerError
+from pgdyno.model.metric import METRICS
 from pgdyno.model.variant import Variant
 from pgdyno.server.connection_errors import control_failed
 from pgdyno.server.processes import CpuClock, children, cpu_ns, read_process, threads
@@ -241,9 +242,11 @@ def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:
 
 
 def difference(before: Readings, after: Readings) -> Readings:
-    """Return after minus before, for the metrics that both have."""
+    """Return after minus before, for the metrics that both have; a level is what it is after."""
     return {
-        metric: tuple(b - a for a, b in zip(before[metric], counters, strict=True))
+        metric: counters
+        if METRICS[metric].is_level
+        else tuple(b - a for a, b in zip(before[metric], counters, strict=True))
         for metric, counters in after.items()
         if metric in before
     }

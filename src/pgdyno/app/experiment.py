@@ -129,6 +129,7 @@ class ExperimentRun:
             scales={workload.name: workload.data_set.scale for workload in workloads},
             generators={workload.name: workload.generator for workload in workloads},
             operations={workload.name: workload.step.operations for workload in workloads if workload.step},
+            cells={workload.name: workload.cell for workload in workloads if workload.cell},
             noise_floor=context.noise_floor,
             plan=context.plan,
             host=context.host,

@@ -50,7 +50,7 @@ class Loads:
         for label in labels:
             self.forget(label)
         request = LoadRequest(
-            clients=design.clients,
+            clients=workload.clients or design.clients,
             threads=len(self.split.client),
             seed=design.seed,
             duration_s=int(duration_s) + 1,

@@ -29,7 +29,7 @@ from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, DesignKind, Slice
-from pgdyno.model.metric import SERVER_CPU
+from pgdyno.model.metric import METRICS, SERVER_CPU
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.server.processes import read_host_cpu
@@ -202,4 +202,5 @@ def _checkpoint_debt(running: Running, workload: Workload, arm: Arm) -> Readings
     debt = difference(before, read_meters(running.meters, arm))
     # The load's backends are ending at this moment, and what ended processes have used reaches the CPU meter
     # only when they are reaped: it would look like the checkpoint's. The clock sees live processes only.
-    return {**{m: d for m, d in debt.items() if m != "checkpoints"}, SERVER_CPU: (cpu_us,)}
+    owed = {m: d for m, d in debt.items() if m != "checkpoints" and not METRICS[m].is_level}
+    return {**owed, SERVER_CPU: (cpu_us,)}

@@ -2,8 +2,9 @@
 
 A meter file has ``METER = Meter(…)``, ``read(context) -> Counters`` and the pure ``value(delta,
 transactions) -> float``. Counters only ever grow while a server runs; every round starts servers afresh, so
-a meter is read at a block's beginning and end and the difference is its value. A meter that cannot be read
-(no permission, no such view) returns None, and its metric is then absent from the results.
+a meter is read at a block's beginning and end and the difference is its value. Where the metric is a level,
+what is read at the end is its value. A meter that cannot be read (no permission, no such view) returns None,
+and its metric is then absent from the results.
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ class MeterContext(Protocol):
 def per_transaction(delta: Counters, transactions: int) -> float:
     """Return the sum of the differences per transaction."""
     return sum(delta) / transactions
+
+
+def level(after: Counters, transactions: int) -> float:  # noqa: ARG001 — as every meter's ``value``
+    """Return the sum of what was read last."""
+    return sum(after)
 
 
 def number_of(text: str | None, label: str) -> float | None:

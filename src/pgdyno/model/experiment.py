@@ -152,6 +152,15 @@ class SettingDifference:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """Where a workload stands in a grid: what is run, on how much data, by how many clients."""
+
+    load: str  # the bundled workload that it is, at another size
+    database_bytes: int
+    clients: int
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A finished or interrupted experiment, complete enough to be reported, exported and compared.
 
@@ -185,3 +194,4 @@ class Experiment:
     operations: Mapping[str, str] = field(default_factory=dict)  # what workloads count, if not transactions
     options: Mapping[str, str] = field(default_factory=dict)  # of a study with steps: preset, rows, mode, …
     factors: tuple[str, ...] = ()  # what that study varied; the values are the variants'
+    cells: Mapping[str, Cell] = field(default_factory=dict)  # of workloads that span a grid

@@ -16,13 +16,17 @@ class Better(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A measured quantity. ``has_verdict`` metrics get an interval and a verdict of their own."""
+    """A measured quantity. ``has_verdict`` metrics get an interval and a verdict of their own.
+
+    A level is what it is at a block's end; all others count what happened from its beginning to its end.
+    """
 
     name: str
     title: str
     unit: str
     better: Better
     has_verdict: bool = False
+    is_level: bool = False
 
 
 SERVER_CPU = "server_cpu_us_per_transaction"
@@ -48,6 +52,20 @@ METRICS: dict[str, Metric] = {
         Metric(CLIENT_CPU, "client CPU per transaction", "µs", Better.NEITHER),
         Metric("context_switches_per_transaction", "context switches per transaction", "", Better.NEITHER),
         Metric("minor_faults_per_transaction", "minor page faults per transaction", "", Better.NEITHER),
+        Metric(
+            "page_table_bytes",
+            "page tables of the server's processes",
+            "B",
+            Better.NEITHER,
+            is_level=True,
+        ),
+        Metric(
+            "huge_page_bytes",
+            "memory on huge pages, of the process that has most of it",
+            "B",
+            Better.NEITHER,
+            is_level=True,
+        ),
         Metric("read_bytes_per_transaction", "bytes read from storage per transaction", "B", Better.NEITHER),
         Metric(
             "written_bytes_per_transaction", "bytes written to storage per transaction", "B", Better.NEITHER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pgdyno.model.experiment import ResetPolicy
+from pgdyno.model.experiment import Cell, ResetPolicy
 
 USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
 DRIVER = "driver"  # our own generator, pgdyno-driver
@@ -85,7 +85,7 @@ class Workload:
     ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
     written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
     None: no limit. ``disk_bytes`` is what its server takes on disk at most; None: not much more than its data
-    set.
+    set. ``clients`` are its connections; None: the design's.
     """
 
     name: str
@@ -100,6 +100,14 @@ class Workload:
     issued_as: str | None = None  # the driver's name of it, where workloads differ in their data alone
     server_memory_bytes: int | None = None
     disk_bytes: int | None = None
+    clients: int | None = None
+
+    @property
+    def cell(self) -> Cell | None:
+        """Where it stands in a grid of data sizes and clients; None if it belongs to none."""
+        if self.clients is None:
+            return None
+        return Cell(self.issued_as or self.name, self.data_set.size_bytes, self.clients)
 
     @property
     def generators(self) -> tuple[str, ...]:

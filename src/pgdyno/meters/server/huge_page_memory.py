@@ -1,0 +1,32 @@
+"""Memory that a server process has on huge pages, reserved or transparent: the proof that they are in use.
+
+Adding up what a process has mapped takes the kernel milliseconds, so that only the one is asked that has
+touched most.
+
+Source: Linux, Documentation/filesystems/proc.rst, smaps_rollup.
+"""
+
+from __future__ import annotations
+
+from pgdyno.meters._contract import Counters, Meter, MeterContext, level, number_of
+
+METER = Meter("huge_page_bytes", "/proc/PID/smaps_rollup of the server process that has mapped most")
+
+_LABELS = ("ShmemPmdMapped", "AnonHugePages", "Shared_Hugetlb", "Private_Hugetlb")
+
+
+def read(context: MeterContext) -> Counters | None:
+    """Return its size now, in bytes."""
+    touched = {pid: _touched(context.read_process(pid, "status")) for pid in context.server_pids()}
+    most = max(touched, key=touched.__getitem__, default=None)
+    rollup = None if most is None else context.read_process(most, "smaps_rollup")
+    sizes = [size for label in _LABELS if (size := number_of(rollup, label)) is not None]
+    return (sum(sizes) * 1024,) if sizes else None
+
+
+def _touched(status: str | None) -> float:
+    """Return the memory that a process has mapped, reserved huge pages included, in kB."""
+    return (number_of(status, "VmRSS") or 0) + (number_of(status, "HugetlbPages") or 0)
+
+
+value = level
