@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pgdyno.app.arm import Arm
 from pgdyno.app.load import Loads
+from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 
@@ -55,6 +56,13 @@ class Arena(Protocol):
 
     def discard(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
         """Give back the room of data that will not be used again."""
+        ...
+
+    def prepared_for(self, study: Study) -> AbstractContextManager[Arena]:
+        """Provide the arena with the machine prepared for all rounds of a study.
+
+        Raises: SettingError if the kernel does not take what they ask of it; PrivilegeError.
+        """
         ...
 
     def arms(

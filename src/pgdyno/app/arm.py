@@ -88,6 +88,7 @@ class Arm:
     environment: Mapping[str, str] = field(
         default_factory=dict
     )  # for generators: a password, if there is one
+    begin_turn: Callable[[], None] | None = None  # gives the machine what the variant alone asks of it
     read_client_cpu_us: Callable[[], float | None] | None = None  # of the load, once there is one
     _connection: psycopg.Connection | None = field(default=None, init=False)
     _last_read: dict[str, dict[int, float]] = field(default_factory=dict, init=False)

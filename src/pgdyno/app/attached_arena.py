@@ -23,6 +23,7 @@ from pgdyno.host.colocation import find_postmaster
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 from pgdyno.server.connection import connect
@@ -106,6 +107,11 @@ class AttachedArena:
 
     def discard(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
         """Leave it: the next copy takes its place, and the last one is dropped at the end."""
+
+    @contextmanager
+    def prepared_for(self, _study: Study) -> Iterator[AttachedArena]:
+        """Provide the arena as it is: every trial makes its own configuration."""
+        yield self
 
     @contextmanager
     def arms(

@@ -93,7 +93,8 @@ class ExperimentRun:
             experiment = self._new(study, context or Context(), memory_notes)
             self.store.save(experiment)
         try:
-            experiment = self._rounds(study, experiment, started, budget_s)
+            with self.arena.prepared_for(study) as arena:
+                experiment = self._rounds(arena, study, experiment, started, budget_s)
         except KeyboardInterrupt as interrupt:
             experiment = self._conclude(study, self.store.load(experiment.id), is_complete=False)
             raise InterruptedByUserError(
@@ -200,12 +201,12 @@ class ExperimentRun:
                 self.arena.check(variant, self.workloads[name].data_set)
 
     def _rounds(
-        self, study: Study, experiment: Experiment, started: float, budget_s: float | None
+        self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None
     ) -> Experiment:
         evidence = Evidence(study, experiment.host, experiment.server)
         running = Running(
             experiment_id=experiment.id,
-            arena=self.arena,
+            arena=arena,
             variants=study.variants,
             design=study.design,
             meters=load_meters(),

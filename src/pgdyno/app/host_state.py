@@ -1,11 +1,15 @@
-"""Gives the machine what a variant asks of it, for the time of a trial, with receipts.
+"""Gives the machine what variants ask of it, for the time of a trial, with receipts.
 
 Whatever ends the trial, what was found is restored; after a kill ``pgdyno revert --host-only`` does it.
+
+Arms that take turns share the machine. What they all want alike is written once. A pool of huge pages holds
+what each of them takes. Everything else is written anew at every turn: ``levers/sharing.py`` says what that
+makes sense for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +21,13 @@ from pgdyno.journal.host_run import HostRun, host_target
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
-from pgdyno.model.errors import InterruptedByUserError, PgdynoError, StillChangedError
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError, SettingError, StillChangedError
 from pgdyno.model.journal import Receipt
 from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import Change, Effect, kind_of
+from pgdyno.model.plan import HUGE_PAGES, Change, Effect, kind_of
+
+BeginTurn = Callable[[int], None]
+"""Gives the machine the values of an arm, by its place."""
 
 
 @dataclass(frozen=True)
@@ -43,31 +50,102 @@ class HostState:
             check_unfinished(journal.read(), None, REVERT_HOST)
 
     @contextmanager
-    def holding(self, files: Mapping[str, str]) -> Iterator[None]:
-        """Let the kernel's files hold these values meanwhile.
+    def holding(self, *arms: Mapping[str, str]) -> Iterator[BeginTurn | None]:
+        """Let the kernel's files hold these values meanwhile: the first arm's, until another's turn begins.
 
+        Yields what begins a turn; None if nothing changes with turns.
         Raises: before anything is changed LockHeldError, StorageError, or RefusedError if an earlier pgdyno
         was interrupted; SettingError if the kernel does not take a value, when what was found is back;
         StillChangedError if that could not be restored, or somebody else has changed it since.
         """
-        if not files:
-            yield
+        if not any(arms):
+            yield None
             return
         apply_id = new_apply_id()
-        changes = [
-            Change("variant", kind_of(path), path, None, value, Effect.IMMEDIATE)
-            for path, value in files.items()
-        ]
         with open_journal(self.journal_directory) as journal:
             check_unfinished(journal.read(), None, REVERT_HOST)
             run = HostRun(journal, self.writers)
+            shared = self._shared(arms)
+            changes = [
+                Change("variant", kind_of(path), path, None, value, Effect.IMMEDIATE)
+                for path, value in shared.at_first.items()
+            ]
             receipts = receipts_for(apply_id, host_target(), prepare(changes, self.writers))
             try:
                 write_receipts(journal, receipts, no_steps)
+                for receipt in receipts:
+                    for value in shared.later(receipt.key):
+                        journal.intend(receipt, value)
                 run.carry_out(receipts)
-                yield
+                turns = Turns(self.writers, shared.by_arm, shared.at_first)
+                turns.try_all()
+                yield turns.begin if any(shared.by_arm) else None
             finally:
                 _give_back(run, apply_id)
+
+    def _shared(self, arms: Sequence[Mapping[str, str]]) -> Shared:
+        paths = dict.fromkeys(path for arm in arms for path in arm)
+        found = {path: self.writers[kind_of(path)].value(path) for path in paths}
+        return share([{**found, **arm} for arm in arms])
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What files hold at first, and those that differ, by arm."""
+
+    at_first: Mapping[str, str]
+    by_arm: Sequence[Mapping[str, str]]
+
+    def later(self, path: str) -> tuple[str, ...]:
+        """Return the values that a file comes to hold after its first one."""
+        first = self.at_first[path]
+        return tuple(dict.fromkeys(arm[path] for arm in self.by_arm if arm.get(path, first) != first))
+
+
+def share(arms: Sequence[Mapping[str, str]]) -> Shared:
+    """Return what the machine holds for arms that take turns; all of them name the same files.
+
+    Of a pool, what even the smallest wish contains is not an arm's own: somebody else uses it.
+    """
+    values = {path: [arm[path] for arm in arms] for path in arms[0]}
+    pools = {path: str(_pages(values[path])) for path in values if kind_of(path) == HUGE_PAGES}
+    turned = [path for path in values if path not in pools and len(set(values[path])) > 1]
+    return Shared({**arms[0], **pools}, [{path: arm[path] for path in turned} for arm in arms])
+
+
+def _pages(wishes: Sequence[str]) -> int:
+    sizes = [int(wish) for wish in wishes]
+    others = min(sizes) if len(sizes) > 1 else 0
+    return others + sum(size - others for size in sizes)
+
+
+@dataclass
+class Turns:
+    """Writes the values of the arm whose turn it is."""
+
+    writers: Mapping[str, KernelFileWriter]
+    by_arm: Sequence[Mapping[str, str]]
+    now: Mapping[str, str]
+
+    def begin(self, arm: int) -> None:
+        """Write what is not there yet. Raises: SettingError, PrivilegeError."""
+        for path, value in self.by_arm[arm].items():
+            if self.now[path] != value:
+                self.writers[kind_of(path)].write(path, value)
+                self.now = {**self.now, path: value}
+
+    def try_all(self) -> None:
+        """Let every arm have its values once. Raises: SettingError if the kernel makes others of them."""
+        for arm, values in enumerate(self.by_arm):
+            self.begin(arm)
+            for path, value in values.items():
+                writer = self.writers[kind_of(path)]
+                effective = writer.value(path)
+                if not writer.meets(path, value, effective):
+                    raise SettingError(
+                        f'the kernel does not keep "{value}" for {display_name(path)}',
+                        detail=f"it shows {effective}",
+                    )
 
 
 def _give_back(run: HostRun, apply_id: str) -> None:

@@ -20,6 +20,7 @@ from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.frozen import FrozenTurns
 from pgdyno.generators.process import LoadProcess, run_to_end
 from pgdyno.generators.step_run import StepResult, run_step
+from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiment import Design
 from pgdyno.model.workload import DRIVER, DataSet, Workload
@@ -59,6 +60,8 @@ class Loads:
         )
         prepare = self._drained if workload.generator == DRIVER else self._frozen
         turns = prepare(arms, labels, workload, request)
+        if begin := [arm.begin_turn for arm in arms if arm.begin_turn]:
+            turns = SwitchedTurns(turns, begin)
         for index, arm in enumerate(arms):
             arm.read_client_cpu_us = partial(turns.client_cpu_us, index)
         return turns

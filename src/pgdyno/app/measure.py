@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from pgdyno.app import wiring
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.switch import Switch
+from pgdyno.levers.sharing import not_shareable
 from pgdyno.model.errors import DurabilityError, MemoryProofError, UsageError
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.guc import readable_bytes
@@ -169,8 +170,8 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
     needed = sum(sizes.values())
     if study.design.kind is DesignKind.ALTERNATING:
         return study
-    if shared := _differing_files(study.variants):
-        listed = ", ".join(map(display_name, shared))
+    if files := not_shareable(study.variants):
+        listed = ", ".join(map(display_name, files))
         note = (
             f"alternating trials instead of a duet, because the whole machine has one value: {listed}. "
             "What is not found by this may be smaller than what was distinguishable; see the intervals"
@@ -183,12 +184,6 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
         f"once do not fit into {_MEMORY_SHARE:.0%} of the {available / 1e9:.1f} GB that are available"
     )
     return replace(study, design=alternating(study.design), notes=(*study.notes, note))
-
-
-def _differing_files(variants: Sequence[Variant]) -> list[str]:
-    """Return the kernel's files in which variants differ: no two of these can run at once."""
-    names = dict.fromkeys(path for variant in variants for path in variant.files)
-    return [path for path in names if len({variant.files.get(path) for variant in variants}) > 1]
 
 
 def _require_memory_limit(

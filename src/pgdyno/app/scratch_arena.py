@@ -6,16 +6,19 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arm import Arm
 from pgdyno.app.builds import build_note
 from pgdyno.app.datasets import DataSets
-from pgdyno.app.host_state import HostState
+from pgdyno.app.host_state import BeginTurn, HostState
 from pgdyno.app.load import Loads
 from pgdyno.model.errors import PgdynoError, ServerCrashedError
+from pgdyno.model.experiment import DesignKind
 from pgdyno.model.guc import readable_bytes
+from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 from pgdyno.server.installation import Installation
@@ -39,7 +42,8 @@ class ScratchArena:
     A seat is a data directory with its port. Arms change seats from round to round, so that the placement of
     a copy on disk is not taken for an effect. ``installation`` runs the variants that name no server of
     their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
-    says where control groups can be made that limit a server's memory, or raises an error.
+    says where control groups can be made that limit a server's memory, or raises an error. ``is_prepared``:
+    the machine holds what all variants ask of it, and ``begin_turn`` gives it what one of them wants alone.
     """
 
     workspace: Workspace
@@ -51,6 +55,8 @@ class ScratchArena:
     find_place: Callable[[], GroupPlace]
     host_state: HostState
     accepts_builds: bool = False  # as they are: see build_note
+    is_prepared: bool = False
+    begin_turn: BeginTurn | None = None
 
     @property
     def installation_name(self) -> str:
@@ -111,6 +117,15 @@ class ScratchArena:
             shutil.rmtree(self._seat_directory(variant, seat, data_set))
 
     @contextmanager
+    def prepared_for(self, study: Study) -> Iterator[ScratchArena]:
+        """Provide the arena with the machine prepared for all arms at once, where they take turns."""
+        if study.design.kind is not DesignKind.DUET:
+            yield self
+            return
+        with self.host_state.holding(*(variant.files for variant in study.variants)) as begin_turn:
+            yield replace(self, is_prepared=True, begin_turn=begin_turn)
+
+    @contextmanager
     def arms(
         self,
         variants: Sequence[Variant],
@@ -120,13 +135,15 @@ class ScratchArena:
     ) -> Iterator[list[Arm]]:
         """Start every variant's server on its seat, in seat order; stop them all at the end.
 
-        What variants ask of the machine holds for all of them, so that they must ask for the same. A server
-        whose memory is limited begins without any of its data in the page cache.
+        Each starts with the machine as its variant asks for. A server whose memory is limited begins without
+        any of its data in the page cache.
         """
         started: dict[int, Arm] = {}
         limited: list[Instance] = []
         with ExitStack() as stack:
-            stack.enter_context(self.host_state.holding(variants[0].files))
+            begin_turn = self.begin_turn
+            if not self.is_prepared:
+                begin_turn = stack.enter_context(self.host_state.holding(*(v.files for v in variants)))
             try:
                 for index in sorted(range(len(variants)), key=lambda arm: seats[arm]):
                     instance = self._instance(variants[index], seats[index], data_set)
@@ -136,6 +153,9 @@ class ScratchArena:
                         instance.memory = self._memory_group(seat, server_memory_bytes)
                         limited.append(instance)
                     arm = Arm(variants[index], instance)
+                    if begin_turn is not None:
+                        arm.begin_turn = partial(begin_turn, index)
+                        arm.begin_turn()
                     stack.callback(arm.close)
                     instance.start()
                     arm.prewarm()

@@ -53,7 +53,8 @@ class Lever:
     the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name, or registers,
     see ``model/msr.py``; ``reads`` are those that it looks at besides. ``facts`` are dotted names of what it
     cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch nothing
-    reports: its plan is always ``Skipped``, with what was found and what one could do.
+    reports: its plan is always ``Skipped``, with what was found and what one could do. ``is_instant``: what
+    is written counts at once for everybody, and leaves nothing behind when something else is written.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Lever:
     needs: tuple[Need, ...] = ()
     facts: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    is_instant: bool = False
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property

@@ -54,6 +54,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=tuple(f"/dev/cpu/*/msr:{number:#x}" for number in PREFETCHERS),
+    is_instant=True,
 )
 
 

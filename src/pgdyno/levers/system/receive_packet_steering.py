@@ -59,6 +59,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(FIRST_QUEUE,),
+    is_instant=True,
     needs=(Need.CPUS,),
 )
 

@@ -55,6 +55,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(SLICE,),
+    is_instant=True,
 )
 
 

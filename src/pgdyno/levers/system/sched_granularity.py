@@ -63,6 +63,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=tuple(LEAST_NS),
+    is_instant=True,
 )
 
 

@@ -57,6 +57,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=COSTS,
+    is_instant=True,
     needs=(Need.CPUS,),
 )
 

@@ -51,6 +51,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     reads=(CHOICE,),
+    is_instant=True,
     order_after={"huge_page_pool": "a pool is certain, this is what remains without one"},
 )
 

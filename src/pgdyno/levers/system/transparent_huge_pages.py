@@ -56,6 +56,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(POLICY, EFFORT),
+    is_instant=True,
 )
 
 

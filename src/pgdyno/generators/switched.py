@@ -1,0 +1,50 @@
+"""Turns before each of which the machine is given what the arm wants of it.
+
+What the whole machine has one value of can so be compared as closely in time as anything else, where a value
+counts at once and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pgdyno.generators.turns import Servers, Turns
+from pgdyno.model.experiment import Slice
+
+
+@dataclass(frozen=True)
+class SwitchedTurns:
+    """Turns of any kind, and what begins each arm's."""
+
+    turns: Turns
+    begin: Sequence[Callable[[], None]]
+
+    def warm_up(self, arm: int, duration_s: float) -> None:
+        """Switch, then let the arm's load run for the first time."""
+        self.begin[arm]()
+        self.turns.warm_up(arm, duration_s)
+
+    def take(
+        self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
+    ) -> Iterator[Slice]:
+        """Switch before every turn. All arms are at rest then."""
+        for arm in order:
+            self.begin[arm]()
+            yield from self.turns.take([arm], slice_s=slice_s, head_s=head_s, servers=servers)
+
+    def client_cpu_us(self, arm: int) -> float | None:
+        """Return what issuing the arm's load has cost; switching is not part of that."""
+        return self.turns.client_cpu_us(arm)
+
+    def end(self) -> None:
+        """End all loads."""
+        self.turns.end()
+
+    def log(self, arm: int) -> bytes:
+        """Return the transactions of an arm."""
+        return self.turns.log(arm)
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        self.turns.close()

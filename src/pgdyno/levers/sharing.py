@@ -1,0 +1,37 @@
+"""Whether arms that take turns can each have their own value of something that the machine has one of.
+
+A pool of huge pages can hold the pages of several servers. What counts at once and leaves nothing behind can
+be written at every turn: its lever says so. Of everything else one arm would measure what another has left,
+so that whole trials have to alternate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from pgdyno.levers import load
+from pgdyno.model.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variant import Variant
+
+
+def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
+    """Return the kernel's files in which these variants differ, and of which only one at a time can have its
+    value.
+    """
+    paths = dict.fromkeys(path for variant in variants for path in variant.files)
+    differing = (path for path in paths if len({variant.files.get(path) for variant in variants}) > 1)
+    return tuple(path for path in differing if not _is_shareable(path, variants))
+
+
+def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
+    if kind_of(path) == HUGE_PAGES:
+        return all(_takes_its_own(path, variant) for variant in variants)
+    instant = (module.LEVER for module in load().values() if module.LEVER.is_instant)
+    return any(fnmatchcase(path, pattern) for lever in instant for pattern in (*lever.files, *lever.reads))
+
+
+def _takes_its_own(path: str, variant: Variant) -> bool:
+    """Whether a server takes exactly what its variant adds to a pool: all or nothing of it."""
+    wants_pages = path in variant.files and variant.gucs.get("huge_pages") == "on"
+    return wants_pages or variant.gucs.get("huge_pages") == "off"
