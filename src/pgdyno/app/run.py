@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.app import wiring
+from pgdyno.app.arena import online_cpus
 from pgdyno.app.experiment import Context
 from pgdyno.app.io_support import find_io_support
 from pgdyno.app.measure import Conditions, find_workloads, measure
+from pgdyno.app.page_support import find_page_support
 from pgdyno.app.planning import inspect_scratch, plan_for
 from pgdyno.app.variant_settings import leave_out_unknown, require_preset_durability
+from pgdyno.experiments.stopping import minimum_rounds
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import UsageError
@@ -20,9 +23,18 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
-from pgdyno.studies import StudyModule, brings_workloads, needs_io_support, own_settings, usual_layers
+from pgdyno.studies import (
+    StudyModule,
+    brings_workloads,
+    needs_io_support,
+    needs_page_support,
+    own_settings,
+    usual_design,
+    usual_layers,
+    usual_workloads,
+)
 from pgdyno.studies import load as bundled_studies
-from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
+from pgdyno.studies._contract import IoSupport, Machine, PageSupport, Sizing, StudyContext
 
 
 def listing() -> list[tuple[str, str]]:
@@ -39,6 +51,16 @@ def find_study(name: str) -> StudyModule:
             hint=f"known: {', '.join(known)}; see pgdyno run --list",
         )
     return known[name]
+
+
+def sized(module: StudyModule, asked: Sizing) -> Sizing:
+    """Return the size asked for, with what a study that spans a grid makes its own of."""
+    return replace(
+        asked,
+        machine=Machine(len(online_cpus()), wiring.available_memory_bytes()),
+        loads=tuple(find_workloads(usual_workloads(module)).values()),
+        rounds=minimum_rounds(usual_design(module)),
+    )
 
 
 def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Progress) -> Experiment:
@@ -62,6 +84,8 @@ def run_bundled(
     Settings that belong to the size asked for are those of all variants, except where a factor varies them.
     """
     module, size = find_study(name), sizing or Sizing()
+    if factors and needs_page_support(module):
+        raise UsageError(f"the study {name} varies the pages itself", hint="leave out --factor")
     preset = own_settings(module, size)
     baseline = Variant("default", preset)
     if module.NEEDS_PLAN:
@@ -76,6 +100,7 @@ def run_bundled(
             sizing=size,
             factors=factors,
             io=_io_support(conditions, factors) if needs_io_support(module) else (),
+            pages=_page_support(conditions, preset) if needs_page_support(module) else None,
         )
     study = module.study(context)
     if factors:
@@ -88,9 +113,11 @@ def run_bundled(
 def _asked(
     module: StudyModule, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
 ) -> Context | None:
-    """Return what a study of steps was asked for; others are repeated as plain comparisons."""
+    """Return what a study with its own workloads was asked for; others are repeated as plain comparisons."""
     if not brings_workloads(module):
         return None
+    if needs_page_support(module):
+        return Context(options=size.grid_options)
     accepted = {"accept": ""} if conditions.accepts_builds else {}
     return Context(options={**size.options, **accepted}, factors=tuple(factors))
 
@@ -105,6 +132,10 @@ def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Varian
     if set(factors) == {SERVER_FACTOR} and len(study.variants) > 1:
         return on_servers(study.variants, factors[SERVER_FACTOR])
     return cross(factors, baseline)
+
+
+def _page_support(conditions: Conditions, settings: Mapping[str, str]) -> PageSupport:
+    return find_page_support(conditions.installation or wiring.none_named(), settings)
 
 
 def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) -> tuple[IoSupport, ...]:

@@ -101,6 +101,11 @@ def start_check(bin_directory: Path | None) -> StartCheck | None:
     return None if bin_directory is None else StartCheck(installation_in(bin_directory), workspace())
 
 
+def host_state() -> HostState:
+    """Return the machine that is measured on, and the journal of its changes."""
+    return HostState(workspace().root / "journal", host_writers())
+
+
 def may_change_host() -> bool:
     """Whether this user may change the machine."""
     return os.geteuid() == 0
@@ -158,8 +163,7 @@ def open_scratch_arena(
     with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
         data_sets = DataSets(place, scratch, loads, progress)
-        host_state = HostState(place.root / "journal", host_writers())
-        yield ScratchArena(place, first, servers, data_sets, sockets, loads, memory_group_place, host_state)
+        yield ScratchArena(place, first, servers, data_sets, sockets, loads, memory_group_place, host_state())
 
 
 @contextmanager

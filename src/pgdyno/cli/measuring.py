@@ -112,6 +112,11 @@ class Measuring:
         """The budget in seconds, or None when the number of blocks decides."""
         return parse_duration_s(self.budget) if self.budget else None
 
+    def or_budget(self, usual_s: float | None) -> Measuring:
+        """Return the same with a usual budget if nothing else says how long to measure."""
+        is_told = self.budget or self.blocks or self.until or usual_s is None
+        return self if is_told else replace(self, budget=f"{usual_s}s")
+
     def or_workloads(self, usual: tuple[str, ...]) -> Measuring:
         """Return the same with ``usual`` workloads if none was asked for."""
         return self if self.workloads or self.scripts else replace(self, workloads=usual)
@@ -130,16 +135,21 @@ class Measuring:
 
         return choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
 
-    def conditions(self, base: Design | None = None) -> Conditions:
-        """Return under which conditions to measure."""
+    def conditions(
+        self, base: Design | None = None, own_workloads: Mapping[str, Workload] | None = None
+    ) -> Conditions:
+        """Return under which conditions to measure; a study may bring its own workloads."""
         from pgdyno.app.measure import Conditions
 
-        return Conditions(
-            self.installation(), self.chosen_workloads(), self.design(base), self.budget_s, self.resume
-        )
+        if own_workloads is not None:
+            self._refuse_other_workloads()
+            if any(workload.step for workload in own_workloads.values()):
+                return self._pass_conditions(own_workloads)
+        workloads = own_workloads or self.chosen_workloads()
+        return Conditions(self.installation(), workloads, self.design(base), self.budget_s, self.resume)
 
-    def pass_conditions(self, workloads: Mapping[str, Workload]) -> Conditions:
-        """Return conditions for a study that brings its own workloads, in whole passes of one arm each."""
+    def _pass_conditions(self, workloads: Mapping[str, Workload]) -> Conditions:
+        """Return conditions for steps, which run in whole passes of one arm each."""
         from pgdyno.app.measure import Conditions, alternating
 
         self._refuse_what_passes_decide()
@@ -151,12 +161,15 @@ class Measuring:
         design = replace(design, rounds=passes, clients=clients)
         return Conditions(self.installation(), workloads, design, self.budget_s, self.resume)
 
-    def _refuse_what_passes_decide(self) -> None:
+    def _refuse_other_workloads(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""
         if self.workloads or self.scripts or self.scale:
             raise UsageError(
                 "this study has workloads of its own", hint="leave out --workload, --script and --scale"
             )
+
+    def _refuse_what_passes_decide(self) -> None:
+        """Raise UsageError for options that would otherwise be ignored."""
         given = {
             "--generator": self.generator,
             "--block": self.block,

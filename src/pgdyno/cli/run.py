@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -16,6 +16,7 @@ from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measure import Conditions
+    from pgdyno.studies._contract import Sizing
 
 _THE_FILES = {
     "factors": "--factor",
@@ -39,6 +40,7 @@ _THE_FILES = {
     "  pgdyno run --list\n"
     "  pgdyno run noise-floor --embedded --workload pgbench-select --budget 5m\n"
     "  pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --step qr100\n"
+    "  pgdyno run huge-pages --embedded --budget 45m\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -56,7 +58,8 @@ _THE_FILES = {
     metavar="NAME",
     help="Insert Benchmark: its size. quick and io-bound-quick take minutes; cached-small, io-bound-small "
     "and ax162-s are the published ones, with the published configuration, which is not durable "
-    "[default: quick].",
+    "[default: quick]. huge-pages: scaled to the machine, or published, for 256 GB of memory "
+    "[default: scaled].",
 )
 @click.option(
     "--step",
@@ -90,11 +93,6 @@ def command(
     is_list: bool,
     factors: tuple[str, ...],
     accept: bool,
-    preset: str | None,
-    steps: tuple[str, ...],
-    rows: str | None,
-    step_seconds: int | None,
-    mode: str | None,
     is_json: bool,
     **options: Any,
 ) -> None:
@@ -102,44 +100,77 @@ def command(
 
     The Insert Benchmark runs in passes of all its steps, one variant after the other in random order: there,
     --blocks is the number of passes [default: 5], and --clients are those of the preset unless given.
+
+    huge-pages needs root: it reserves pages, and gives them back. It measures sizes of the database by
+    clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.
     """
-    from pgdyno.app.run import find_study, listing, run_bundled
-    from pgdyno.cli.results import deliver
-    from pgdyno.studies import own_workloads, usual_design, usual_workloads
-    from pgdyno.studies._contract import Sizing
+    from pgdyno.app.run import listing
 
     if is_list:
         _print_list(listing(), is_json=is_json)
         return
     if study is None:
         raise UsageError("no study was named", hint="see pgdyno run --list, or name an experiment file")
+    size = _Size(**{name: options.pop(name) for name in _Size._fields})
     asked = Measuring(**options)
     path = Path(study)
     if path.suffix == ".toml" or path.is_file():
         _run_file(path, asked, accept=accept, is_json=is_json)
-        return
+    else:
+        _run_bundled(study, asked, size, factors, accept=accept, is_json=is_json)
+
+
+class _Size(NamedTuple):
+    """The options of studies that have sizes of their own."""
+
+    preset: str | None
+    steps: tuple[str, ...]
+    rows: str | None
+    step_seconds: int | None
+    mode: str | None
+
+
+def _run_bundled(
+    study: str, asked: Measuring, size: _Size, factors: Sequence[str], *, accept: bool, is_json: bool
+) -> None:
+    from pgdyno.app.run import find_study, run_bundled, sized
+    from pgdyno.cli.results import deliver
+    from pgdyno.studies import own_workloads, usual_budget_s, usual_design, usual_workloads
+
     varied = _parse_factors(factors, accept=accept)
-    clients = asked.clients if _is_given("clients") else None
-    sizing = Sizing(
-        preset, clients, _parse_rows(rows), step_seconds, mode == "faithful", steps, _wal_sizes(varied)
-    )
     module = find_study(study)
-    asked = asked.or_workloads(usual_workloads(module))
+    asked = asked.or_budget(usual_budget_s(module))
+    sizing = sized(module, _sizing(size, asked, varied))
     own = own_workloads(module, sizing)
-    if own is None and (preset or rows or step_seconds or mode or steps):
+    if own is None and any(size):
         raise UsageError(
             f"study {study} has no sizes of its own",
             hint="leave out --preset, --step, --rows, --step-seconds, --mode",
         )
+    asked = asked if own else asked.or_workloads(usual_workloads(module))
 
     def conditions() -> Conditions:
-        made = asked.conditions(usual_design(module)) if own is None else asked.pass_conditions(own)
-        return replace(made, accepts_builds=accept)
+        return replace(asked.conditions(usual_design(module), own), accepts_builds=accept)
 
     deliver(
         lambda progress: run_bundled(study, conditions(), varied, progress, sizing),
         is_json=is_json,
         is_gate=asked.gate,
+    )
+
+
+def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) -> Sizing:
+    from pgdyno.studies._contract import Sizing
+
+    return Sizing(
+        preset=size.preset,
+        clients=asked.clients if _is_given("clients") else None,
+        rows=_parse_rows(size.rows),
+        step_s=size.step_seconds,
+        is_faithful=size.mode == "faithful",
+        steps=size.steps,
+        max_wal_sizes=_wal_sizes(varied),
+        budget_s=asked.budget_s,
     )
 
 

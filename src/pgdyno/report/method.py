@@ -87,7 +87,7 @@ def design_table(experiment: Experiment) -> Table:
         ("Design", str(design.kind)),
         ("Rounds (servers started afresh)", str(design.rounds)),
         *(() if _is_steps(experiment) else turns),
-        ("Clients per variant", str(design.clients)),
+        ("Clients per variant", _clients(experiment)),
         ("Server and client on CPUs of their own", "yes" if design.is_isolated else "no"),
         ("Seed of all random choices", str(design.seed)),
         ("Confidence level", numbers.share(design.level)),
@@ -104,6 +104,11 @@ def design_table(experiment: Experiment) -> Table:
     return Table(
         "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
     )
+
+
+def _clients(experiment: Experiment) -> str:
+    counts = sorted({cell.clients for cell in experiment.cells.values()})
+    return ", ".join(map(str, counts)) if counts else str(experiment.design.clients)
 
 
 def void_rule_table(experiment: Experiment) -> Table:
@@ -174,12 +179,26 @@ def repeat_command(experiment: Experiment) -> str | None:
     """
     if experiment.operations:
         return _repeat_steps(experiment)
+    if experiment.cells:
+        return _repeat_grid(experiment)
     if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
         return None
     if USER_SCRIPTS in experiment.workloads:
         return None
     words = [*_question(experiment), *_installation(experiment), *_scale(experiment), *_generator(experiment)]
     return shlex.join([*words, *_design_options(experiment.design)])
+
+
+def _repeat_grid(experiment: Experiment) -> str:
+    """Return the command of a study that chooses its cells by its budget, or has a number of blocks."""
+    design = experiment.design
+    words = ["pgdyno", "run", experiment.name, *_installation(experiment)]
+    for name, value in experiment.options.items():
+        words += [f"--{name}", value]
+    if "budget" not in experiment.options:
+        words += ["--blocks", str(design.rounds * design.blocks_per_round)]
+    words += ["--seed", str(design.seed)]
+    return shlex.join(words if design.is_isolated else [*words, "--no-isolate"])
 
 
 def _repeat_steps(experiment: Experiment) -> str | None:

@@ -81,6 +81,16 @@ class Installation:
         megabytes = self._compute(account, data_directory, settings, "shared_memory_size")
         return int(megabytes) * (1 << 20)
 
+    def huge_pages_needed(
+        self, account: Account, data_directory: Path, settings: Mapping[str, str], page_bytes: int
+    ) -> int:
+        """Return how many huge pages of a size main shared memory takes, from version 15 on.
+
+        Raises: SettingError with the server's own words.
+        """
+        asked = {**settings, "huge_pages": "off", "huge_page_size": f"{page_bytes // 1024}kB"}
+        return int(self._compute(account, data_directory, asked, "shared_memory_size_in_huge_pages"))
+
     def _compute(self, account: Account, data_directory: Path, settings: Mapping[str, str], name: str) -> str:
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         argv = [self.program("postgres"), "-D", str(data_directory), *options, "-C", name]

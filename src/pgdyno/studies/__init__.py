@@ -5,7 +5,8 @@ configurations that are made for this host, and ``study(context) -> Study``. A s
 workloads also has ``workloads(sizing)``, and ``settings(sizing)`` if servers' settings belong to them. One
 that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIGN`` for what no option asks
 for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server
-can do about asynchronous I/O.
+can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can be put on. ``BUDGET_S`` is how
+long it measures unless told.
 """
 
 from __future__ import annotations
@@ -72,6 +73,16 @@ def usual_layers(module: StudyModule) -> tuple[Layer, ...]:
 def needs_io_support(module: StudyModule) -> bool:
     """Whether a study has to know what the server can do about asynchronous I/O."""
     return bool(getattr(module, "NEEDS_IO_SUPPORT", False))
+
+
+def needs_page_support(module: StudyModule) -> bool:
+    """Whether a study has to know what pages a server's memory can be put on."""
+    return bool(getattr(module, "NEEDS_PAGE_SUPPORT", False))
+
+
+def usual_budget_s(module: StudyModule) -> float | None:
+    """Return how long a study measures unless told; None: its design says how many rounds."""
+    return cast("float | None", getattr(module, "BUDGET_S", None))
 
 
 def load() -> Mapping[str, StudyModule]:

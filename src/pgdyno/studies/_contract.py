@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pgdyno.model.experiment import Design
 from pgdyno.model.io_uring import IoUringObstacle
 from pgdyno.model.variant import Variant
+from pgdyno.model.workload import Workload
 
 PLAN, APPLICATION, SYSTEM = "plan", "application", "system"  # all layers planned, and each alone
 PGTUNE, TUNED = "pgtune", "tuned"
@@ -15,8 +16,20 @@ PGTUNE, TUNED = "pgtune", "tuned"
 
 
 @dataclass(frozen=True)
+class Machine:
+    """What a study scales itself to."""
+
+    cpus: int  # that may be used
+    available_bytes: int
+
+
+@dataclass(frozen=True)
 class Sizing:
-    """The size of a study that brings its own workloads; None: as its preset has it."""
+    """The size of a study that brings its own workloads; None: as its preset has it.
+
+    A study that spans a grid makes it of ``loads``, and chooses its cells by what fits into ``budget_s`` in
+    as many ``rounds`` as a verdict needs; None: all of them.
+    """
 
     preset: str | None = None
     clients: int | None = None
@@ -27,6 +40,10 @@ class Sizing:
     max_wal_sizes: tuple[
         str, ...
     ] = ()  # between which a factor varies: how much disk is needed depends on it
+    machine: Machine = Machine(1, 0)
+    loads: tuple[Workload, ...] = ()
+    rounds: int = 1
+    budget_s: float | None = None
 
     @property
     def options(self) -> dict[str, str]:
@@ -36,6 +53,16 @@ class Sizing:
             "rows": "/".join(map(str, self.rows)) if self.rows else None,
             "step-seconds": None if self.step_s is None else str(self.step_s),
             "mode": "faithful" if self.is_faithful else "corrected",
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+    @property
+    def grid_options(self) -> dict[str, str]:
+        """The options that ask for this grid again, by name."""
+        asked = {
+            "preset": self.preset,
+            "clients": None if self.clients is None else str(self.clients),
+            "budget": None if self.budget_s is None else f"{self.budget_s:g}s",
         }
         return {name: value for name, value in asked.items() if value is not None}
 
@@ -52,14 +79,32 @@ class IoSupport:
 
 
 @dataclass(frozen=True)
+class Pool:
+    """Huge pages of one size: the kernel's file of their number, who uses them, who would."""
+
+    path: str
+    others: int  # that are in use, or promised
+    needed: int  # by a server of the study
+    obstacle: str | None = None  # why they cannot be had
+
+
+@dataclass(frozen=True)
+class PageSupport:
+    """What a server's memory can be put on here. Pools are by the size of their pages, in bytes."""
+
+    pools: Mapping[int, Pool]
+    choices: Mapping[str, tuple[str, ...]]  # of transparent huge pages, by the kernel's file
+
+
+@dataclass(frozen=True)
 class StudyContext:
     """The baseline, the chosen workloads and design, and ready-made sets of settings by name.
 
     ``configurations`` holds what this host's facts lead to, as far as the server's build and the kernel
     accept it: pgdyno's own plan, and what others would set where that is known. ``notes`` say what was left
     out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``:
-    what every server can do that is measured, in their order. ``factors`` replace the study's variants by
-    their combinations afterwards.
+    what every server can do that is measured, in their order. ``pages`` is for ``NEEDS_PAGE_SUPPORT``.
+    ``factors`` replace the study's variants by their combinations afterwards.
     """
 
     baseline: Variant
@@ -70,3 +115,4 @@ class StudyContext:
     sizing: Sizing = field(default_factory=Sizing)
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     io: tuple[IoSupport, ...] = ()
+    pages: PageSupport | None = None
