@@ -78,7 +78,11 @@ class HostState:
                         journal.intend(receipt, value)
                 run.carry_out(receipts)
                 turns = Turns(self.writers, shared.by_arm, shared.at_first)
-                turns.try_all()
+                try:
+                    turns.try_all()
+                except (PgdynoError, KeyboardInterrupt):
+                    run.claim(_open_receipts(run, apply_id))
+                    raise
                 yield turns.begin if any(shared.by_arm) else None
             finally:
                 _give_back(run, apply_id)

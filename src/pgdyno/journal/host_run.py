@@ -72,7 +72,7 @@ class HostRun:
             applied = make_changes(self.journal, self.writers, receipts, self.steps)
             return read_back(self.journal, self.writers, applied, self.steps)
         except (PgdynoError, KeyboardInterrupt):
-            self._claim(receipts)
+            self.claim(receipts)
             raise
 
     def undo(self, receipts: Iterable[Receipt], on_drift: OnDrift = OnDrift.SKIP) -> Undone:
@@ -89,7 +89,7 @@ class HostRun:
             raise errors[0]
         return Undone(tuple(known.values()), tuple(drifted), (), 0)
 
-    def _claim(self, receipts: Iterable[Receipt]) -> None:
+    def claim(self, receipts: Iterable[Receipt]) -> None:
         """Note what the kernel shows after a failure: half a pool, or what it made of a value, is ours."""
         for receipt in receipts:
             drift = drift_on_host(self._writer(receipt), receipt)

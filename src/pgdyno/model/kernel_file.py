@@ -26,6 +26,7 @@ COUPLED = {
 """Two ways to say one thing: writing one sets the other to 0, which means that it does not count."""
 
 _SCHEDULER = "/queue/scheduler"
+_HUGE_PAGES = ("/transparent_hugepage/enabled", "/transparent_hugepage/shmem_enabled")
 _CHOICE = re.compile(r"\[([^\]]*)\]")
 _MASK = re.compile(r"^[0-9a-f]+(,[0-9a-f]{8})*$", re.IGNORECASE)
 _IS_MASK = re.compile(r"(_cpus|/smp_affinity)$")
@@ -40,7 +41,10 @@ def set_anew_by(path: str) -> tuple[str, ...]:
     """Return the files, as patterns, that the kernel sets to values of its own when ``path`` is written.
 
     An I/O scheduler comes with a depth of the queue and tunables of its own; what they were before is gone.
+    Transparent huge pages come with more memory that is kept free, to make such pages of.
     """
+    if path.endswith(_HUGE_PAGES):
+        return (f"{SYSCTL_ROOT}vm/min_free_kbytes",)
     if not path.endswith(_SCHEDULER):
         return ()
     queue = path.removesuffix("/scheduler")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.journal.machines import (
     AUTOGROUP,
+    POOL,
     SWAPPINESS,
     carry_out,
     let_kernel,
@@ -199,3 +200,69 @@ def test_a_journal_that_somebody_holds_or_has_damaged_is_not_written_to(
         "HINT:  pgdyno revert --host-only --all restores what can be read; then move the journal away"
     )
     assert shown(root) == ["60", "1"]
+
+
+def test_arms_that_take_turns_have_their_own_values_in_turn(root: Path, state: HostState) -> None:
+    with state.holding({SWAPPINESS: "10"}, {SWAPPINESS: "20"}, {}) as begin_turn:
+        assert begin_turn is not None
+        seen = []
+        for arm in (1, 0, 2, 1):
+            begin_turn(arm)
+            seen.append(value_of(root, SWAPPINESS))
+        assert seen == ["20", "10", "60", "20"]
+    assert shown(root) == ["60", "1"]
+
+
+def test_what_all_arms_want_alike_takes_no_turns(root: Path, state: HostState) -> None:
+    with state.holding(WANTED, WANTED) as begin_turn:
+        assert begin_turn is None
+        assert shown(root) == ["10", "0"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "pages"),
+    [
+        # 100 are somebody else's; the arms that want more take 50 and 30.
+        (({POOL: "100"}, {POOL: "150"}, {POOL: "130"}), "180"),
+        (({POOL: "150"}, {}), "150"),
+        (({POOL: "7"},), "7"),
+    ],
+)
+def test_a_pool_holds_the_pages_of_all_arms(
+    root: Path, state: HostState, arms: tuple[dict[str, str], ...], pages: str
+) -> None:
+    with state.holding(*arms) as begin_turn:
+        assert begin_turn is None
+        assert value_of(root, POOL) == pages
+    assert value_of(root, POOL) == "100"
+
+
+def begin_turn_of(state: HostState, arm: int) -> None:
+    with state.holding({SWAPPINESS: "10"}, {SWAPPINESS: "20"}) as begin_turn:
+        assert begin_turn is not None
+        begin_turn(arm)
+
+
+def test_a_killed_turn_is_undone_whichever_it_was(root: Path, state: HostState, journal: Path) -> None:
+    class KilledError(BaseException):
+        """Ends the process, as far as what is restored is concerned."""
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pgdyno.app.host_state._give_back", killed)
+        with pytest.raises(KilledError):
+            begin_turn_of(state, 1)
+    assert value_of(root, SWAPPINESS) == "20"
+    assert revert_host(access_without_server(root, journal), RevertRequest()).is_complete
+    assert value_of(root, SWAPPINESS) == "60"
+
+
+def test_a_value_that_the_kernel_makes_another_of_is_seen_before_the_first_turn(
+    root: Path, state: HostState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_kernel(monkeypatch, lambda _root, _path, value: "64" if value == "70" else value)
+    with pytest.raises(SettingError) as caught, state.holding({SWAPPINESS: "10"}, {SWAPPINESS: "70"}):
+        pytest.fail("the trial began")
+    assert str(caught.value) == ('the kernel does not keep "70" for vm.swappiness\nDETAIL:  it shows 64')

@@ -44,6 +44,10 @@ class Seats:
     def arms(self, *_: object) -> Iterator[list[object]]:
         yield []
 
+    @contextmanager
+    def prepared_for(self, _: object) -> Iterator[Seats]:
+        yield self
+
     def check(self, *_: object) -> None:
         """Accept everything."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -48,6 +48,10 @@ class NoArena:
 
     def check(self, *_: object) -> None:
         """Accept everything."""
+
+    @contextmanager
+    def prepared_for(self, _: object) -> Iterator[NoArena]:
+        yield self
 
 
 @pytest.fixture

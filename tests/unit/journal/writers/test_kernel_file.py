@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_disk import small_disk
+from tests.unit.journal.machines import make_machine
 
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter, set_anew
@@ -224,3 +225,9 @@ def test_sizes_between_two_are_on_the_way(now: str, *, is_on_the_way: bool) -> N
     writer = HugePagePoolWriter()
     assert writer.is_on_the_way(now, "0", "10") is is_on_the_way
     assert writer.is_on_the_way(now, "10", "0") is is_on_the_way
+
+
+def test_what_the_kernel_keeps_free_for_huge_pages_is_found_with_their_policy(tmp_path: Path) -> None:
+    policy, kept_free = "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/min_free_kbytes"
+    root = make_machine(tmp_path, {policy: "always [madvise] never", kept_free: "67584"})
+    assert set_anew(KernelFileWriter(root).read(policy)) == {kept_free: "67584"}
