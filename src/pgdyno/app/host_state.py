@@ -16,11 +16,11 @@ from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_re
 from pgdyno.journal.host_run import HostRun, host_target
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
-from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, StillChangedError
 from pgdyno.model.journal import Receipt
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Change, Effect, kind_of
+from pgdyno.model.ports import HostWriter
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class HostState:
     """The machine that is measured on, and the journal of its changes."""
 
     journal_directory: Path
-    writers: Mapping[str, KernelFileWriter]
+    writers: Mapping[str, HostWriter]
 
     def check(self, files: Mapping[str, str]) -> None:
         """Refuse what cannot be set here, or not now. Changes nothing.
