@@ -188,16 +188,13 @@ def test_an_edit_of_somebody_else_is_not_written_over(machine: Machine) -> None:
 
 
 def test_what_no_file_can_set_is_named(machine: Machine) -> None:
-    persisted = machine.persist(
-        planned("/dev/cpu/3/msr:0x1a4", "0x0", "0xf"), planned("/proc/irq/41/smp_affinity_list", "0-3", "0")
-    )
-    assert persisted == Persisted(
-        (),
-        (
-            "not persisted: /dev/cpu/3/msr:0x1a4: it belongs in a script at start (wrmsr is in msr-tools)",
-            "not persisted: /proc/irq/41/smp_affinity_list: "
-            + "it belongs in a script at start, which finds the number that the interrupt then has",
-        ),
+    register, interrupt = "/dev/cpu/3/msr:0x1a4", "/proc/irq/41/smp_affinity_list"
+    persisted = machine.persist(planned(register, "0x0", "0xf"), planned(interrupt, "0-3", "0"))
+    at_start = "it belongs in a script at start"
+    assert persisted.changes == ()
+    assert persisted.notes == (
+        f"not persisted: {register}: {at_start} (wrmsr is in msr-tools)",
+        f"not persisted: {interrupt}: {at_start}, which finds the number that the interrupt then has",
     )
 
 
