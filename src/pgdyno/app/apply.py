@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from pgdyno.app.owners import check_owners
 from pgdyno.app.persist import Persisted, Persisting
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
@@ -130,6 +131,7 @@ def _checked(
     """Make every check and read what is there. Changes nothing."""
     _check_server(request, session)
     check_unfinished(contents, session.target, access.revert_command)
+    check_owners(Tree(access.host_root), request.plan.host_changes)
     server = inspect_server(session.connection)
     check_found(server, session.target.address)
     files = access.files(session)

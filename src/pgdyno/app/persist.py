@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pgdyno.app.owners import check_owners
 from pgdyno.formats._at_start import START_FILES, StartFile, changes_in
 from pgdyno.formats._places import Place, device_file, place_of
 from pgdyno.host.at_start import set_later, why_no_sysctls, why_no_tmpfiles, why_no_udev, why_not_this_etc
@@ -47,12 +48,14 @@ class Persisting:
     def files(self, planned: Iterable[Change]) -> Persisted:
         """Return the files that set what is planned, and what earlier applies have changed and is in force.
 
-        Raises: OwnershipError if a file of that name is not ours, or somebody has edited it.
+        Raises: OwnershipError if a file of that name is not ours, or somebody has edited it; if somebody else
+        sets the same values by himself.
         """
         values = {**self._in_force(), **{one.key: one for one in planned if one.kind in HOST_KINDS}}
         if not values:
             return Persisted(notes=(_NOTHING,))
         changes = tuple(values.values())
+        check_owners(self.tree, changes)
         notes = [*_without_place(changes)]
         written: list[Change] = []
         for file in START_FILES:

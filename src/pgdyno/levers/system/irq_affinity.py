@@ -71,7 +71,9 @@ def _report(ctx: PlanContext, nic: Nic) -> str:
     if len(places) == 1 and next(iter(places)).isdecimal():
         return f"{have}: all on one CPU, which has to take in what all clients send"
     numbers = ", ".join(lists)
-    return f"{have}. To gather them, stop irqbalance and write one CPU into {AFFINITIES} of {numbers}"
+    owner = ctx.owner_of((AFFINITIES,))
+    first = "" if owner is None else f"stop {owner.name}, which would set them again, and "
+    return f"{have}. To gather them, {first}write one CPU into {AFFINITIES} of {numbers}"
 
 
 def _lists(ctx: PlanContext, nic: Nic) -> dict[str, str]:
