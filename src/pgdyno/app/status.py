@@ -82,7 +82,8 @@ def _on_host(receipt: Receipt, writer: HostWriter) -> StatusEntry:
 
 def _drift_on_host(receipt: Receipt, writer: HostWriter, now: str | None) -> str | None:
     if writer.is_gone(receipt.found):
-        return "the machine was restarted, and has forgotten it"
+        has_it = writer.equals(receipt.key, now, receipt.change.value)
+        return f"the machine was restarted, and {'has it nevertheless' if has_it else 'has forgotten it'}"
     if drift_on_host(writer, receipt) is not None:
         done = "edited it" if receipt.change.kind == PERSISTED_FILE else f"set it to {now}"
         return "its file is not there any more" if now is None else f"somebody {done}"

@@ -29,6 +29,7 @@ from pgdyno.model.ports import HostWriter
 
 _THIS_HOST = Path("/")
 _GONE = "gone by itself: the machine was restarted since"
+_KEPT = "the machine was restarted since, has this value, and keeps it until the next restart"
 _LEFT = "left to whoever changed it"
 _PASSES = 2  # what the kernel refuses may depend on what comes back after it
 _REVERTED = ReceiptState.REVERTED
@@ -130,7 +131,9 @@ class HostRun:
         writer, key, found = self._writer(receipt), receipt.key, receipt.found
         if writer.is_gone(found):
             now = writer.value_if_any(key)
-            known[receipt.id] = self._close(receipt, _REVERTED, now, _GONE)
+            is_set_at_start = writer.equals(key, now, receipt.change.value)
+            note = _KEPT if is_set_at_start else _GONE
+            known[receipt.id] = self._close(receipt, _REVERTED, now, note)
             return None
         drift = drift_on_host(writer, receipt)
         if drift is not None and on_drift is OnDrift.SKIP:

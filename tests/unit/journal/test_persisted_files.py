@@ -84,7 +84,10 @@ def test_after_a_restart_the_kernel_has_forgotten_and_the_file_is_still_taken_aw
     assert etc(root) == ["etc/sysctl.d"]
     assert value_of(root, SWAPPINESS) == "10"
     notes = {one.key: one.note for one in result.outcomes}
-    assert notes == {SYSCTLS: None, SWAPPINESS: "gone by itself: the machine was restarted since"}
+    assert notes == {
+        SYSCTLS: None,
+        SWAPPINESS: "the machine was restarted since, has this value, and keeps it until the next restart",
+    }
 
 
 def test_status_shows_a_file_by_its_checksum_also_after_a_restart(root: Path, access: ServerAccess) -> None:

@@ -10,7 +10,8 @@ Why it helps:
 
 When it hurts:
     That one CPU is soon the bottleneck of all clients: watch its share of softirq time (mpstat -P ALL).
-    irqbalance, where it runs, writes the affinities anew every ten seconds, and has to be stopped first.
+    irqbalance, where it runs, writes the affinities anew every ten seconds, and has to be stopped first: the
+    report says whether it does.
 
 How it is verified:
     /proc/interrupts counts the interrupts per CPU.
