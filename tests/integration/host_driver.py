@@ -26,7 +26,7 @@ from pgdyno.journal.host_run import HostRun, host_target, host_writers
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.model.plan import Change, Effect, kind_of
+from pgdyno.model.plan import PERSISTED_FILE, Change, Effect, kind_of
 from pgdyno.server.connection import addresses, connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -60,11 +60,15 @@ def asking() -> Iterator[Ask]:
 def carry_out(task: dict[str, Any]) -> None:
     """Do what the task says, in this process."""
     journal, values, writers = Path(task["journal"]), task.get("values", {}), host_writers()
+    files = task.get("files", {})
     match task["action"]:
         case "change":
             changes = [
                 Change("test", kind_of(path), path, None, value, Effect.IMMEDIATE)
                 for path, value in values.items()
+            ] + [
+                Change("test", PERSISTED_FILE, path, None, text, Effect.IMMEDIATE)
+                for path, text in files.items()
             ]
             with open_journal(journal) as opened:
                 receipts = receipts_for(new_apply_id(), host_target(), prepare(changes, writers))

@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 _OPERATIONS = {
     os: (
-        "access", "close", "fchmod", "fchown", "fdatasync", "fsync", "ftruncate", "link", "listdir", "lstat",
-        "mkdir", "open", "pread", "pwrite", "read", "readlink", "remove", "rename", "replace", "rmdir",
-        "scandir", "stat", "statvfs", "symlink", "truncate", "unlink", "write",
+        "access", "chmod", "close", "fchmod", "fchown", "fdatasync", "fsync", "ftruncate", "link", "listdir",
+        "lstat", "mkdir", "open", "pread", "pwrite", "read", "readlink", "remove", "rename", "replace",
+        "rmdir", "scandir", "stat", "statvfs", "symlink", "truncate", "unlink", "write",
     ),
     io: ("open",),
     fcntl: ("flock",),

@@ -583,3 +583,25 @@ def test_the_commands_change_and_restore_the_machine(
     done = pgdyno("revert", *named, *restart)
     assert done.returncode == 0, done.stderr
     assert machine.snapshot() == before
+
+
+def test_the_commands_persist_what_they_change_and_take_it_back(
+    server: RealServer, machine: Machine, before: dict[str, str], home: Path
+) -> None:
+    file = Path("/etc/sysctl.d/60-pgdyno.conf")
+    if file.exists() or not (file.parent.is_dir() and Path("/usr/sbin/sysctl").exists()):
+        pytest.skip("nothing here sets sysctls at the start, or pgdyno does so already")
+    names = sorted(file.parent.iterdir())
+    restart = ("--allow-restart", "--restart-command", shlex.join(pg_ctl_restart(server)))
+    planned = ("--layers", "application,system", "--ram", "1GB", "--connections", "20", "--persist")
+    done = pgdyno("apply", "--dsn", server.dsn, *planned, *restart)
+    try:
+        assert done.returncode == 0, done.stderr
+        assert "\nvm.swappiness = 10\n" in file.read_text()
+        assert re.search(rf"    {file} +no file → sha256 [0-9a-f]{{12}}\n", done.stdout)
+        assert f"    {file} " in pgdyno("status").stdout
+    finally:
+        done = pgdyno("revert", "--dsn", server.dsn, *restart)
+    assert done.returncode == 0, done.stderr
+    assert sorted(file.parent.iterdir()) == names
+    assert machine.snapshot() == before

@@ -1,7 +1,7 @@
 """Processes that change the machine are killed at 500 places; a revert afterwards gives everything back.
 
 They are killed with SIGKILL before any one of their operations on files, or in the middle of a line of the
-journal. Then /proc, /sys and the journal are as they are promised to be.
+journal. Then /proc, /sys, the files for the next start and the journal are as they are promised to be.
 """
 
 from __future__ import annotations
@@ -26,11 +26,17 @@ from pgdyno.journal.log import FILE, read_journal
 
 pytestmark = pytest.mark.root
 
-POINTS = 125  # of each of four tests below
+POINTS = 100  # of each of five tests below
 BY_COMMAND = 40  # every so many points the command itself reverts
 WITH_SCHEDULER = 4  # and an I/O scheduler is switched, which takes the kernel tens of milliseconds
 POOLS, PAGES = 10, 1000  # that a process is killed while it fills
+IN_ETC = 10  # every so many points it is the machine's own /etc in which files are written
 NEEDED_BYTES = 8 << 30  # arbitrary: four times what such a pool takes
+FILES = (
+    "/etc/sysctl.d/60-pgdyno.conf",
+    "/etc/udev/rules.d/60-pgdyno.rules",
+    "/etc/tmpfiles.d/60-pgdyno.conf",
+)
 ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
@@ -50,6 +56,9 @@ class Life:
     home: Path
     values: dict[str, str]
     before: dict[str, str]
+    places: dict[str, tuple[Any, ...]]
+    root: Path = Path("/")
+    files: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     written: bytes = b""
 
@@ -60,7 +69,7 @@ class Life:
 
     def run(self, action: str, **task: Any) -> dict[str, Any]:
         """Let a process do something. Whatever becomes of it, what was written before stays written."""
-        answer = self.ask(action, self.file.parent, values=self.values, **task)
+        answer = self.ask(action, self.file.parent, values=self.values, files=self.files, **task)
         self.said.append(f"{action}: {answer['said']}")
         content = self.file.read_bytes() if self.file.exists() else b""
         assert content.startswith(self.written), self.said
@@ -80,6 +89,7 @@ class Life:
         else:
             assert self.run("restore")["said"] == "done", self.said
         assert self.machine.snapshot() == self.before, self.said
+        assert places_of(self.root) == self.places, self.said
         contents = read_journal(self.file.parent)
         assert (contents.open, contents.damage, contents.is_torn) == ((), (), False), self.said
         assert stat.S_IMODE(self.file.stat().st_mode) == 0o600
@@ -96,7 +106,7 @@ Begin = Callable[..., Life]
 @pytest.fixture
 def begin(ask: Ask, machine: Machine) -> Iterator[Begin]:
     """Begins a life with a fresh journal, in memory: what a killed process has written is not lost there."""
-    before = machine.snapshot()
+    before, places = machine.snapshot(), places_of(Path("/"))
     memory = Path("/dev/shm")
     parent = Path(tempfile.mkdtemp(prefix="pgdyno-kill-", dir=memory if memory.is_dir() else None))
 
@@ -104,10 +114,12 @@ def begin(ask: Ask, machine: Machine) -> Iterator[Begin]:
         wanted = machine.others().items()
         items = [item for item in wanted if has_scheduler or item[0] != machine.scheduler]
         dice.shuffle(items)
-        return Life(ask, machine, Path(tempfile.mkdtemp(dir=parent)), dict(items), before)
+        return Life(ask, machine, Path(tempfile.mkdtemp(dir=parent)), dict(items), before, places)
 
     yield begun
     shutil.rmtree(parent)
+    for path in sorted(places_of(Path("/")).keys() - places.keys(), reverse=True):  # what a failed test left
+        Path(path).rmdir() if Path(path).is_dir() else Path(path).unlink()
 
 
 def lives(begin: Begin, seed: int, count: Callable[[Life], int]) -> Iterator[tuple[random.Random, Life, int]]:
@@ -163,6 +175,52 @@ def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(begin:
 
     for dice, life, most in lives(begin, 4, lambda life: operations(refuse(life), "hold", "SettingError")):
         refuse(life).killed("hold", dice, most)
+
+
+def test_files_for_the_next_start_killed_before_any_operation_are_undone(begin: Begin) -> None:
+    """Some are there already, from an earlier apply, and half of the processes are reverting."""
+    dice = random.Random(6)  # noqa: S311 — reproducible
+    is_etc_free = not any(map(os.path.lexists, FILES))
+    most: dict[tuple[str, bool, bool], int] = {}
+    for point in range(POINTS):
+        action = dice.choice(["change", "restore"])
+        way = (action, dice.random() < 0.5, is_etc_free and point % IN_ETC == 0)
+        if way not in most:
+            most[way] = operations(persisting(begin, dice, *way), action)
+        life = persisting(begin, dice, *way)
+        life.killed(action, dice, most[way])
+        life.is_restored(by_command=point % BY_COMMAND == 0)
+
+
+def persisting(begin: Begin, dice: random.Random, action: str, is_again: bool, is_in_etc: bool) -> Life:  # noqa: FBT001
+    """Begin a life that is about to write files for the next start as well, or to take them away.
+
+    They are in /etc, or in a directory that stands for it. ``is_again``: an earlier apply has written them.
+    """
+    life = begin(dice, has_scheduler=False)
+    if not is_in_etc:
+        life.root = life.home / "machine"
+        (life.root / "etc/sysctl.d").mkdir(parents=True)
+        life.places = places_of(life.root)
+    for value in (1, 2) if is_again else (2,):
+        life.files = {str(life.root / file.lstrip("/")): f"vm.swappiness = {value}\n" for file in FILES}
+        if value == 1 or action == "restore":
+            assert life.run("change")["said"] == "done", life.said
+    return life
+
+
+def places_of(root: Path) -> dict[str, tuple[Any, ...]]:
+    """Return the places below /etc where such files are, with everything in them."""
+    places = (root / "etc" / name for name in ("sysctl.d", "udev", "tmpfiles.d"))
+    found = (path for place in places for path in (place, *place.rglob("*")))
+    return {str(path): described(path) for path in found if path.exists()}
+
+
+def described(path: Path) -> tuple[Any, ...]:
+    """Return a file's content, mode and owner, or a directory's mode and owner."""
+    status = path.stat()
+    content = path.read_bytes() if path.is_file() else None
+    return content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
 
 
 def test_a_change_killed_while_the_kernel_looks_for_pages_is_undone(begin: Begin) -> None:

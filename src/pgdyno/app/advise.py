@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgdyno import formats
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.model.errors import UsageError
+from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.plan import Plan
 from pgdyno.model.server import Server
 from pgdyno.report.plan_text import WIDTH, plan_text
 
 TEXT = "text"
+_OF_APPLY = (TEXT, "json")
+"""Forms that say what apply would do. Others are files that people install, TuneD's profile among them."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
         raise UsageError(
             f'unknown format "{request.format_name}"', hint=f"use one of {', '.join(format_names())}"
         )
+    if host is not None and request.format_name not in _OF_APPLY:
+        host = replace(host, owners=Fact((), "not asked for"))
     plan = make_plan(host, server, request.plan)
     if request.format_name == TEXT:
         return Advice(plan, plan_text(plan, width=request.width))

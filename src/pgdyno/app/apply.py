@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from pgdyno.app.owners import check_owners
+from pgdyno.app.persist import Persisted, Persisting
+from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.by_hand import making_statement, outcome
 from pgdyno.journal.changes import Prepared, new_apply_id, prepare
@@ -46,13 +49,14 @@ StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
 
 @dataclass(frozen=True)
 class ApplyRequest:
-    """A plan, and what is allowed for it.
+    """A plan, and what is allowed for it. ``is_persisted``: the machine keeps its changes over a restart.
 
     ``start_check`` None: the server's programs are out of reach. ``planned_on`` is the server that the plan
     was made for, as ``describe`` writes it; None if that is not to be compared.
     """
 
     plan: Plan
+    is_persisted: bool = False
     allow_restart: bool = False
     is_standby_order_kept: bool = False
     start_check: StartCheck | None = None
@@ -127,6 +131,7 @@ def _checked(
     """Make every check and read what is there. Changes nothing."""
     _check_server(request, session)
     check_unfinished(contents, session.target, access.revert_command)
+    check_owners(Tree(access.host_root), request.plan.host_changes)
     server = inspect_server(session.connection)
     check_found(server, session.target.address)
     files = access.files(session)
@@ -139,8 +144,10 @@ def _checked(
     edits = read_foreign_edits(session.connection)
     edits.check(with_restart=bool(restarting))
     writer = AlterSystemWriter(session, files)
+    persisted = _persisted(access, request, session, contents)
+    changes += persisted.changes
     prepared = prepare(changes, {writer.kind: writer, **access.host_writers})
-    for change in request.plan.host_changes:
+    for change in (*request.plan.host_changes, *persisted.changes):
         access.host_writers[change.kind].check(change.key)
     for one in prepared:  # whether ALTER SYSTEM can express the way back is known before it is needed
         if one.change.kind == writer.kind:
@@ -150,7 +157,16 @@ def _checked(
         request.start_check(server, request.plan.settings)
     has_untried_start = bool(restarting) and request.start_check is None
     notes = _notes(files, edits.unknown, has_untried_start=has_untried_start)
-    return _Ready(files, prepared, statements, notes)
+    return _Ready(files, prepared, statements, (*notes, *persisted.notes))
+
+
+def _persisted(
+    access: ServerAccess, request: ApplyRequest, session: Session, contents: Contents
+) -> Persisted:
+    if not request.is_persisted:
+        return Persisted()
+    where = Persisting(Tree(access.host_root), access.host_writers, contents, session.target)
+    return where.files(request.plan.host_changes)
 
 
 def _check_server(request: ApplyRequest, session: Session) -> None:

@@ -11,7 +11,7 @@ from pgdyno.app.inspect import inspect_dsn
 from pgdyno.levers.durability import check_found
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures
-from pgdyno.model.errors import ServerError
+from pgdyno.model.errors import PrivilegeError, ServerError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plan import Layer
 
@@ -25,6 +25,7 @@ class ApplyAdvice:
     allow_restart: bool
     is_standby_order_kept: bool = False
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
+    is_persisted: bool = False
 
 
 def apply_request(advice: ApplyAdvice) -> ApplyRequest:
@@ -33,8 +34,13 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
     The start check on a scratch directory is left out where the server's programs are out of reach; values
     are then checked against the live ``pg_settings`` only.
     Raises: ConnectionFailedError; DurabilityError if the server may lose data as it is set up now;
-    MemoryProofError if no plan fits.
+    MemoryProofError if no plan fits; PrivilegeError if changes are to be persisted by another than root.
     """
+    if advice.is_persisted and not wiring.may_change_host():
+        raise PrivilegeError(
+            "only root may change what the machine starts with",
+            hint="run pgdyno as root, or leave out --persist",
+        )
     found = inspect_dsn(advice.dsn, advice.figures)
     if isinstance(found.inspected, Unknown):
         raise ServerError("the server could not be inspected", detail=found.inspected.reason)
@@ -54,6 +60,7 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
     )
     return ApplyRequest(
         plan,
+        is_persisted=advice.is_persisted,
         allow_restart=advice.allow_restart,
         is_standby_order_kept=advice.is_standby_order_kept,
         start_check=None if isinstance(programs, Unknown) else wiring.start_check(programs),

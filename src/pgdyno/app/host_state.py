@@ -20,11 +20,11 @@ from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_re
 from pgdyno.journal.host_run import HostRun, host_target
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
-from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, SettingError, StillChangedError
 from pgdyno.model.journal import Receipt
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import HUGE_PAGES, Change, Effect, kind_of
+from pgdyno.model.ports import HostWriter
 
 BeginTurn = Callable[[int], None]
 """Gives the machine the values of an arm, by its place."""
@@ -35,7 +35,7 @@ class HostState:
     """The machine that is measured on, and the journal of its changes."""
 
     journal_directory: Path
-    writers: Mapping[str, KernelFileWriter]
+    writers: Mapping[str, HostWriter]
 
     def check(self, files: Mapping[str, str]) -> None:
         """Refuse what cannot be set here, or not now. Changes nothing.
@@ -89,7 +89,7 @@ class HostState:
 
     def _shared(self, arms: Sequence[Mapping[str, str]]) -> Shared:
         paths = dict.fromkeys(path for arm in arms for path in arm)
-        found = {path: self.writers[kind_of(path)].value(path) for path in paths}
+        found = {path: self.writers[kind_of(path)].read(path).value or "" for path in paths}
         return share([{**found, **arm} for arm in arms])
 
 
@@ -127,7 +127,7 @@ def _pages(wishes: Sequence[str]) -> int:
 class Turns:
     """Writes the values of the arm whose turn it is."""
 
-    writers: Mapping[str, KernelFileWriter]
+    writers: Mapping[str, HostWriter]
     by_arm: Sequence[Mapping[str, str]]
     now: Mapping[str, str]
 
@@ -144,8 +144,8 @@ class Turns:
             self.begin(arm)
             for path, value in values.items():
                 writer = self.writers[kind_of(path)]
-                effective = writer.value(path)
-                if not writer.meets(path, value, effective):
+                effective = writer.verify(path)
+                if effective is None or not writer.meets(path, value, effective):
                     raise SettingError(
                         f'the kernel does not keep "{value}" for {display_name(path)}',
                         detail=f"it shows {effective}",

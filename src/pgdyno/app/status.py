@@ -15,10 +15,12 @@ from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.target import is_this_machine
 from pgdyno.journal.undo import find_drift
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
-from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Receipt, ReceiptState, StatusEntry, StatusReport
+from pgdyno.model.persisted_file import shown
+from pgdyno.model.plan import PERSISTED_FILE
+from pgdyno.model.ports import HostWriter
 
 _FORMER_VALUE = "it has the value that was found before"
 
@@ -68,20 +70,23 @@ def _newest_per_key(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
     return tuple({(receipt.target, receipt.key): receipt for receipt in receipts}.values())
 
 
-def _on_host(receipt: Receipt, writer: KernelFileWriter) -> StatusEntry:
-    """Say what the kernel shows now. Looking needs no privilege."""
+def _on_host(receipt: Receipt, writer: HostWriter) -> StatusEntry:
+    """Say what the machine shows now. Looking needs no privilege."""
     try:
         now = writer.value_if_any(receipt.key)
-        return replace(_entry(receipt), effective=now, drift=_drift_on_host(receipt, writer, now))
+        drift = _drift_on_host(receipt, writer, now)
+        return replace(_entry(receipt), effective=shown(receipt.change.kind, now), drift=drift)
     except (PrivilegeError, SettingError) as error:
         return replace(_entry(receipt), drift=f"not known: {error.message}")
 
 
-def _drift_on_host(receipt: Receipt, writer: KernelFileWriter, now: str | None) -> str | None:
+def _drift_on_host(receipt: Receipt, writer: HostWriter, now: str | None) -> str | None:
     if writer.is_gone(receipt.found):
-        return "the machine was restarted, and has forgotten it"
+        has_it = writer.equals(receipt.key, now, receipt.change.value)
+        return f"the machine was restarted, and {'has it nevertheless' if has_it else 'has forgotten it'}"
     if drift_on_host(writer, receipt) is not None:
-        return "its file is not there any more" if now is None else f"somebody set it to {now}"
+        done = "edited it" if receipt.change.kind == PERSISTED_FILE else f"set it to {now}"
+        return "its file is not there any more" if now is None else f"somebody {done}"
     if receipt.is_settled and not writer.equals(receipt.key, now, receipt.change.value):
         return _FORMER_VALUE
     return None  # if an apply was interrupted or failed, the state says it all
@@ -129,7 +134,7 @@ def _entry(receipt: Receipt) -> StatusEntry:
         target=receipt.target.address,
         key=receipt.key,
         lever=receipt.change.lever,
-        found=receipt.found.value,
-        wanted=receipt.change.value,
+        found=shown(receipt.change.kind, receipt.found.value),
+        wanted=shown(receipt.change.kind, receipt.change.value),
         state=receipt.state,
     )

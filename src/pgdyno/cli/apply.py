@@ -16,12 +16,19 @@ from pgdyno.cli.output import json_option, print_json
     epilog="\b\nExamples:\n"
     "  pgdyno apply --dsn service=production --dry-run\n"
     "  pgdyno apply --dsn service=production --layers application,system --dry-run\n"
+    "  pgdyno apply --dsn service=production --layers application,system --persist\n"
     "  pgdyno apply --dsn service=production --allow-restart"
     " --restart-command 'systemctl restart postgresql@17-main'",
 )
 @changing_options
 @figures_options
 @layers_option
+@click.option(
+    "--persist",
+    "is_persisted",
+    is_flag=True,
+    help="Let the machine keep its changes over a restart, by files for sysctl.d, udev and tmpfiles.d.",
+)
 @json_option
 def command(
     *,
@@ -31,6 +38,7 @@ def command(
     restart_command: str | None,
     is_standby_order_kept: bool,
     layers: str,
+    is_persisted: bool,
     is_json: bool,
     **figures: Any,
 ) -> None:
@@ -38,7 +46,9 @@ def command(
 
     Before every change the value found is written to the journal; ``pgdyno revert`` restores it. Needs a
     superuser, or ALTER SYSTEM on the settings concerned. With --layers application,system the running kernel
-    is changed too, until the machine is restarted; that takes root, and is left out otherwise.
+    is changed too, until the machine is restarted; that takes root, and is left out otherwise. --persist
+    makes it last: also what an earlier apply has changed, if it is still in force. A revert takes the files
+    away with everything else of the same apply.
     """
     from pgdyno.app.apply import apply_plan, preview_apply
     from pgdyno.app.apply_advice import ApplyAdvice, apply_request
@@ -53,6 +63,7 @@ def command(
             allow_restart,
             is_standby_order_kept,
             parse_layers(layers),
+            is_persisted,
         )
     )
     access = server_access(dsn, restart_command)

@@ -13,9 +13,10 @@ from enum import Enum
 from pgdyno.formats._contract import counted, host_lines, setting_lines
 from pgdyno.model.kernel_file import COUPLED, SYSCTL_ROOT, display_name
 from pgdyno.model.msr import register_of
-from pgdyno.model.plan import Plan, PlanLine
+from pgdyno.model.plan import Change, Plan, PlanLine
 
 _DEVICE = re.compile(r"^/sys/(?:class/)?(block|net)/([^/]+)/(.+)$")
+TMPFILES_PATH = "/etc/tmpfiles.d/60-pgdyno.conf"
 _NOTHING = "The plan changes nothing of the machine; --layers all plans the machine too."
 
 
@@ -60,14 +61,13 @@ def lines_in(plan: Plan, *places: Place) -> tuple[PlanLine, ...]:
     return tuple(line for line in host_lines(plan) if place_of(line.change.key) in places)
 
 
-def tmpfiles_line(line: PlanLine) -> str:
+def tmpfiles_line(change: Change) -> str:
     """Return a line of tmpfiles.d: ``w`` writes into a file that exists. Percent signs start specifiers."""
-    return f"w {line.change.key} - - - - {line.change.value.replace('%', '%%')}"
+    return f"w {change.key} - - - - {change.value.replace('%', '%%')}"
 
 
-def former_value(line: PlanLine) -> str:
+def former_value(change: Change) -> str:
     """Say what to write to be back at what was found, without a restart of the machine."""
-    change = line.change
     if change.current == "0" and change.key in COUPLED:
         return f"write the former value of {display_name(COUPLED[change.key])}, which counted instead"
     return f"write {change.current} into {change.key}"
@@ -96,4 +96,4 @@ def _belongs(line: PlanLine) -> tuple[str, ...]:
     where = f"{display_name(change.key)}: {change.current or 'not set'} → {change.value}, in {place.value}"
     if register := register_of(change.key):
         return f"{where}:", f"wrmsr -p {register.cpu} {register.number:#x} {change.value}"
-    return (f"{where}:", tmpfiles_line(line)) if place is Place.TMPFILES else (where,)
+    return (f"{where}:", tmpfiles_line(change)) if place is Place.TMPFILES else (where,)

@@ -13,14 +13,13 @@ from typing import Any
 from pgdyno.formats import conf, sysctl, udev
 from pgdyno.formats._comments import comments
 from pgdyno.formats._contract import Format, counted, explanation, host_lines, setting_lines, summary
-from pgdyno.formats._places import Place, elsewhere, former_value, lines_in, tmpfiles_line
+from pgdyno.formats._places import TMPFILES_PATH, Place, elsewhere, former_value, lines_in, tmpfiles_line
 from pgdyno.formats._unit import configuration_file, unit_of
 from pgdyno.formats._yaml import document, quoted, verbatim
-from pgdyno.model.plan import Plan
+from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("ansible", "Ansible playbook")
-TMPFILES_PATH = "/etc/tmpfiles.d/60-pgdyno.conf"
 _HERE = (Place.SYSCTL, Place.UDEV, Place.TMPFILES)
 _SNIPPET = "pgdyno.conf"
 _RELOAD, _RESTART = "reload the server", "restart the server"
@@ -94,12 +93,12 @@ def _file(name: str, path: str, text: str, handler: str) -> Task:
 
 
 def _tmpfiles(plan: Plan) -> str:
-    blocks = [
-        f"{comments(explanation(line, f'delete this file; until the next restart: {former_value(line)}'))}\n"
-        f"{tmpfiles_line(line)}"
-        for line in lines_in(plan, Place.TMPFILES)
-    ]
-    return "\n\n".join(blocks)
+    return "\n\n".join(map(_block, lines_in(plan, Place.TMPFILES)))
+
+
+def _block(line: PlanLine) -> str:
+    undo = f"delete this file; until the next restart: {former_value(line.change)}"
+    return f"{comments(explanation(line, undo))}\n{tmpfiles_line(line.change)}"
 
 
 def _handlers(plan: Plan) -> Iterator[Task]:

@@ -9,7 +9,7 @@ from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._places import Place, elsewhere, former_value, head_of, lines_in
 from pgdyno.model.kernel_file import SYSCTL_ROOT
-from pgdyno.model.plan import Plan, PlanLine
+from pgdyno.model.plan import Change, Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("sysctl", "file for /etc/sysctl.d")
@@ -34,8 +34,13 @@ def settings(plan: Plan) -> str:
 
 
 def _block(line: PlanLine) -> str:
-    undo = f"delete this file; until the next restart: {former_value(line)}"
-    return f"{comments(explanation(line, undo))}\n{sysctl_name(line.change.key)} = {line.change.value}"
+    undo = f"delete this file; until the next restart: {former_value(line.change)}"
+    return f"{comments(explanation(line, undo))}\n{setting(line.change)}"
+
+
+def setting(change: Change) -> str:
+    """Return a change as a line of sysctl.d."""
+    return f"{sysctl_name(change.key)} = {change.value}"
 
 
 def sysctl_name(path: str) -> str:

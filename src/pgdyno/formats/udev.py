@@ -8,7 +8,7 @@ from __future__ import annotations
 from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._places import Place, device_file, elsewhere, former_value, head_of, lines_in
-from pgdyno.model.plan import Plan, PlanLine
+from pgdyno.model.plan import Change, Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("udev", "udev rules for disks and network interfaces")
@@ -36,14 +36,16 @@ def rules(plan: Plan) -> str:
 
 
 def _block(line: PlanLine) -> str:
-    undo = f"delete this file; until the next restart: {former_value(line)}"
-    return f"{comments(explanation(line, undo))}\n{_rule(line)}"
+    undo = f"delete this file; until the next restart: {former_value(line.change)}"
+    return f"{comments(explanation(line, undo))}\n{rule(line.change)}"
 
 
-def _rule(line: PlanLine) -> str:
-    file = device_file(line.change.key)
+def rule(change: Change) -> str:
+    """Return a change as a rule. An interface that is given its name at the start is said to be moved."""
+    file = device_file(change.key)
     assert file is not None  # noqa: S101 — what makes its place a udev rule
+    actions = "add|change|move" if file.subsystem == "net" else "add|change"
     return (
-        f'ACTION=="add|change", SUBSYSTEM=="{file.subsystem}", KERNEL=="{file.device}", '
-        f'ATTR{{{file.attribute}}}="{line.change.value}"'
+        f'ACTION=="{actions}", SUBSYSTEM=="{file.subsystem}", KERNEL=="{file.device}", '
+        f'ATTR{{{file.attribute}}}="{change.value}"'
     )

@@ -13,6 +13,7 @@ from pgdyno.host.limits import Capacity, inspect_limits
 from pgdyno.host.memory import inspect_memory
 from pgdyno.host.mounts import inspect_mounts
 from pgdyno.host.network import inspect_nics
+from pgdyno.host.owners import find_owners
 from pgdyno.host.tree import Tree, first_known, parsed
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
@@ -54,6 +55,7 @@ def inspect_tree(
         block_devices=inspect_block_devices(tree),
         mounts=inspect_mounts(tree, process, _data_directory(tree, pid, data_directory)),
         nics=inspect_nics(tree),
+        owners=find_owners(tree),
         kernel_files=read_kernel_files(tree, kernel_files),
     )
 

@@ -11,7 +11,7 @@ from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter
 from pgdyno.journal.server_files import ServerFiles, files_of
 from pgdyno.journal.session import Session
-from pgdyno.journal.writers.kernel_file import KernelFileWriter
+from pgdyno.model.ports import HostWriter
 
 Steps: TypeAlias = Callable[[str], None]
 """Is told the name of every step right after it was taken, so that a test can stop the process there."""
@@ -30,6 +30,7 @@ class ServerAccess:
     ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
     recognised by them. ``revert_command`` is what a user types to undo changes of this server.
     ``host_writers`` change the machine that it runs on, by kind of change; none if that is another one.
+    ``host_root`` is where its files are, which is ``/`` but in tests.
     """
 
     connect: Connect
@@ -38,7 +39,8 @@ class ServerAccess:
     restarter: CommandRestarter | None = None
     addresses: tuple[str, ...] = ()
     revert_command: str = "pgdyno revert"
-    host_writers: Mapping[str, KernelFileWriter] = field(default_factory=dict)
+    host_writers: Mapping[str, HostWriter] = field(default_factory=dict)
+    host_root: Path = Path("/")
 
     def files(self, session: Session) -> ServerFiles | None:
         """Return the running server's files if they are within reach and proven to be its own."""

@@ -12,11 +12,14 @@ from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Outcome, Receipt
 from pgdyno.model.kernel_file import COUPLED
 from pgdyno.model.msr import register_of
-from pgdyno.model.plan import HOST_KINDS, Change
+from pgdyno.model.persisted_file import shown
+from pgdyno.model.plan import HOST_KINDS, PERSISTED_FILE, Change
 
 
 def making_statement(change: Change) -> str:
     """Return what makes a change: SQL for a setting, a line for root's shell for the machine."""
+    if change.kind == PERSISTED_FILE:
+        return _replacing(change.key, change.value)
     if change.kind in HOST_KINDS:
         return _writing(change.key, change.value)
     return text_of(set_statement(change.key, change.value))
@@ -31,6 +34,8 @@ def _restoring_statement(receipt: Receipt) -> str:
     found = receipt.found
     if not receipt.is_on_host:
         return text_of(restore_statement(receipt.key, found.value))
+    if receipt.change.kind == PERSISTED_FILE:
+        return _replacing(receipt.key, found.value)
     if found.value == "0" and COUNTERPART in found.state:
         return _writing(COUPLED[receipt.key], found.state[COUNTERPART])
     files = {receipt.key: found.value or "", **set_anew(found)}
@@ -41,6 +46,11 @@ def _writing(path: str, value: str) -> str:
     if (register := register_of(path)) is not None:
         return f"wrmsr -p {register.cpu} {register.number:#x} {shlex.quote(value)}"
     return f"echo {shlex.quote(value)} > {shlex.quote(path)}"
+
+
+def _replacing(path: str, text: str | None) -> str:
+    """Return a line that gives a file this text; None: that takes it away."""
+    return f"rm -f {path}" if text is None else f"printf %s {shlex.quote(text)} > {path}"
 
 
 def restoring_edits(receipts: Iterable[Receipt]) -> tuple[str, ...]:
@@ -81,12 +91,13 @@ def still_changed(
 
 def outcome(receipt: Receipt, guc: Guc | None = None) -> Outcome:
     """Return a receipt as it is shown; with ``guc`` values have readable units. No former file is in it."""
+    kind = receipt.change.kind
     return Outcome(
         key=receipt.key,
         lever=receipt.change.lever,
         before=_display(receipt.found.state.get("setting"), guc),
-        found=receipt.found.value,
-        wanted=receipt.change.value,
+        found=shown(kind, receipt.found.value),
+        wanted=shown(kind, receipt.change.value),
         effective=_display(receipt.effective, guc),
         state=receipt.state,
         note=receipt.note,

@@ -20,12 +20,16 @@ from pgdyno.journal.undo import Undone
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.journal.writers.msr import MsrWriter
+from pgdyno.journal.writers.persisted_file import PersistedFileWriter
 from pgdyno.model.errors import PgdynoError, ServerError, StorageError
 from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.kernel_file import display_name
+from pgdyno.model.persisted_file import shown
+from pgdyno.model.ports import HostWriter
 
 _THIS_HOST = Path("/")
 _GONE = "gone by itself: the machine was restarted since"
+_KEPT = "the machine was restarted since, has this value, and keeps it until the next restart"
 _LEFT = "left to whoever changed it"
 _PASSES = 2  # what the kernel refuses may depend on what comes back after it
 _REVERTED = ReceiptState.REVERTED
@@ -46,9 +50,14 @@ def host_target() -> Target:
     return Target("host", machine, None, machine, os.uname().nodename)
 
 
-def host_writers(root: Path = _THIS_HOST) -> dict[str, KernelFileWriter]:
+def host_writers(root: Path = _THIS_HOST) -> dict[str, HostWriter]:
     """Return the writers of changes on the machine below ``root``, by kind."""
-    writers = (KernelFileWriter(root), HugePagePoolWriter(root), MsrWriter(root))
+    writers: tuple[HostWriter, ...] = (
+        KernelFileWriter(root),
+        HugePagePoolWriter(root),
+        MsrWriter(root),
+        PersistedFileWriter(root),
+    )
     return {writer.kind: writer for writer in writers}
 
 
@@ -57,7 +66,7 @@ class HostRun:
     """What changing and restoring a machine works with."""
 
     journal: Journal
-    writers: Mapping[str, KernelFileWriter]
+    writers: Mapping[str, HostWriter]
     steps: Steps = no_steps
 
     def carry_out(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
@@ -92,9 +101,9 @@ class HostRun:
     def claim(self, receipts: Iterable[Receipt]) -> None:
         """Note what the kernel shows after a failure: half a pool, or what it made of a value, is ours."""
         for receipt in receipts:
-            drift = drift_on_host(self._writer(receipt), receipt)
-            if drift is not None and drift.now is not None:
-                self.journal.intend(receipt, drift.now)
+            now = self._writer(receipt).value_if_any(receipt.key)
+            if now is not None and drift_on_host(self._writer(receipt), receipt) is not None:
+                self.journal.intend(receipt, now)
 
     def _undo_all(
         self, known: dict[str, Receipt], on_drift: OnDrift
@@ -121,7 +130,10 @@ class HostRun:
         """Restore what a receipt found and close it, or return why it is left as it is."""
         writer, key, found = self._writer(receipt), receipt.key, receipt.found
         if writer.is_gone(found):
-            known[receipt.id] = self._close(receipt, _REVERTED, writer.value_if_any(key), _GONE)
+            now = writer.value_if_any(key)
+            is_set_at_start = writer.equals(key, now, receipt.change.value)
+            note = _KEPT if is_set_at_start else _GONE
+            known[receipt.id] = self._close(receipt, _REVERTED, now, note)
             return None
         drift = drift_on_host(writer, receipt)
         if drift is not None and on_drift is OnDrift.SKIP:
@@ -129,7 +141,7 @@ class HostRun:
         if drift is not None and on_drift is OnDrift.KEEP:
             known[receipt.id] = self._close(receipt, ReceiptState.RELEASED, drift.now, _LEFT)
             return None
-        if not (receipt.is_settled and writer.equals(key, writer.value(key), found.value)):
+        if not (receipt.is_settled and writer.equals(key, writer.value_if_any(key), found.value)):
             receipt = known[receipt.id] = self._begun(receipt)
             writer.restore(key, found)
             self.steps(f"restored {key}")
@@ -144,8 +156,8 @@ class HostRun:
         return receipt
 
     def _read_back(self, receipt: Receipt) -> str | None:
-        """Return what the kernel shows. Raises: ServerError if that is not what was found."""
-        writer, found = self._writer(receipt), receipt.found.value
+        """Return what is there now. Raises: ServerError if that is not what was found."""
+        writer, found = self._writer(receipt), shown(receipt.change.kind, receipt.found.value)
         effective = writer.verify(receipt.key)
         if not writer.equals(receipt.key, effective, found):
             raise ServerError(
@@ -161,24 +173,25 @@ class HostRun:
         self.steps(f"{state} {receipt.key}")
         return closed
 
-    def _writer(self, receipt: Receipt) -> KernelFileWriter:
+    def _writer(self, receipt: Receipt) -> HostWriter:
         return self.writers[receipt.change.kind]
 
 
-def drift_on_host(writer: KernelFileWriter, receipt: Receipt) -> Drift | None:
+def drift_on_host(writer: HostWriter, receipt: Receipt) -> Drift | None:
     """Return what somebody else made of a file; None if its value is ours, or the machine was restarted.
 
     While nobody has seen our value in force, what lies on the way to it may be ours as well.
     """
     if writer.is_gone(receipt.found):
         return None
-    key, found, wanted = receipt.key, receipt.found.value or "", receipt.change.value
+    key, found, wanted = receipt.key, receipt.found.value, receipt.change.value
     now = writer.value_if_any(key)
-    if now is not None and any(writer.equals(key, now, one) for one in (found, wanted, *receipt.interims)):
+    if any(writer.equals(key, now, one) for one in (found, wanted, *receipt.interims)):
         return None
-    if now is not None and not receipt.is_settled and writer.is_on_the_way(now, found, wanted):
+    if now is not None and not receipt.is_settled and writer.is_on_the_way(now, found or "", wanted):
         return None
-    return Drift(key, found, wanted, now)
+    kind = receipt.change.kind
+    return Drift(key, shown(kind, found), shown(kind, wanted), None if now is None else shown(kind, now))
 
 
 def receipts_of_host(receipts: Iterable[Receipt], server: Target | None) -> tuple[Receipt, ...]:

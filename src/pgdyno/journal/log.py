@@ -28,6 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pgdyno.journal.durable import sync_directory
 from pgdyno.journal.lock import exclusive_lock
 from pgdyno.journal.receipt import advanced, receipt_document, receipt_of
 from pgdyno.model.document import Json
@@ -240,19 +241,11 @@ def _create(directory: Path) -> None:
     directory.parent.mkdir(parents=True, exist_ok=True)
     if not directory.is_dir():
         directory.mkdir(mode=0o700)
-        _sync_directory(directory.parent)
+        sync_directory(directory.parent)
     path = directory / FILE
     if not path.exists():
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-    _sync_directory(directory)
-
-
-def _sync_directory(directory: Path) -> None:
-    file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+    sync_directory(directory)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.journal.durable import sync_directory
 from pgdyno.journal.query import Connection, run
 from pgdyno.journal.settings import AUTO_CONF
 from pgdyno.journal.target import this_machine
@@ -60,7 +61,7 @@ class ServerFiles:
                 self.remove_leftovers()
                 return False
             temporary.replace(self.path / AUTO_CONF)
-            self._sync()
+            sync_directory(self.path)
         except OSError as error:
             raise self._failure("write", error) from error
         return True
@@ -121,13 +122,6 @@ class ServerFiles:
             stream.write(content)
             stream.flush()
             os.fsync(file)
-
-    def _sync(self) -> None:
-        directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
     def _failure(self, verb: str, error: OSError) -> StorageError:
         return StorageError(f"could not {verb} {self.path / AUTO_CONF}", detail=error.strerror)

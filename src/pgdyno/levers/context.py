@@ -16,7 +16,7 @@ from pgdyno.levers.metadata import Goal, Lever
 from pgdyno.levers.resources import Resources, StorageKind
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import format_bytes
-from pgdyno.model.host import BlockDevice, Host
+from pgdyno.model.host import BlockDevice, Host, Owner
 from pgdyno.model.kernel_file import value_in
 from pgdyno.model.plan import MemoryProof
 from pgdyno.model.server import Server
@@ -116,6 +116,11 @@ class PlanContext:
         """What sessions keep however much others take: levers that come before work_mem reckon with it."""
         guc = self.settings.guc("work_mem")
         return guc.boot_val or guc.setting
+
+    def owner_of(self, files: Sequence[str]) -> Owner | None:
+        """Return who else sets one of these files, paths or patterns, by himself; None if nobody is known."""
+        owners = () if self.host is None else self.host.owners.or_else(())
+        return next((owner for owner in owners if any(map(owner.sets, files))), None)
 
     def file(self, path: str) -> Fact[str]:
         """Return the first line of a file of the kernel as it was found."""

@@ -135,6 +135,8 @@ def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str |
         return f"not available: {why_absent(ctx, lever)}"
     if lever.files and not ctx.may_change_host:
         return "not available: only root may change the machine"
+    if (owner := ctx.owner_of(lever.files)) is not None:
+        return f"not available: {owner.warning}: {owner.instead}"
     return ctx.unknown_need(lever)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
@@ -116,6 +117,29 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """A program that sets values of the running kernel by itself.
+
+    ``does`` is what was seen of it: "is active with profile balanced"; ``files`` are paths with ``*`` for
+    anything; ``instead`` is what people can do.
+    """
+
+    name: str
+    does: str
+    files: tuple[str, ...]
+    instead: str
+
+    def sets(self, path: str) -> bool:
+        """Whether it sets this file, or files of this pattern."""
+        return any(fnmatchcase(path, pattern) for pattern in self.files)
+
+    @property
+    def warning(self) -> str:
+        """Why nobody should write behind it."""
+        return f"{self.name} {self.does}, and would set its own values again"
+
+
+@dataclass(frozen=True)
 class Host:
     """Everything known about one machine."""
 
@@ -127,5 +151,6 @@ class Host:
     block_devices: Fact[tuple[BlockDevice, ...]]
     mounts: Fact[tuple[Mount, ...]]
     nics: Fact[tuple[Nic, ...]]
+    owners: Fact[tuple[Owner, ...]] = _NOT_INSPECTED  # who sets values of the kernel besides us
     kernel_files: Mapping[str, Fact[str]] = field(default_factory=dict)
     """First lines of the files in /proc and /sys that were asked for, by path."""

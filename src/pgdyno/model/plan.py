@@ -39,7 +39,8 @@ class Effect(StrEnum):
 
 SETTING = "setting"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
-HOST_KINDS = (KERNEL, HUGE_PAGES, MSR)
+PERSISTED_FILE = "persisted_file"
+HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, PERSISTED_FILE)
 """Kinds of changes that are made on the machine: they concern everything that runs there."""
 
 
@@ -56,7 +57,8 @@ class Change:
 
     ``kind`` names the journal's writer that can read, write and restore it: ``setting`` for a PostgreSQL
     setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
-    is the path; ``msr`` for a register of a CPU, see ``model/msr.py``.
+    is the path; ``msr`` for a register of a CPU, see ``model/msr.py``; ``persisted_file`` for a file that
+    sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a plan.
     """
 
     lever: str

@@ -55,6 +55,36 @@ class ChangeWriter(Protocol):
         ...
 
 
+class HostWriter(ChangeWriter, Protocol):
+    """Writes what concerns the whole machine. One that is restarted may forget it, unlike a server."""
+
+    def check(self, key: str) -> None:
+        """Refuse what cannot be changed, before anything is. Changes nothing.
+
+        Raises: SettingError, PrivilegeError, RefusedError.
+        """
+        ...
+
+    def rehearse(self, key: str, found: Found) -> None:
+        """Try the way back: what could not be restored must not be changed.
+
+        Raises: SettingError, PrivilegeError.
+        """
+        ...
+
+    def value_if_any(self, key: str) -> str | None:
+        """Return what is there now; None if nothing is. Raises: PrivilegeError."""
+        ...
+
+    def is_gone(self, found: Found) -> bool:
+        """Whether the change went by itself, because the machine was restarted."""
+        ...
+
+    def is_on_the_way(self, now: str, one: str, other: str) -> bool:
+        """Whether writing ``other`` over ``one`` may leave ``now`` when it is interrupted."""
+        ...
+
+
 class Restarter(Protocol):
     """Restarts a server, or starts it if it is down."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic
+from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
 
 _NAME_WIDTH = 24
 _SYSCTL_WIDTH = 36
@@ -41,6 +41,7 @@ _TITLES = {
     "pids_max": "processes",
     "hugetlb_bytes": "huge pages",
     "shm_bytes": _SHM,
+    "owners": "values also set by",
     "rlimits": "resource limits",
 }
 
@@ -51,10 +52,11 @@ def host_text(host: Host) -> str:
 
 
 def _sections(host: Host) -> Iterator[list[str]]:
-    kernel = {
+    kernel: dict[str, Fact[Any]] = {
         "hostname": host.hostname,
         "kernel": host.kernel.release,
         "distribution": host.kernel.distribution,
+        "owners": host.owners,
     }
     yield ["Host", *(_line(name, fact) for name, fact in kernel.items())]
     yield ["Processor", *_fact_lines(host.cpu)]
@@ -179,6 +181,10 @@ def _rlimits(limits: Mapping[str, str]) -> str:
     return ", ".join(shown)
 
 
+def _owners(owners: Sequence[Owner]) -> str:
+    return ", ".join(f"{owner.name}, which {owner.does}" for owner in owners) or "nobody known"
+
+
 def _listed(items: Sequence[str], separator: str) -> str:
     if not items:
         return "none"
@@ -192,5 +198,6 @@ _READABLE: dict[str, Callable[[Any], str]] = {
     "huge_pages": _pools,
     "hugetlb_bytes": _sizes,
     "mitigations": _mitigations,
+    "owners": _owners,
     "rlimits": _rlimits,
 }

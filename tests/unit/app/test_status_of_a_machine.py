@@ -57,9 +57,17 @@ def test_what_became_of_a_change_is_said(root: Path, access: ServerAccess, value
 
 def test_a_machine_that_was_restarted_has_forgotten_it(root: Path, access: ServerAccess) -> None:
     put(root, BOOT, "second")
+    put(root, SWAPPINESS, "60")
     (root / AUTOGROUP.lstrip("/")).unlink()
     for key in (SWAPPINESS, AUTOGROUP):
         assert entry(access, key).drift == "the machine was restarted, and has forgotten it"
+
+
+def test_a_machine_that_was_restarted_may_have_the_value_from_a_file(
+    root: Path, access: ServerAccess
+) -> None:
+    put(root, BOOT, "second")
+    assert entry(access, SWAPPINESS).drift == "the machine was restarted, and has it nevertheless"
 
 
 def test_a_file_that_is_gone_is_said(root: Path, access: ServerAccess) -> None:

@@ -14,7 +14,7 @@ from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.planner import plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic
+from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
 from pgdyno.model.plan import Effect, Risk
 from pgdyno.model.server import Server
 
@@ -675,10 +675,18 @@ class TestIrqAffinity:
     def test_it_says_where_the_interrupts_are_and_how_to_gather_them(self) -> None:
         ctx = context(with_nic(2, {"40": "0-7", "41": "0", "42": "1"}), open_server())
         assert skipped("irq_affinity", ctx) == (
-            "eth0 has 2 queues, with 3 interrupts on CPUs 0-7, 0, 1. To gather them, stop irqbalance and "
-            "write one CPU into /proc/irq/*/smp_affinity_list of 40, 41, 42"
+            "eth0 has 2 queues, with 3 interrupts on CPUs 0-7, 0, 1. To gather them, write one CPU into "
+            "/proc/irq/*/smp_affinity_list of 40, 41, 42"
         )
         assert LEVERS["irq_affinity"].detect(ctx).state is State.OFF
+
+    def test_it_says_who_would_spread_them_again(self) -> None:
+        irqbalance = Owner("irqbalance", "runs", ("/proc/irq/*",), "stop it")
+        host = replace(with_nic(2, {"40": "0", "41": "1"}), owners=Fact((irqbalance,), "/proc"))
+        assert skipped("irq_affinity", context(host, open_server())).endswith(
+            "To gather them, stop irqbalance, which would set them again, and write one CPU into "
+            "/proc/irq/*/smp_affinity_list of 40, 41"
+        )
 
     def test_interrupts_on_one_cpu_are_seen(self) -> None:
         ctx = context(with_nic(2, {"40": "3", "41": "3"}), open_server())

@@ -20,6 +20,8 @@ CPU = "/sys/devices/system/cpu"
     ("machine", "name", "value", "source"),
     [
         (BARE, "sockets", "2", f"{CPU}/cpu*/topology/package_cpus_list"),
+        (BARE, "values also set by", "TuneD, which is active with profile throughput-performance", "/proc"),
+        (VM, "values also set by", "nobody known", "/proc"),
         (BARE, "SMT", "yes", f"{CPU}/smt/active"),
         (
             BARE,

@@ -10,7 +10,8 @@ Why it helps:
 
 When it hurts:
     That one CPU is soon the bottleneck of all clients: watch its share of softirq time (mpstat -P ALL).
-    irqbalance, where it runs, writes the affinities anew every ten seconds, and has to be stopped first.
+    irqbalance, where it runs, writes the affinities anew every ten seconds, and has to be stopped first: the
+    report says whether it does.
 
 How it is verified:
     /proc/interrupts counts the interrupts per CPU.
@@ -71,7 +72,9 @@ def _report(ctx: PlanContext, nic: Nic) -> str:
     if len(places) == 1 and next(iter(places)).isdecimal():
         return f"{have}: all on one CPU, which has to take in what all clients send"
     numbers = ", ".join(lists)
-    return f"{have}. To gather them, stop irqbalance and write one CPU into {AFFINITIES} of {numbers}"
+    owner = ctx.owner_of((AFFINITIES,))
+    first = "" if owner is None else f"stop {owner.name}, which would set them again, and "
+    return f"{have}. To gather them, {first}write one CPU into {AFFINITIES} of {numbers}"
 
 
 def _lists(ctx: PlanContext, nic: Nic) -> dict[str, str]:

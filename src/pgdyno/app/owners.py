@@ -1,0 +1,21 @@
+"""Refuses to change what somebody else sets on the machine by himself. A plan may be older than that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.host.owners import find_owners
+from pgdyno.host.tree import Tree
+from pgdyno.model.errors import OwnershipError
+from pgdyno.model.kernel_file import display_name
+from pgdyno.model.plan import Change
+
+
+def check_owners(tree: Tree, changes: Sequence[Change]) -> None:
+    """Refuse to write behind a program that would set its own values again. Raises: OwnershipError."""
+    if not changes:
+        return
+    for owner in find_owners(tree).or_else(()):
+        mine = [display_name(change.key) for change in changes if owner.sets(change.key)]
+        if mine:
+            raise OwnershipError(owner.warning, detail=f"asked for: {', '.join(mine)}", hint=owner.instead)

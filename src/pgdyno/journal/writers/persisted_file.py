@@ -1,0 +1,168 @@
+"""Writes files that set the kernel's values at the start of the machine, and restores what was there.
+
+A file is replaced in one step, so that the machine never starts with half of it. A process that is killed may
+leave a second file beside it, whose name no program reads; restoring takes it away as well.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.journal.durable import sync_directory
+from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, StorageError
+from pgdyno.model.persisted_file import as_bytes, as_text, checksum
+from pgdyno.model.plan import PERSISTED_FILE
+from pgdyno.model.ports import Found
+
+MADE = "made"  # key of Found.state: directories that are missing, the outermost first
+_MODE, _OWNER, _GROUP = "mode", "owner", "group"
+_NEW_MODE, _NEW_DIRECTORY = 0o644, 0o755
+
+
+@dataclass(frozen=True)
+class PersistedFileWriter:
+    """Reads, writes and restores files below ``root``, which is ``/`` but in tests; a key is a path."""
+
+    root: Path = Path("/")
+    kind: str = PERSISTED_FILE
+
+    def read(self, key: str) -> Found:
+        """Return the text, the file's mode and owner, and the directories that it would take."""
+        text = self.value_if_any(key)
+        state = {"setting": checksum(text), MADE: "\n".join(self._missing(key))}
+        if text is None:
+            return Found(None, state)
+        found = self._locate(key).stat()
+        numbers = {_MODE: stat.S_IMODE(found.st_mode), _OWNER: found.st_uid, _GROUP: found.st_gid}
+        return Found(text, state | {name: str(number) for name, number in numbers.items()})
+
+    def check(self, key: str) -> None:
+        """Refuse what is no plain file, and a directory that cannot be written. Changes nothing.
+
+        Raises: OwnershipError, PrivilegeError.
+        """
+        path = self._locate(key)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise OwnershipError(
+                f"{key} is not a plain file: somebody has put something else in its place",
+                hint="take it away, or leave out --persist",
+            )
+        directory = next(parent for parent in path.parents if parent.is_dir())
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise PrivilegeError(
+                f"cannot write {key}",
+                detail=f"{self._name_of(directory)} is closed to this user, or read-only",
+                hint="run pgdyno as root, or leave out --persist",
+            )
+
+    def rehearse(self, key: str, found: Found) -> None:
+        """Do nothing: a file that can be replaced once can be replaced again."""
+
+    def write(self, key: str, value: str) -> None:
+        """Replace the file. Raises: StorageError, PrivilegeError."""
+        try:
+            self._replace(key, as_bytes(value), _NEW_MODE, owner=None)
+        except OSError as error:
+            raise _not_written(key, error) from error
+
+    def restore(self, key: str, found: Found) -> None:
+        """Put the former file back, or take ours away with the directories that were made for it.
+
+        Raises: StorageError, PrivilegeError.
+        """
+        try:
+            if found.value is None:
+                self._remove(key, found)
+            else:
+                mode, owner, group = (int(found.state[name]) for name in (_MODE, _OWNER, _GROUP))
+                self._replace(key, as_bytes(found.value), mode, (owner, group))
+        except OSError as error:
+            raise _not_written(key, error) from error
+
+    def verify(self, key: str) -> str:
+        """Return the checksum of what is on disk."""
+        return checksum(self.value_if_any(key))
+
+    def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's signature
+        """Whether two texts are the same, to the byte."""
+        return one == other
+
+    def meets(self, key: str, wanted: str, effective: str) -> bool:  # noqa: ARG002 — the port's signature
+        """Whether the checksum is that of the text that was asked for."""
+        return checksum(wanted) == effective
+
+    def value_if_any(self, key: str) -> str | None:
+        """Return the text; None if there is no file. Raises: PrivilegeError."""
+        try:
+            return as_text(self._locate(key).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise PrivilegeError(f"could not read {key}", detail=error.strerror) from error
+
+    def is_gone(self, found: Found) -> bool:  # noqa: ARG002 — the port's signature
+        """Return False: such a file is there to outlive a restart."""
+        return False
+
+    def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — the port's signature
+        """Return False: a file is replaced in one step."""
+        return False
+
+    def _replace(self, key: str, content: bytes, mode: int, owner: tuple[int, int] | None) -> None:
+        """Let the file have this content, mode and owner, all at once, and survive a power failure."""
+        path = self._locate(key)
+        for missing in self._missing(key):
+            directory = self._locate(missing)
+            directory.mkdir()
+            directory.chmod(_NEW_DIRECTORY)  # whatever the umask
+            sync_directory(directory.parent)
+        beside = _beside(path)
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            while content:
+                content = content[os.write(file, content) :]
+            if owner is not None:
+                os.fchown(file, *owner)
+            os.fchmod(file, mode)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        beside.replace(path)
+        sync_directory(path.parent)
+
+    def _remove(self, key: str, found: Found) -> None:
+        path = self._locate(key)
+        for file in (path, _beside(path)):
+            file.unlink(missing_ok=True)
+        if path.parent.is_dir():
+            sync_directory(path.parent)
+        for made in reversed(list(filter(None, found.state[MADE].split("\n")))):
+            directory = self._locate(made)
+            with suppress(OSError):  # somebody else has put something there, or has taken it away
+                directory.rmdir()
+                sync_directory(directory.parent)
+
+    def _missing(self, key: str) -> list[str]:
+        """Return the directories above a file that are not there, the outermost first."""
+        parents = (parent for parent in self._locate(key).parents if not parent.exists())
+        return [self._name_of(parent) for parent in parents][::-1]
+
+    def _locate(self, key: str) -> Path:
+        return self.root / key.lstrip("/")
+
+    def _name_of(self, path: Path) -> str:
+        return f"/{path.relative_to(self.root)}" if path != self.root else "/"
+
+
+def _beside(path: Path) -> Path:
+    """Return where a file is written before it takes its place; programs read *.conf and *.rules only."""
+    return path.with_name(f"{path.name}.new")
+
+
+def _not_written(key: str, error: OSError) -> PgdynoError:
+    kind = PrivilegeError if isinstance(error, PermissionError) else StorageError
+    return kind(f"could not write {key}", detail=error.strerror)
