@@ -791,6 +791,39 @@ class TestInterruptCoalescing:
         assert LEVERS["interrupt_coalescing"].detect(ctx).state is State.ON
 
 
+class TestNumaInterleave:
+    def test_one_node_has_nothing_to_spread(self) -> None:
+        ctx = context(with_nodes(host_of(), 1))
+        assert skipped("numa_interleave", ctx) == "reported only: one NUMA node, all memory is equally near"
+
+    def test_on_several_nodes_it_says_how_the_server_is_started(self) -> None:
+        ctx = context(with_nodes(host_of(), 4))
+        assert skipped("numa_interleave", ctx) == (
+            "reported only: 4 NUMA nodes, and shared memory lies where it was touched first; to spread it: "
+            "NUMAPolicy=interleave and NUMAMask=all in the unit's [Service], or start the server with "
+            "numactl --interleave=all before the command"
+        )
+
+
+class TestWalDevice:
+    def test_on_the_datas_disk_it_says_how_another_is_compared(self) -> None:
+        assert skipped("wal_device", context()) == (
+            "reported only: the WAL lies on sda with the data; what a commit waits for there, and on another "
+            "disk, say pg_test_fsync -f /var/lib/postgresql/data/pg_wal/pg_test_fsync.out and the same with "
+            "a file on that disk, while nothing else writes. To move it: stop the server, mv "
+            "/var/lib/postgresql/data/pg_wal there, ln -s from there to /var/lib/postgresql/data/pg_wal"
+        )
+        assert LEVERS["wal_device"].detect(context()).state is State.OFF
+
+    def test_a_disk_of_its_own_is_seen(self) -> None:
+        host = host_of()
+        (data,) = host.mounts.or_else(())
+        wal = replace(data, target="/wal", device="/dev/sdb1", disk=Fact("sdb", "/sys/dev/block"))
+        ctx = context(replace(host, mounts=Fact((data, wal), "/proc/self/mountinfo")))
+        assert skipped("wal_device", ctx) == "reported only: the data lie on sda, the WAL on sdb"
+        assert LEVERS["wal_device"].detect(ctx).state is State.ON
+
+
 class TestIrqAffinity:
     def test_one_queue_has_nothing_to_gather(self) -> None:
         assert skipped("irq_affinity", context(with_nic(), open_server())) == (
