@@ -1,4 +1,4 @@
-"""The program that a postmaster runs, and what it was started with that concerns malloc.
+"""The program that a postmaster runs, and what it was started with: scheduling, and what concerns malloc.
 
 Of another user's process only root sees this. Nothing else of the environment is kept: it may hold passwords.
 """
@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from pgdyno.host.atomics import read_atomics
+from pgdyno.host.processes import scheduling_policy
 from pgdyno.host.tree import EMPTY, Tree, parsed
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.server import Program
@@ -38,6 +39,7 @@ def program_of(tree: Tree, pid: int) -> Program:
         atomics=tree.scan(f"/proc/{pid}/exe", read_atomics),
         allocator=tree.read(f"/proc/{pid}/maps", allocator_in),
         malloc_variables=_malloc_variables(tree.text(f"/proc/{pid}/environ")),
+        scheduling_policy=tree.read(f"/proc/{pid}/stat", scheduling_policy),
     )
 
 

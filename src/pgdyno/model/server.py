@@ -91,6 +91,7 @@ class Program:
     atomics: Fact[Atomics] = _NOT_FOUND_HERE
     allocator: Fact[str] = _NOT_FOUND_HERE  # whose malloc it has: "glibc", "musl", "jemalloc", …
     malloc_variables: Fact[dict[str, str]] = _NOT_FOUND_HERE  # environment variables that concern malloc
+    scheduling_policy: Fact[str] = _NOT_FOUND_HERE  # by the kernel's name: SCHED_OTHER, SCHED_BATCH, …
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,12 @@ def test_a_postmasters_files_are_read(tmp_path: Path) -> None:
     (process / "maps").write_text(GLIBC)
     (process / "environ").write_bytes(b"HOME=/\0GLIBC_TUNABLES=glibc.malloc.arena_max=1\0")
     (process / "exe").write_bytes(b"\x7fELF")
+    (process / "stat").write_text(f"7 (postgres) S {'0 ' * 37}3 0 0\n")
     assert inspect_program(tmp_path, 7) == Program(
         atomics=Fact(Unknown("not an ELF file"), "/proc/7/exe"),
         allocator=Fact("glibc", "/proc/7/maps"),
         malloc_variables=Fact({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}, "/proc/7/environ"),
+        scheduling_policy=Fact("SCHED_BATCH", "/proc/7/stat"),
     )
 
 
@@ -64,4 +66,5 @@ def test_this_very_process_can_be_looked_at() -> None:
     found = inspect_program(Path("/"), os.getpid())
     assert found.allocator.is_known
     assert found.malloc_variables.is_known
+    assert found.scheduling_policy == Fact("SCHED_OTHER", f"/proc/{os.getpid()}/stat")
     assert found.atomics.is_known == (os.uname().machine == "aarch64")
