@@ -16,7 +16,7 @@ from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic
 from pgdyno.model.plan import Effect, Risk
-from pgdyno.model.server import Server
+from pgdyno.model.server import Program, Server
 
 LEVERS = levers.load()
 SMALL_POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -104,7 +104,8 @@ class TestHugePagePool:
         assert (line.change.current, line.change.value) == ("0", "2170")
         assert line.reason == (
             "4253 MB of shared memory (estimated, with a margin of 2 %) take 2170 pages of 2 MB, "
-            "and 0 are to be had"
+            "and 0 are to be had. To borrow them from the server's start to its end instead: echo 2170 > "
+            "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages, while memory is not scattered"
         )
         assert line.change.effect is Effect.IMMEDIATE
         assert line.risk is Risk.SHARED
@@ -124,6 +125,49 @@ class TestHugePagePool:
         host = host_of(huge_pages={2 * MB: HugePagePool(3000, 3000, 0, 0)}, kernel_files={SMALL_POOL: "3000"})
         ctx = context(host, planned=SHARED_MEMORY)
         assert skipped("huge_page_pool", ctx).endswith("; the pool has 3000 for it")
+
+    def test_pages_that_the_kernel_may_lend_are_not_reserved_as_well(self) -> None:
+        lending = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages"
+        pools = {2 * MB: HugePagePool(100, 100, 0, 0)}
+        host = host_of(huge_pages=pools, kernel_files={SMALL_POOL: "100", lending: "2100"})
+        assert skipped("huge_page_pool", context(host, planned=SHARED_MEMORY)).endswith(
+            "; the pool has 100, and the kernel may lend 2100 at the server's start "
+            "(nr_overcommit_hugepages), if memory is not scattered by then"
+        )
+
+    def test_pages_that_are_lent_already_do_not_count_again(self) -> None:
+        lending = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages"
+        pools = {2 * MB: HugePagePool(2100, 0, 0, 2100)}
+        host = host_of(huge_pages=pools, kernel_files={SMALL_POOL: "2100", lending: "2200"})
+        assert values("huge_page_pool", context(host, planned=SHARED_MEMORY)) == {SMALL_POOL: "4270"}
+
+    def test_pages_of_one_gigabyte_are_not_lent(self) -> None:
+        path = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
+        server = server_of(18, changes={"huge_page_size": "1GB"})
+        line = lines("huge_page_pool", context(server=server, planned=SHARED_MEMORY))[path]
+        assert line.change.value == "5"
+        assert line.reason.endswith("and 0 are to be had")
+
+    @pytest.mark.parametrize(
+        ("major", "has_them", "state"),
+        [
+            (14, Fact(value=True, source="/proc/7/status"), State.ON),
+            (16, Fact(value=True, source="/proc/7/status"), State.ON),
+            (16, Fact(value=False, source="/proc/7/status"), State.OFF),
+            (14, unknown("no such file", "/proc/7/status"), State.OFF),
+        ],
+    )
+    def test_pages_that_the_server_holds_are_its_own_before_17_too(
+        self, major: int, has_them: Fact[bool], state: State
+    ) -> None:
+        # All 75 pages of the pool are taken: 150 MB of shared memory with initdb's settings.
+        server = replace(
+            server_of(major),
+            program=Program(has_huge_pages=has_them),
+            shared_memory_bytes=Fact(150 * MB, "pg_shmem_allocations"),
+        )
+        host = host_of(huge_pages={2 * MB: HugePagePool(75, 0, 0, 0)}, kernel_files={SMALL_POOL: "75"})
+        assert LEVERS["huge_page_pool"].detect(context(host, server)).state is state
 
     def test_little_shared_memory_needs_no_pool(self) -> None:
         assert skipped("huge_page_pool", context()) == (
