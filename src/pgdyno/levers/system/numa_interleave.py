@@ -45,6 +45,7 @@ from pgdyno.levers._contract import (
 )
 
 NODES = "host.cpu.numa_nodes"
+IN_UNIT = ("NUMAPolicy=interleave", "NUMAMask=all")
 
 LEVER = Lever(
     name="numa_interleave",
@@ -64,8 +65,9 @@ def plan(ctx: PlanContext) -> Skipped:
     return Skipped(
         LEVER.name,
         f"reported only: {nodes} NUMA nodes, and shared memory lies where it was touched first; to spread "
-        "it: NUMAPolicy=interleave and NUMAMask=all in the unit's [Service], or start the server with "
+        f"it: {' and '.join(IN_UNIT)} in the unit's [Service], or start the server with "
         "numactl --interleave=all before the command",
+        IN_UNIT,
     )
 
 

@@ -42,6 +42,7 @@ from pgdyno.levers._contract import (
 
 POLICY = "server.program.scheduling_policy"
 USUAL, BATCH = "SCHED_OTHER", "SCHED_BATCH"
+IN_UNIT = "CPUSchedulingPolicy=batch"
 
 LEVER = Lever(
     name="sched_batch",
@@ -61,8 +62,9 @@ def plan(ctx: PlanContext) -> Skipped:
         return Skipped(LEVER.name, found)
     return Skipped(
         LEVER.name,
-        f"{found}; to try {BATCH}: CPUSchedulingPolicy=batch in its unit's [Service], or start it with "
-        "chrt --batch 0 before the command",
+        f"{found}; to try {BATCH}: {IN_UNIT} in its unit's [Service], or start it with chrt --batch 0 before "
+        "the command",
+        (IN_UNIT,),
     )
 
 
