@@ -793,6 +793,15 @@ class TestTransmitPacketSteering:
     def test_one_queue_leaves_no_choice(self) -> None:
         assert self.told({}, 1) == "eth0 has one transmit queue: there is no choice"
 
+    def test_where_all_cards_have_one_queue_the_kernel_shows_no_masks(self) -> None:
+        host = with_nic()
+        files = {path: fact for path, fact in host.kernel_files.items() if not path.endswith("/xps_cpus")}
+        ctx = context(replace(host, kernel_files=files), open_server())
+        told = "no network card has several transmit queues, between which there would be a choice"
+        assert skipped("transmit_packet_steering", ctx) == f"not available: {told}"
+        found = LEVERS["transmit_packet_steering"].detect(ctx)
+        assert (found.state, found.detail) == (State.ABSENT, told)
+
     def test_queues_that_the_driver_has_assigned_stay(self) -> None:
         assert self.told(self.masks("1", "2"), 2) == (
             "the transmit queues of eth0 are assigned already (1; 2)"

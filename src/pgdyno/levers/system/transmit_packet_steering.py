@@ -56,6 +56,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(QUEUE_MASKS,),
+    without_files="no network card has several transmit queues, between which there would be a choice",
     facts=("host.limits.cpuset",),
 )
 
