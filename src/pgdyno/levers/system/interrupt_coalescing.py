@@ -57,6 +57,7 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     reads=(CARD + EMPTY_POLLS, CARD + WAITS_NS),
+    is_instant=True,
 )
 
 
