@@ -39,7 +39,7 @@ print(sum(map(int, re.findall(r"^AnonHugePages: +(\\d+) kB", open("/proc/self/sm
 """
 
 
-def holding(journal: Path, files: Mapping[str, str]) -> AbstractContextManager[None]:
+def holding(journal: Path, files: Mapping[str, str]) -> AbstractContextManager[object]:
     """Give the machine these values meanwhile."""
     return HostState(journal, host_writers()).holding(files)
 
