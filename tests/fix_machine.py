@@ -20,11 +20,17 @@ SWAPPINESS = "/proc/sys/vm/swappiness"
 DIRTY, DIRTY_RATIO = "/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"
 BACKGROUND, BACKGROUND_RATIO = "/proc/sys/vm/dirty_background_bytes", "/proc/sys/vm/dirty_background_ratio"
 AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
+THP_POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"
+THP_SHARED = "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 SURPLUS = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages"
+LENDING = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages"
+POOL_1GB = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
+FLOWS = "/proc/sys/net/core/rps_sock_flow_entries"
 _FIXED = (
-    SWAPPINESS, DIRTY, DIRTY_RATIO, BACKGROUND, BACKGROUND_RATIO, AUTOGROUP, DEFRAG, POOL,
+    SWAPPINESS, DIRTY, DIRTY_RATIO, BACKGROUND, BACKGROUND_RATIO, AUTOGROUP, THP_POLICY, THP_SHARED, DEFRAG,
+    POOL, LENDING, POOL_1GB, FLOWS,
 )  # fmt: skip
 _CHOICE = re.compile(r"\[([^]]*)\]")
 

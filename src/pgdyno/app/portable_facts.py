@@ -186,6 +186,7 @@ _SERVER: Mapping[str, Kept] = {
     "capabilities": _as_it_is,
     "overrides": _override,
     "databases_bytes": _as_it_is,
+    "shared_memory_bytes": _as_it_is,
     "standbys": {"state": _as_it_is, "sync_state": _as_it_is},
     "is_in_recovery": _as_it_is,
     "is_superuser": _as_it_is,

@@ -1,4 +1,4 @@
-"""A drop-in for the server's unit: limits that a plan needs, and protection from the OOM killer.
+"""A drop-in for the server's unit: limits that a plan needs, protection from the OOM killer, and trials.
 
 Sources: systemd.exec(5); PostgreSQL manual, "Linux Memory Overcommit"; src/backend/storage/aio/
 method_io_uring.c, which asks for ``ulimit -n`` of all processes and max_files_per_process together;
@@ -47,6 +47,7 @@ def render(plan: Plan, server: Server) -> str:
         *_oom_killer(),
         *_open_files(plan, server),
         *_locked_memory(plan, server),
+        *_to_try(plan),
         comments(elsewhere(plan, ())),
     )
 
@@ -88,6 +89,16 @@ def _locked_memory(plan: Plan, server: Server) -> Iterator[str]:
             "source: io_uring_mlock_size(3)",
         ]
         yield f"{comments(remarks)}\nLimitMEMLOCK=infinity"
+
+
+def _to_try(plan: Plan) -> Iterator[str]:
+    """Name, in comments, what a server is given when it starts and no rule decides."""
+    trials = [one for one in plan.skipped if one.unit_lines]
+    if trials:
+        yield "# To try one at a time, and to keep if a measurement says so:"
+    for one in trials:
+        lines = "\n".join(f"#{line}" for line in one.unit_lines)
+        yield f"{comments([f'{one.lever}: {one.reason}'])}\n{lines}"
 
 
 def _files_needed(plan: Plan, server: Server) -> int:

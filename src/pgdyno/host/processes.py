@@ -9,7 +9,18 @@ from pgdyno.model.facts import Fact, Unknown
 
 # USER_HZ, the unit of times in /proc, is 100 on every architecture of Linux but Alpha.
 TICKS_PER_S = 100
-_PARENT_FIELD, _START_FIELD = 4, 22  # counted from 1, as in the manual page
+_PARENT_FIELD, _START_FIELD, _POLICY_FIELD = 4, 22, 41  # counted from 1, as in the manual page
+
+# Linux, include/uapi/linux/sched.h.
+_POLICIES = {
+    "0": "SCHED_OTHER",
+    "1": "SCHED_FIFO",
+    "2": "SCHED_RR",
+    "3": "SCHED_BATCH",
+    "5": "SCHED_IDLE",
+    "6": "SCHED_DEADLINE",
+    "7": "SCHED_EXT",
+}
 
 
 @dataclass(frozen=True)
@@ -30,8 +41,8 @@ def process_ids(tree: Tree) -> Fact[tuple[int, ...]]:
 def parse_stat(text: str) -> Process | Unknown:
     """Parse /proc/PID/stat, whose second field is a name in parentheses that may contain anything."""
     pid, opening, rest = text.partition(" (")
-    name, closing, tail = rest.rpartition(") ")
-    fields = tail.split()  # begins with the third field
+    name, closing, _ = rest.rpartition(") ")
+    fields = _third_field_on(text)
     try:
         return Process(
             pid=int(pid),
@@ -41,6 +52,20 @@ def parse_stat(text: str) -> Process | Unknown:
         )
     except (ValueError, IndexError):
         return Unknown("not a process status" if opening and closing else "no name in parentheses")
+
+
+def scheduling_policy(text: str) -> str | Unknown:
+    """Return the policy that /proc/PID/stat tells, by the kernel's name: SCHED_OTHER, SCHED_BATCH."""
+    fields = _third_field_on(text)
+    if len(fields) <= _POLICY_FIELD - 3:
+        return Unknown("no scheduling policy in it")
+    number = fields[_POLICY_FIELD - 3]
+    return _POLICIES.get(number, Unknown(f"an unknown policy: {number}"))
+
+
+def _third_field_on(text: str) -> list[str]:
+    """Return the fields after the name, which may itself contain anything."""
+    return text.rpartition(") ")[2].split()
 
 
 def innermost_pid(status: dict[str, str]) -> int | Unknown:

@@ -1,4 +1,4 @@
-"""The program that a postmaster runs, and what it was started with that concerns malloc.
+"""The program that a postmaster runs, how it is scheduled, and what of its memory is known from outside.
 
 Of another user's process only root sees this. Nothing else of the environment is kept: it may hold passwords.
 """
@@ -9,10 +9,12 @@ import re
 from pathlib import Path
 
 from pgdyno.host.atomics import read_atomics
+from pgdyno.host.processes import scheduling_policy
 from pgdyno.host.tree import EMPTY, Tree, parsed
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.server import Program
 
+_HUGE_PAGES = re.compile(r"^HugetlbPages:\s+(\d+) kB$", re.MULTILINE)
 _VARIABLE = re.compile(r"LD_PRELOAD|GLIBC_TUNABLES|(MALLOC|MIMALLOC|TCMALLOC)_\w+")
 
 # Libraries by what their files' names begin with; those that replace libc's malloc come first.
@@ -38,6 +40,8 @@ def program_of(tree: Tree, pid: int) -> Program:
         atomics=tree.scan(f"/proc/{pid}/exe", read_atomics),
         allocator=tree.read(f"/proc/{pid}/maps", allocator_in),
         malloc_variables=_malloc_variables(tree.text(f"/proc/{pid}/environ")),
+        scheduling_policy=tree.read(f"/proc/{pid}/stat", scheduling_policy),
+        has_huge_pages=tree.read(f"/proc/{pid}/status", has_huge_pages),
     )
 
 
@@ -54,6 +58,12 @@ def variables_in(environment: str) -> dict[str, str]:
     """Return the variables of /proc/PID/environ that concern malloc."""
     pairs = (entry.partition("=") for entry in environment.split("\0"))
     return {name: value for name, _, value in pairs if _VARIABLE.fullmatch(name)}
+
+
+def has_huge_pages(status: str) -> bool | Unknown:
+    """Tell by /proc/PID/status whether a process has touched explicit huge pages; since Linux 4.4."""
+    found = _HUGE_PAGES.search(status)
+    return Unknown("this kernel does not tell") if found is None else found[1] != "0"
 
 
 def _malloc_variables(environment: Fact[str]) -> Fact[dict[str, str]]:

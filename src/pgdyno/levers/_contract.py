@@ -199,7 +199,7 @@ def why_absent(ctx: PlanContext, lever: Lever) -> str:
     is_closed = any(path.startswith(DEBUGFS) for path in lever.watched) and not ctx.files(f"{DEBUGFS}/*/*")
     if is_closed:
         known.append(f"debugfs has to be mounted on {DEBUGFS}, and is root's to read")
-    return "; ".join(known) or f"none of {', '.join(lever.watched)} can be read here"
+    return "; ".join(known) or lever.without_files or f"none of {', '.join(lever.watched)} can be read here"
 
 
 def verify_files(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:

@@ -95,15 +95,21 @@ def item_line(item: MemoryItem) -> str:
 
 
 def shared_memory_bytes(settings: EffectiveSettings) -> int:
-    """Estimate the server's main shared memory segment, from its own figure where it tells it (15+)."""
+    """Estimate the server's main shared memory segment, from what it has now where it tells that.
+
+    From 15 on it is a setting; before, what pg_shmem_allocations adds up to, which superusers see.
+    """
     return settings.size_bytes("shared_buffers") + _other_shared_memory(settings).size_bytes
 
 
 def _other_shared_memory(settings: EffectiveSettings) -> MemoryItem:
     found = EffectiveSettings(settings.server)
     found_bytes = found.size_bytes("shared_buffers")
+    told_bytes = settings.server.shared_memory_bytes.or_none()
     if found.has("shared_memory_size"):
         now_bytes = found.size_bytes("shared_memory_size") - found_bytes
+    elif told_bytes is not None:
+        now_bytes = told_bytes - found_bytes
     else:
         now_bytes = SHARED_OVERHEAD_BYTES + _overhead_of(found_bytes - SHARED_BUFFERS_AT_INITDB_BYTES)
         now_bytes += (

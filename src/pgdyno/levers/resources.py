@@ -235,7 +235,7 @@ def _huge_pages(host: Host, server: Server) -> Fact[HugePages]:
     limits = host.limits.hugetlb_bytes
     if isinstance(limits.value, Unknown):
         return unknown(limits.value.reason, limits.source)
-    free = pool.free - pool.reserved + _huge_pages_held(server)
+    free = pool.free - pool.reserved + _huge_pages_held(server, page_bytes)
     return Fact(HugePages(page_bytes, min(free, limits.value[page_bytes] // page_bytes)), pools.source)
 
 
@@ -244,8 +244,11 @@ def _setting_bytes(server: Server, name: str) -> int:
     return int(guc.setting) * 1024 if guc is not None and guc.unit == "kB" else 0
 
 
-def _huge_pages_held(server: Server) -> int:
+def _huge_pages_held(server: Server, page_bytes: int) -> int:
     """Return the huge pages the running server holds, which its restart gives back."""
-    status = server.settings.get("huge_pages_status")
-    held = server.settings.get("shared_memory_size_in_huge_pages")
-    return int(held.setting) if status is not None and held is not None and status.setting == "on" else 0
+    status = server.settings.get("huge_pages_status")  # since 17
+    seen = server.program.has_huge_pages.or_else(default=False)
+    pages = server.settings.get("shared_memory_size_in_huge_pages")  # since 15
+    if not (seen if status is None else status.setting == "on"):
+        return 0
+    return -(-server.shared_memory_bytes.or_else(0) // page_bytes) if pages is None else int(pages.setting)

@@ -83,10 +83,14 @@ class PlanLine:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A lever that was considered and left alone, and why."""
+    """A lever that was considered and left alone, and why.
+
+    ``unit_lines`` are what the server's systemd unit could say to try it: a server gets it when it starts.
+    """
 
     lever: str
     reason: str
+    unit_lines: tuple[str, ...] = ()
 
 
 REFUSED_ABOVE = 0.85

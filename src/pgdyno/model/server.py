@@ -82,6 +82,7 @@ class Atomics:
 
 
 _NOT_FOUND_HERE: Fact[Any] = Fact(Unknown("the server was not found on this host"), "co-location")
+_NOT_ASKED: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_shmem_allocations")
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class Program:
     atomics: Fact[Atomics] = _NOT_FOUND_HERE
     allocator: Fact[str] = _NOT_FOUND_HERE  # whose malloc it has: "glibc", "musl", "jemalloc", …
     malloc_variables: Fact[dict[str, str]] = _NOT_FOUND_HERE  # environment variables that concern malloc
+    scheduling_policy: Fact[str] = _NOT_FOUND_HERE  # by the kernel's name: SCHED_OTHER, SCHED_BATCH, …
+    has_huge_pages: Fact[bool] = _NOT_FOUND_HERE  # explicit ones, of whatever size
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ class Server:
     managers: tuple[ConfigurationManager, ...] = ()  # empty: nobody was recognised
     build: str = ""  # what version() says: platform and compiler
     program: Program = field(default_factory=Program)
+    shared_memory_bytes: Fact[int] = _NOT_ASKED  # the main segment, as it is mapped
 
     @property
     def major(self) -> int:

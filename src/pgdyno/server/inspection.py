@@ -25,6 +25,8 @@ _BACKEND_START: LiteralString = """
     SELECT pg_catalog.date_part('epoch', backend_start)::float8
       FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()"""
 
+_SHARED_MEMORY: LiteralString = "SELECT sum(allocated_size)::bigint FROM pg_catalog.pg_shmem_allocations"
+
 
 @dataclass(frozen=True)
 class Backend:
@@ -59,6 +61,7 @@ def inspect_server(connection: Connection) -> Server:
         is_colocated=unknown("this host has not been looked at", "co-location"),
         managers=read_managers(connection, settings),
         build=require(connection, "SELECT pg_catalog.version()", str, "version()"),
+        shared_memory_bytes=ask(connection, _SHARED_MEMORY, int, "pg_shmem_allocations"),
     )
 
 

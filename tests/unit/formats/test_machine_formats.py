@@ -12,7 +12,7 @@ from tests.fix_plan import kernel_file, plan_of, rich_plan, rich_server, setting
 from tests.fix_settings import server_of
 
 from pgdyno.formats import sysctl, systemd, tuned, udev
-from pgdyno.model.plan import HUGE_PAGES, Plan
+from pgdyno.model.plan import HUGE_PAGES, Plan, Skipped
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 SCHEDULER = "/sys/block/sda/queue/scheduler"
@@ -162,6 +162,22 @@ def test_the_unit_gets_the_limits_that_io_uring_needs() -> None:
     assert unit(plan) == {**PROTECTION, "LimitNOFILE": ["65536"], "LimitMEMLOCK": ["infinity"]}
     # 1000 of its own; 100 connections, 8 workers, 10 WAL senders, 16 + 3 of autovacuum, 64 others
     assert "why: 1201 are needed" in systemd.render(plan, rich_server())
+
+
+def test_the_unit_names_in_comments_what_no_rule_decides() -> None:
+    trials = (
+        Skipped("sched_batch", "reported only: SCHED_OTHER", ("CPUSchedulingPolicy=batch",)),
+        Skipped("swappiness", "vm.swappiness is 10 already"),
+        Skipped("numa_interleave", "reported only: 2 nodes", ("NUMAPolicy=interleave", "NUMAMask=all")),
+    )
+    plan = dataclasses.replace(plan_of(), skipped=trials)
+    assert unit(plan) == PROTECTION
+    assert (
+        "\n\n# To try one at a time, and to keep if a measurement says so:\n\n"
+        "# sched_batch: reported only: SCHED_OTHER\n#CPUSchedulingPolicy=batch\n\n"
+        "# numa_interleave: reported only: 2 nodes\n#NUMAPolicy=interleave\n#NUMAMask=all\n"
+    ) in systemd.render(plan, rich_server())
+    assert "To try" not in systemd.render(plan_of(), rich_server())
 
 
 def test_the_unit_keeps_its_limits_where_nothing_needs_more() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.host.processes import Process, innermost_pid, parse_stat
+from pgdyno.host.processes import Process, innermost_pid, parse_stat, scheduling_policy
 from pgdyno.model.facts import Unknown
 
 STAT = (
@@ -33,6 +33,24 @@ def test_no_text_makes_the_parser_fail(text: str) -> None:
 def test_what_is_no_status_line_is_unknown() -> None:
     assert parse_stat("12 (x) S 1") == Unknown("not a process status")
     assert parse_stat("12 x S 1") == Unknown("no name in parentheses")
+
+
+@pytest.mark.parametrize(
+    ("number", "policy"),
+    [("0", "SCHED_OTHER"), ("3", "SCHED_BATCH"), ("99", Unknown("an unknown policy: 99"))],
+)
+def test_the_scheduling_policy_is_the_41st_field(number: str, policy: str | Unknown) -> None:
+    fields = STAT.replace("(postgres)", "(a)").split()
+    assert scheduling_policy(" ".join([*fields[:40], number, *fields[41:]])) == policy
+
+
+@given(st.text())
+def test_no_text_makes_the_policys_parser_fail(text: str) -> None:
+    scheduling_policy(text)
+
+
+def test_a_line_that_ends_early_has_no_policy() -> None:
+    assert scheduling_policy("12 (x) S 1") == Unknown("no scheduling policy in it")
 
 
 @pytest.mark.parametrize(

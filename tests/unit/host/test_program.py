@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.program import allocator_in, inspect_program, variables_in
+from pgdyno.host.program import allocator_in, has_huge_pages, inspect_program, variables_in
 from pgdyno.host.tree import NO_SUCH_FILE
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.server import Program
@@ -39,16 +39,32 @@ def test_of_the_environment_only_what_concerns_malloc_is_kept() -> None:
     assert variables_in(environment) == {"MALLOC_TOP_PAD_": "67108864", "LD_PRELOAD": "/a=b.so"}
 
 
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("VmPTE:\t      80 kB\nHugetlbPages:\t  155648 kB\nCoreDumping:\t0\n", True),
+        ("HugetlbPages:\t       0 kB\n", False),
+        ("VmPTE:\t      80 kB\n", Unknown("this kernel does not tell")),
+    ],
+)
+def test_huge_pages_are_seen_in_a_process(status: str, expected: object) -> None:
+    assert has_huge_pages(status) == expected
+
+
 def test_a_postmasters_files_are_read(tmp_path: Path) -> None:
     process = tmp_path / "proc/7"
     process.mkdir(parents=True)
     (process / "maps").write_text(GLIBC)
     (process / "environ").write_bytes(b"HOME=/\0GLIBC_TUNABLES=glibc.malloc.arena_max=1\0")
     (process / "exe").write_bytes(b"\x7fELF")
+    (process / "status").write_text("Name:\tpostgres\nHugetlbPages:\t    2048 kB\n")
+    (process / "stat").write_text(f"7 (postgres) S {'0 ' * 37}3 0 0\n")
     assert inspect_program(tmp_path, 7) == Program(
         atomics=Fact(Unknown("not an ELF file"), "/proc/7/exe"),
         allocator=Fact("glibc", "/proc/7/maps"),
         malloc_variables=Fact({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}, "/proc/7/environ"),
+        scheduling_policy=Fact("SCHED_BATCH", "/proc/7/stat"),
+        has_huge_pages=Fact(value=True, source="/proc/7/status"),
     )
 
 
@@ -64,4 +80,5 @@ def test_this_very_process_can_be_looked_at() -> None:
     found = inspect_program(Path("/"), os.getpid())
     assert found.allocator.is_known
     assert found.malloc_variables.is_known
+    assert found.scheduling_policy == Fact("SCHED_OTHER", f"/proc/{os.getpid()}/stat")
     assert found.atomics.is_known == (os.uname().machine == "aarch64")

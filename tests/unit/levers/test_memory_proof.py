@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,8 @@ from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import HugePagePool
 from pgdyno.model.plan import MemoryProof
 from pgdyno.model.server import Server, SettingOverride
+from pgdyno.server.connection import connect
+from pgdyno.server.inspection import inspect_server
 
 
 def resources(server: Server, memory_bytes: int = 24 * GB, huge_pages: int = 0) -> Resources:
@@ -202,6 +205,28 @@ def test_estimated_shared_memory_is_close_to_and_not_below_the_servers_own_figur
     planned = {"shared_buffers": shared_buffers, "max_connections": str(connections)}
     estimated_mb = shared_memory_bytes(EffectiveSettings(server_of(major), planned)) / MB
     assert told_mb <= estimated_mb <= told_mb * 1.01 + 16
+
+
+def test_before_15_the_servers_allocations_are_taken_as_they_are() -> None:
+    # 512 locks a transaction take more than the estimate from initdb's settings knows of.
+    server = replace(server_of(14), shared_memory_bytes=Fact(200 * MB, "pg_shmem_allocations"))
+    assert shared_memory_bytes(EffectiveSettings(server)) == 200 * MB
+    # 2 GB are 1920 MB more: 3 % of them and 16 MB of wal_buffers come on top.
+    planned = EffectiveSettings(server, {"shared_buffers": "2GB"})
+    assert shared_memory_bytes(planned) == (200 + 1920 + 16) * MB + int(0.03 * 1920 * MB)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("locks", [64, 512])
+def test_a_servers_allocations_are_its_shared_memory(scratch_pg15: RealServer, locks: int) -> None:
+    """PostgreSQL 15 has both figures: what 14 tells is measured against what 15 says of itself."""
+    scratch_pg15.restart(["-c", f"max_locks_per_transaction={locks}", "-c", "shared_buffers=512MB"])
+    with contextlib.closing(connect(scratch_pg15.dsn)) as connection:
+        server = inspect_server(connection)
+    told = {name: guc for name, guc in server.settings.items() if not name.startswith("shared_memory_size")}
+    as_14_tells = shared_memory_bytes(EffectiveSettings(replace(server, settings=told)))
+    (size_mb,) = scratch_pg15.execute("SHOW shared_memory_size")[0]
+    assert int(size_mb.removesuffix("MB")) - 1 <= as_14_tells / MB <= int(size_mb.removesuffix("MB"))
 
 
 @pytest.mark.server

@@ -42,6 +42,36 @@ class TestCpuPinning:
             State.ON, "reported only: the server may use 2 of 8 CPUs, by /proc/7/status"
         )
 
+    @pytest.mark.parametrize(
+        ("cpus", "others", "own"),
+        [(tuple(range(8)), "0-1", "2-7"), ((0, 2, 4, 6), "0", "2,4,6"), ((0, 1, 8, 9, 10), "0", "1,8-10")],
+    )
+    def test_it_says_how_a_fourth_of_the_cpus_is_left_to_others(
+        self, cpus: tuple[int, ...], others: str, own: str
+    ) -> None:
+        assert self.told(cpus, len(cpus)).detail == (
+            f"reported only: the server may use all {len(cpus)} CPUs; to leave {others} to others: "
+            f"systemctl set-property UNIT AllowedCPUs={own}, clients on this machine under taskset -c "
+            f"{others}, a single process by taskset -cp CPU PID (pg_stat_activity has the walwriter's)"
+        )
+
+
+class TestSchedBatch:
+    def told(self, policy: str) -> Detected:
+        program = Program(scheduling_policy=Fact(policy, "/proc/7/stat"))
+        return detected("sched_batch", host_of(), dataclasses.replace(server_of(), program=program))
+
+    def test_under_the_usual_policy_it_says_how_the_server_is_started_under_the_other(self) -> None:
+        assert self.told("SCHED_OTHER") == Detected(
+            State.OFF,
+            "reported only: the server runs under SCHED_OTHER; to try SCHED_BATCH: CPUSchedulingPolicy=batch "
+            "in its unit's [Service], or start it with chrt --batch 0 before the command",
+        )
+
+    @pytest.mark.parametrize(("policy", "state"), [("SCHED_BATCH", State.ON), ("SCHED_RR", State.OFF)])
+    def test_a_policy_that_somebody_has_chosen_is_shown(self, policy: str, state: State) -> None:
+        assert self.told(policy) == Detected(state, f"reported only: the server runs under {policy}")
+
 
 class TestMalloc:
     @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
 from pgdyno.model.plan import Effect, Risk
-from pgdyno.model.server import Server
+from pgdyno.model.server import Program, Server
 
 LEVERS = levers.load()
 SMALL_POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -104,7 +104,8 @@ class TestHugePagePool:
         assert (line.change.current, line.change.value) == ("0", "2170")
         assert line.reason == (
             "4253 MB of shared memory (estimated, with a margin of 2 %) take 2170 pages of 2 MB, "
-            "and 0 are to be had"
+            "and 0 are to be had. To borrow them from the server's start to its end instead: echo 2170 > "
+            "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages, while memory is not scattered"
         )
         assert line.change.effect is Effect.IMMEDIATE
         assert line.risk is Risk.SHARED
@@ -124,6 +125,49 @@ class TestHugePagePool:
         host = host_of(huge_pages={2 * MB: HugePagePool(3000, 3000, 0, 0)}, kernel_files={SMALL_POOL: "3000"})
         ctx = context(host, planned=SHARED_MEMORY)
         assert skipped("huge_page_pool", ctx).endswith("; the pool has 3000 for it")
+
+    def test_pages_that_the_kernel_may_lend_are_not_reserved_as_well(self) -> None:
+        lending = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages"
+        pools = {2 * MB: HugePagePool(100, 100, 0, 0)}
+        host = host_of(huge_pages=pools, kernel_files={SMALL_POOL: "100", lending: "2100"})
+        assert skipped("huge_page_pool", context(host, planned=SHARED_MEMORY)).endswith(
+            "; the pool has 100, and the kernel may lend 2100 at the server's start "
+            "(nr_overcommit_hugepages), if memory is not scattered by then"
+        )
+
+    def test_pages_that_are_lent_already_do_not_count_again(self) -> None:
+        lending = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages"
+        pools = {2 * MB: HugePagePool(2100, 0, 0, 2100)}
+        host = host_of(huge_pages=pools, kernel_files={SMALL_POOL: "2100", lending: "2200"})
+        assert values("huge_page_pool", context(host, planned=SHARED_MEMORY)) == {SMALL_POOL: "4270"}
+
+    def test_pages_of_one_gigabyte_are_not_lent(self) -> None:
+        path = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
+        server = server_of(18, changes={"huge_page_size": "1GB"})
+        line = lines("huge_page_pool", context(server=server, planned=SHARED_MEMORY))[path]
+        assert line.change.value == "5"
+        assert line.reason.endswith("and 0 are to be had")
+
+    @pytest.mark.parametrize(
+        ("major", "has_them", "state"),
+        [
+            (14, Fact(value=True, source="/proc/7/status"), State.ON),
+            (16, Fact(value=True, source="/proc/7/status"), State.ON),
+            (16, Fact(value=False, source="/proc/7/status"), State.OFF),
+            (14, unknown("no such file", "/proc/7/status"), State.OFF),
+        ],
+    )
+    def test_pages_that_the_server_holds_are_its_own_before_17_too(
+        self, major: int, has_them: Fact[bool], state: State
+    ) -> None:
+        # All 75 pages of the pool are taken: 150 MB of shared memory with initdb's settings.
+        server = replace(
+            server_of(major),
+            program=Program(has_huge_pages=has_them),
+            shared_memory_bytes=Fact(150 * MB, "pg_shmem_allocations"),
+        )
+        host = host_of(huge_pages={2 * MB: HugePagePool(75, 0, 0, 0)}, kernel_files={SMALL_POOL: "75"})
+        assert LEVERS["huge_page_pool"].detect(context(host, server)).state is state
 
     def test_little_shared_memory_needs_no_pool(self) -> None:
         assert skipped("huge_page_pool", context()) == (
@@ -607,7 +651,16 @@ class TestPreemptionModel:
         assert LEVERS["preemption_model"].detect(ctx).state is State.ON
 
 
-NETWORK = ("receive_packet_steering", "irq_affinity", "busy_poll", "tcp_buffers", "tcp_keepalive")
+NETWORK = (
+    "busy_poll",
+    "interrupt_coalescing",
+    "irq_affinity",
+    "receive_flow_steering",
+    "receive_packet_steering",
+    "tcp_buffers",
+    "tcp_keepalive",
+    "transmit_packet_steering",
+)
 
 
 @pytest.mark.parametrize("lever", NETWORK)
@@ -666,6 +719,164 @@ class TestReceivePacketSteering:
         assert skipped("receive_packet_steering", ctx) == "eth0 steers packets already (00000000,0000000c)"
 
 
+def with_queues(files: Mapping[str, str], queues: int = 1, *, cpus: int = 8) -> Host:
+    """Return a host whose card's queues have these files."""
+    host = with_nic(queues, cpus=cpus)
+    paths = {f"/sys/class/net/eth0/queues/{name}": text for name, text in files.items()}
+    found = {path: Fact(text, path) for path, text in paths.items()}
+    return replace(host, kernel_files={**host.kernel_files, **found})
+
+
+class TestReceiveFlowSteering:
+    ENTRIES = "/proc/sys/net/core/rps_sock_flow_entries"
+
+    def count(self, queue: int) -> str:
+        return f"/sys/class/net/eth0/queues/rx-{queue}/rps_flow_cnt"
+
+    def test_a_queue_that_steers_packets_gets_all_entries(self) -> None:
+        host = with_queues({"rx-0/rps_cpus": "ff", "rx-0/rps_flow_cnt": "0"})
+        found = lines("receive_flow_steering", context(host, open_server()))
+        assert {path: (line.change.current, line.change.value) for path, line in found.items()} == {
+            self.ENTRIES: ("0", "32768"),
+            self.count(0): ("0", "32768"),
+        }
+        assert found[self.ENTRIES].reason == (
+            "eth0 steers packets to CPUs by a hash, not to where the backend runs"
+        )
+
+    def test_it_follows_steering_that_is_only_planned(self) -> None:
+        mask = "/sys/class/net/eth0/queues/rx-0/rps_cpus"
+        host = with_queues({"rx-0/rps_cpus": "00", "rx-0/rps_flow_cnt": "0"})
+        ctx = replace(context(host, open_server()), planned_files={mask: "ff"})
+        assert list(values("receive_flow_steering", ctx)) == [self.ENTRIES, self.count(0)]
+
+    def test_several_queues_share_the_entries_in_powers_of_two(self) -> None:
+        files = {f"rx-{queue}/rps_cpus": "f" for queue in range(3)}
+        files |= {f"rx-{queue}/rps_flow_cnt": "0" for queue in range(3)}
+        planned = values("receive_flow_steering", context(with_queues(files, 3), open_server()))
+        assert planned == {self.ENTRIES: "32768", **{self.count(queue): "16384" for queue in range(3)}}
+
+    def test_queues_without_steering_come_first(self) -> None:
+        host = with_queues({"rx-0/rps_cpus": "00", "rx-0/rps_flow_cnt": "0"})
+        assert skipped("receive_flow_steering", context(host, open_server())) == (
+            "no queue of eth0 steers packets to other CPUs, which comes first"
+        )
+
+    def test_larger_tables_stay(self) -> None:
+        host = with_queues({"rx-0/rps_cpus": "ff", "rx-0/rps_flow_cnt": "65536"})
+        host = replace(host, kernel_files={**host.kernel_files, self.ENTRIES: Fact("65536", self.ENTRIES)})
+        assert skipped("receive_flow_steering", context(host, open_server())) == (
+            "flows are steered already, with 65536 entries"
+        )
+
+
+class TestTransmitPacketSteering:
+    @staticmethod
+    def masks(*masks: str) -> dict[str, str]:
+        return {f"tx-{number}/xps_cpus": mask for number, mask in enumerate(masks)}
+
+    def told(self, masks: Mapping[str, str], queues: int, cpus: int = 2) -> str:
+        host = with_queues(masks, queues, cpus=cpus)
+        return skipped("transmit_packet_steering", context(host, open_server()))
+
+    def test_each_cpu_gets_a_queue_of_its_own(self) -> None:
+        ctx = context(with_queues(self.masks("0", "0", "0"), 3, cpus=2), open_server())
+        found = lines("transmit_packet_steering", ctx)
+        assert {path: line.change.value for path, line in found.items()} == {
+            "/sys/class/net/eth0/queues/tx-0/xps_cpus": "1",
+            "/sys/class/net/eth0/queues/tx-1/xps_cpus": "2",
+        }
+        assert {line.reason for line in found.values()} == {
+            "any of 2 CPUs may send through any queue of eth0, and waits for its lock"
+        }
+
+    def test_one_queue_leaves_no_choice(self) -> None:
+        assert self.told({}, 1) == "eth0 has one transmit queue: there is no choice"
+
+    def test_where_all_cards_have_one_queue_the_kernel_shows_no_masks(self) -> None:
+        host = with_nic()
+        files = {path: fact for path, fact in host.kernel_files.items() if not path.endswith("/xps_cpus")}
+        ctx = context(replace(host, kernel_files=files), open_server())
+        told = "no network card has several transmit queues, between which there would be a choice"
+        assert skipped("transmit_packet_steering", ctx) == f"not available: {told}"
+        found = LEVERS["transmit_packet_steering"].detect(ctx)
+        assert (found.state, found.detail) == (State.ABSENT, told)
+
+    def test_queues_that_the_driver_has_assigned_stay(self) -> None:
+        assert self.told(self.masks("1", "2"), 2) == (
+            "the transmit queues of eth0 are assigned already (1; 2)"
+        )
+
+    def test_which_cpus_share_a_queue_is_left_to_the_driver(self) -> None:
+        assert self.told(self.masks("00", "00"), 2, cpus=8) == (
+            "eth0 has 2 transmit queues for 8 CPUs: which share one is the driver's choice"
+        )
+
+    def test_queues_without_masks_are_not_known(self) -> None:
+        assert self.told({}, 4) == "the transmit queues of eth0 are not known"
+
+
+class TestInterruptCoalescing:
+    POLLS, WAITS_NS = "/sys/class/net/eth0/napi_defer_hard_irqs", "/sys/class/net/eth0/gro_flush_timeout"
+
+    def context(self, polls: str, waits_ns: str) -> PlanContext:
+        host, files = with_nic(), {self.POLLS: polls, self.WAITS_NS: waits_ns}
+        found = {path: Fact(text, path) for path, text in files.items()}
+        return context(replace(host, kernel_files={**host.kernel_files, **found}), open_server())
+
+    @pytest.mark.parametrize(("polls", "waits_ns"), [("0", "0"), ("10", "0"), ("0", "20000")])
+    def test_without_both_values_the_kernel_does_not_wait(self, polls: str, waits_ns: str) -> None:
+        ctx = self.context(polls, waits_ns)
+        assert skipped("interrupt_coalescing", ctx) == (
+            "eth0 interrupts as soon as all packets are taken in; ethtool -c eth0 shows what the card itself "
+            "waits for. For less CPU time and longer answers, in a variant: "
+            "/sys/class/net/eth0/napi_defer_hard_irqs=10,/sys/class/net/eth0/gro_flush_timeout=20000. For "
+            "short answers: ethtool -C eth0 adaptive-rx off"
+        )
+        assert LEVERS["interrupt_coalescing"].detect(ctx).state is State.OFF
+
+    def test_a_kernel_that_waits_is_seen(self) -> None:
+        ctx = self.context("10", "20000")
+        assert skipped("interrupt_coalescing", ctx) == (
+            "eth0 interrupts again after 10 looks without a packet, 20 µs apart; ethtool -c eth0 shows what "
+            "the card itself waits for"
+        )
+        assert LEVERS["interrupt_coalescing"].detect(ctx).state is State.ON
+
+
+class TestNumaInterleave:
+    def test_one_node_has_nothing_to_spread(self) -> None:
+        ctx = context(with_nodes(host_of(), 1))
+        assert skipped("numa_interleave", ctx) == "reported only: one NUMA node, all memory is equally near"
+
+    def test_on_several_nodes_it_says_how_the_server_is_started(self) -> None:
+        ctx = context(with_nodes(host_of(), 4))
+        assert skipped("numa_interleave", ctx) == (
+            "reported only: 4 NUMA nodes, and shared memory lies where it was touched first; to spread it: "
+            "NUMAPolicy=interleave and NUMAMask=all in the unit's [Service], or start the server with "
+            "numactl --interleave=all before the command"
+        )
+
+
+class TestWalDevice:
+    def test_on_the_datas_disk_it_says_how_another_is_compared(self) -> None:
+        assert skipped("wal_device", context()) == (
+            "reported only: the WAL lies on sda with the data; what a commit waits for there, and on another "
+            "disk, say pg_test_fsync -f /var/lib/postgresql/data/pg_wal/pg_test_fsync.out and the same with "
+            "a file on that disk, while nothing else writes. To move it: stop the server, mv "
+            "/var/lib/postgresql/data/pg_wal there, ln -s from there to /var/lib/postgresql/data/pg_wal"
+        )
+        assert LEVERS["wal_device"].detect(context()).state is State.OFF
+
+    def test_a_disk_of_its_own_is_seen(self) -> None:
+        host = host_of()
+        (data,) = host.mounts.or_else(())
+        wal = replace(data, target="/wal", device="/dev/sdb1", disk=Fact("sdb", "/sys/dev/block"))
+        ctx = context(replace(host, mounts=Fact((data, wal), "/proc/self/mountinfo")))
+        assert skipped("wal_device", ctx) == "reported only: the data lie on sda, the WAL on sdb"
+        assert LEVERS["wal_device"].detect(ctx).state is State.ON
+
+
 class TestIrqAffinity:
     def test_one_queue_has_nothing_to_gather(self) -> None:
         assert skipped("irq_affinity", context(with_nic(), open_server())) == (
@@ -675,8 +886,8 @@ class TestIrqAffinity:
     def test_it_says_where_the_interrupts_are_and_how_to_gather_them(self) -> None:
         ctx = context(with_nic(2, {"40": "0-7", "41": "0", "42": "1"}), open_server())
         assert skipped("irq_affinity", ctx) == (
-            "eth0 has 2 queues, with 3 interrupts on CPUs 0-7, 0, 1. To gather them, write one CPU into "
-            "/proc/irq/*/smp_affinity_list of 40, 41, 42"
+            "eth0 has 2 queues, with 3 interrupts on CPUs 0-7, 0, 1. To try fewer, gather them "
+            "in a variant: 40, 41, 42 to 0 (each as /proc/irq/40/smp_affinity_list=CPU)"
         )
         assert LEVERS["irq_affinity"].detect(ctx).state is State.OFF
 
@@ -684,15 +895,24 @@ class TestIrqAffinity:
         irqbalance = Owner("irqbalance", "runs", ("/proc/irq/*",), "stop it")
         host = replace(with_nic(2, {"40": "0", "41": "1"}), owners=Fact((irqbalance,), "/proc"))
         assert skipped("irq_affinity", context(host, open_server())).endswith(
-            "To gather them, stop irqbalance, which would set them again, and write one CPU into "
-            "/proc/irq/*/smp_affinity_list of 40, 41"
+            "To try fewer, stop irqbalance, which would set them again, and gather them in a variant: "
+            "40, 41 to 0 (each as /proc/irq/40/smp_affinity_list=CPU)"
         )
 
-    def test_interrupts_on_one_cpu_are_seen(self) -> None:
+    def test_four_queues_share_a_cpu_that_has_some_of_the_interrupts_now(self) -> None:
+        lists = {str(40 + number): str(8 + number) for number in range(8)}
+        reason = skipped("irq_affinity", context(with_nic(8, lists), open_server()))
+        assert "in a variant: 40, 41, 42, 43 to 8; 44, 45, 46, 47 to 9 (each" in reason
+
+    def test_interrupts_that_are_all_in_one_place_have_nowhere_to_go(self) -> None:
+        reason = skipped("irq_affinity", context(with_nic(8, {"40": "0-7", "41": "0-7"}), open_server()))
+        assert "in a variant: 40, 41 to 0 (each" in reason
+
+    def test_interrupts_on_few_cpus_are_seen(self) -> None:
         ctx = context(with_nic(2, {"40": "3", "41": "3"}), open_server())
         assert skipped("irq_affinity", ctx) == (
-            "eth0 has 2 queues, with 2 interrupts on CPUs 3: all on one CPU, which has to take in what all "
-            "clients send"
+            "eth0 has 2 queues, with 2 interrupts on CPUs 3: gathered already, on CPUs that have to take in "
+            "what all clients send"
         )
         assert LEVERS["irq_affinity"].detect(ctx).state is State.ON
 

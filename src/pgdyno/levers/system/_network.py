@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pgdyno.levers._contract import PlanContext
 from pgdyno.model.host import Nic
 
@@ -29,6 +31,23 @@ def other_network(ctx: PlanContext) -> str | None:
 def nics(ctx: PlanContext) -> tuple[Nic, ...]:
     """Return the interfaces that are devices: loopback, bridges and veth pairs are none."""
     return () if ctx.host is None else ctx.host.nics.or_else(())
+
+
+def cpus(ctx: PlanContext) -> tuple[int, ...]:
+    """Return the CPUs that the server may use."""
+    return () if ctx.host is None else ctx.host.limits.cpuset.or_else(())
+
+
+def mask_of(numbers: Sequence[int]) -> str:
+    """Return CPUs as the kernel writes masks: hexadecimal, in groups of 32 CPUs, the highest first."""
+    digits = f"{sum(1 << number for number in numbers):x}"
+    first = len(digits) % 8 or 8
+    return ",".join([digits[:first], *(digits[at : at + 8] for at in range(first, len(digits), 8))])
+
+
+def is_empty(mask: str) -> bool:
+    """Whether a mask has no CPU."""
+    return not mask.strip("0,")
 
 
 def _is_local(address: str) -> bool:

@@ -11,7 +11,10 @@ Why it helps:
     and meets fewer minor faults and TLB misses.
 
 When it hurts:
-    Reserved pages are lost for everything else, also while the server does not run.
+    Reserved pages are lost for everything else, also while the server does not run. Where that is too much,
+    nr_overcommit_hugepages beside the pool lets the kernel lend pages to the server when it starts: nothing
+    is lost meanwhile, but where memory is scattered by then there are none, and huge_pages = try takes 4 kB
+    pages without a word. The kernel lends none of 1 GB.
 
 How it is verified:
     The sum over the NUMA nodes' own pools; in the server huge_pages_status (17 and later).
@@ -34,6 +37,7 @@ import math
 from collections.abc import Sequence
 
 from pgdyno.levers._contract import (
+    GB,
     KB,
     Detected,
     Evidence,
@@ -54,14 +58,16 @@ from pgdyno.levers._contract import (
     why_absent,
 )
 
+POOLS = "/sys/kernel/mm/hugepages"
+
 LEVER = Lever(
     name="huge_page_pool",
     title="huge pages reserved for shared memory",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.STABLE,
-    files=("/sys/kernel/mm/hugepages/*/nr_hugepages",),
-    reads=("/sys/devices/system/node/*/hugepages/*/nr_hugepages",),
+    files=(f"{POOLS}/*/nr_hugepages",),
+    reads=("/sys/devices/system/node/*/hugepages/*/nr_hugepages", f"{POOLS}/*/nr_overcommit_hugepages"),
     needs=(Need.MEMORY,),
     order_after={
         "shared_buffers": "the pool has to hold the planned shared memory",
@@ -103,19 +109,48 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     )
     if pool.usable >= least:
         return Skipped(LEVER.name, f"{facts}; the pool has {pool.usable} for it")
+    lent = _may_be_lent(ctx, pool)
+    if lent and pool.usable + lent >= least:
+        return Skipped(
+            LEVER.name,
+            f"{facts}; the pool has {pool.usable}, and the kernel may lend {lent} at the server's start "
+            "(nr_overcommit_hugepages), if memory is not scattered by then",
+        )
     if obstacle := _obstacle(ctx, pool, size_bytes, needed):
         return Skipped(LEVER.name, f"{facts}; {obstacle}")
-    path = f"/sys/kernel/mm/hugepages/hugepages-{pool.page_bytes // KB}kB/nr_hugepages"
+    path = f"{_directory(pool)}/nr_hugepages"
     reserved = int(ctx.value(path) or 0)
     line = propose_file(
         ctx,
         LEVER,
         path,
         str(reserved - pool.usable + needed),
-        reason=f"{facts}, and {pool.usable} are to be had",
+        reason=f"{facts}, and {pool.usable} are to be had{_alternative(pool, needed)}",
         evidence='PostgreSQL manual, "Linux Huge Pages"; pgdyno pilot: ×1.08 read-only, ×1.10 read-write',
     )
     return lines_or_skipped(LEVER, [line], facts)
+
+
+def _directory(pool: HugePages) -> str:
+    return f"{POOLS}/hugepages-{pool.page_bytes // KB}kB"
+
+
+def _alternative(pool: HugePages, needed: int) -> str:
+    """Say how pages are borrowed instead of reserved, which the kernel does for sizes below 1 GB."""
+    if pool.page_bytes >= GB:
+        return ""
+    return (
+        f". To borrow them from the server's start to its end instead: echo {needed} > "
+        f"{_directory(pool)}/nr_overcommit_hugepages, while memory is not scattered"
+    )
+
+
+def _may_be_lent(ctx: PlanContext, pool: HugePages) -> int:
+    """Return how many pages more than the pool has the kernel may give to who asks."""
+    allowed = int(ctx.value(f"{_directory(pool)}/nr_overcommit_hugepages") or 0)
+    pools = {} if ctx.host is None else ctx.host.memory.huge_pages.or_else({})
+    found = pools.get(pool.page_bytes)
+    return max(allowed - found.surplus, 0) if found is not None else 0
 
 
 def _shared_memory(ctx: PlanContext) -> tuple[int, int, str]:
@@ -149,7 +184,7 @@ def verify(ctx: PlanContext) -> Sequence[Evidence]:
     """Add up what the NUMA nodes have: they say it in files of their own."""
     found = []
     for path, wanted in ctx.planned_files.items():
-        if not path.startswith("/sys/kernel/mm/hugepages/"):
+        if not path.startswith(f"{POOLS}/"):
             continue
         pattern = f"/sys/devices/system/node/*/hugepages/{path.split('/')[-2]}/nr_hugepages"
         nodes = ctx.files(pattern)

@@ -69,11 +69,12 @@ def plan(ctx: PlanContext) -> Skipped:
     variables: Mapping[str, str] = ctx.known(VARIABLES)
     if variables:
         found += ", started with " + ", ".join(f"{name}={value}" for name, value in variables.items())
-    advice = ""
-    if not _is_in_use(ctx) and ctx.known(ALLOCATOR) == GLIBC:
-        settings = " ".join(f"{name}={size_bytes}" for name, size_bytes in ADVICE.items())
-        advice = f"; to try when it is started: {settings} (in a variant each with env. before it)"
-    return Skipped(LEVER.name, f"reported only: {found}{advice}")
+    if _is_in_use(ctx) or ctx.known(ALLOCATOR) != GLIBC:
+        return Skipped(LEVER.name, f"reported only: {found}")
+    settings = [f"{name}={size_bytes}" for name, size_bytes in ADVICE.items()]
+    advice = f"to try when it is started: {' '.join(settings)} (in a variant each with env. before it)"
+    lines = tuple(f"Environment={setting}" for setting in settings)
+    return Skipped(LEVER.name, f"reported only: {found}; {advice}", lines)
 
 
 def _is_in_use(ctx: PlanContext) -> bool:

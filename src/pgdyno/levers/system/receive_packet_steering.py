@@ -46,7 +46,7 @@ from pgdyno.levers._contract import (
     propose_file,
     verify_files,
 )
-from pgdyno.levers.system._network import nics, nothing_to_gain
+from pgdyno.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
 from pgdyno.model.host import Nic
 
 FIRST_QUEUE = "/sys/class/net/*/queues/rx-0/rps_cpus"
@@ -69,14 +69,14 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if obstacle := nothing_to_gain(ctx) or _why_not_here(ctx):
         return Skipped(LEVER.name, obstacle)
     left = {nic.name: _why_left(ctx, nic) for nic in nics(ctx)}
-    cpus = _cpus(ctx)
     lines = [
         propose_file(
             ctx,
             LEVER,
             _path(nic),
-            _mask_of(cpus),
-            reason=f"{nic.name} has one receive queue: one of {len(cpus)} CPUs takes in what clients send",
+            mask_of(cpus(ctx)),
+            reason=f"{nic.name} has one receive queue: one of {len(cpus(ctx))} CPUs takes in what clients "
+            "send",
             evidence="Linux, networking/scaling.rst, suggested configuration of RPS",
         )
         for nic in nics(ctx)
@@ -85,24 +85,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     return lines_or_skipped(LEVER, lines, "; ".join(why for why in left.values() if why is not None))
 
 
-def _mask_of(cpus: Sequence[int]) -> str:
-    """Return CPUs as the kernel writes masks: hexadecimal, in groups of 32 CPUs, the highest first."""
-    digits = f"{sum(1 << cpu for cpu in cpus):x}"
-    first = len(digits) % 8 or 8
-    return ",".join([digits[:first], *(digits[at : at + 8] for at in range(first, len(digits), 8))])
-
-
 def _why_not_here(ctx: PlanContext) -> str | None:
-    count = len(_cpus(ctx))
+    count = len(cpus(ctx))
     if count < FEWEST_CPUS:
         return f"{count} CPUs: what one of them saves, the interrupts between them cost"
     nodes = None if ctx.host is None else ctx.host.cpu.numa_nodes.or_none()
     is_one = nodes is None or nodes == 1
     return None if is_one else f"{nodes} NUMA nodes: packets should stay on the network card's own"
-
-
-def _cpus(ctx: PlanContext) -> tuple[int, ...]:
-    return () if ctx.host is None else ctx.host.limits.cpuset.or_else(())
 
 
 def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
@@ -111,12 +100,7 @@ def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
         return f"the queues of {nic.name} are not known"
     if queues > 1:
         return f"{nic.name} has {queues} receive queues, each with an interrupt of its own"
-    return None if _is_off(found) else f"{nic.name} steers packets already ({found})"
-
-
-def _is_off(mask: str) -> bool:
-    """Whether a mask has no CPU."""
-    return not mask.strip("0,")
+    return None if is_empty(found) else f"{nic.name} steers packets already ({found})"
 
 
 def _path(nic: Nic) -> str:
