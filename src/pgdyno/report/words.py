@@ -38,6 +38,27 @@ _SYMBOLS = {
 
 
 @dataclass(frozen=True)
+class Sign:
+    """A decision's sign, and what it means."""
+
+    symbol: str
+    decision: str
+    words: str
+
+
+SIGNS = tuple(
+    Sign(_SYMBOLS[decision], str(decision), words)
+    for decision, words in (
+        (Decision.BETTER, "better"),
+        (Decision.WORSE, "worse"),
+        (Decision.EQUIVALENT, "no difference that matters"),
+        (Decision.INCONCLUSIVE, "cannot tell"),
+    )
+)
+"""What the signs in tables and charts mean."""
+
+
+@dataclass(frozen=True)
 class Statement:
     """One verdict in words: ``figure`` and ``claim`` make the headline, ``support`` backs it.
 
@@ -82,6 +103,15 @@ def direction_hint(metric: Metric) -> str:
 def symbol(decision: Decision) -> str:
     """Return a sign that tells decisions apart without colour."""
     return _SYMBOLS[decision]
+
+
+def legend(margin: float) -> str:
+    """Return what the signs mean, in one line."""
+    return "  ".join(
+        f"{sign.symbol} {sign.words}"
+        + (f" (±{numbers.share(margin)})" if sign.decision == Decision.EQUIVALENT else "")
+        for sign in SIGNS
+    )
 
 
 def state(verdict: Verdict, margin: float, operation: str | None = None) -> Statement:

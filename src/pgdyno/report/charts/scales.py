@@ -12,7 +12,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
+from pgdyno.model.verdict import Interval
 from pgdyno.report import numbers
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -20,6 +22,7 @@ _WIDE_SPAN = 3.0  # from here on even steps of percentages are too uneven on the
 _WIDE_CHANGES = (-90.0, -80.0, -65.0, -50.0, -30.0, 0.0, 50.0, 100.0, 200.0, 400.0, 900.0)
 _RATIO_LIMITS = (0.1, 10.0)  # beyond −90 % … +900 % a chart would show one outlier and nothing else
 _SMALLEST_RATIO_SPAN = 0.02  # half a domain, so that pure noise is not magnified to fill the chart
+_WIDEST = 12.0  # times the median half-width: arbitrary, keeps one wild interval from hiding all others
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,16 @@ def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale
     return RatioScale(math.exp(low - air), math.exp(high + air), start, end)
 
 
+def interval_extent(intervals: Sequence[Interval]) -> list[float]:
+    """Return the ratios that an axis must hold: of intervals far wider than the others only a part."""
+    widest = _WIDEST * median([_half_width(interval) for interval in intervals]) if intervals else 0.0
+    ratios = []
+    for interval in intervals:
+        reach = math.exp(min(widest, _half_width(interval)))
+        ratios += [max(interval.low, interval.point / reach), min(interval.high, interval.point * reach)]
+    return ratios
+
+
 def round_values(low: float, high: float, count: int) -> list[float]:
     """Return about ``count`` values at steps of 1, 2, 2.5 or 5 × 10ⁿ within low … high."""
     if not high > low:
@@ -127,6 +140,12 @@ def round_values(low: float, high: float, count: int) -> list[float]:
     step = next(s * power for s in _STEPS if s * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [n * step for n in range(first, last + 1)]
+
+
+def _half_width(interval: Interval) -> float:
+    """Return half the width on the logarithmic scale; an open end counts as very far away."""
+    low, high = max(interval.low, 1e-9), min(interval.high, 1e9)
+    return max(math.log(high / interval.point), math.log(interval.point / low), 0.0)
 
 
 def _digits(values: Sequence[float]) -> int:
