@@ -13,7 +13,7 @@ from pgdyno.model.workload import DRIVER, USER_SCRIPTS
 from pgdyno.report import numbers
 from pgdyno.report.names import step_names
 from pgdyno.report.tables import Column, Table, columns
-from pgdyno.report.words import metric_of
+from pgdyno.report.words import listed, metric_of
 
 _VOID_RULES = {
     "steal_share": "CPU time stolen by the hypervisor",
@@ -87,7 +87,7 @@ def design_table(experiment: Experiment) -> Table:
         ("Design", str(design.kind)),
         ("Rounds (servers started afresh)", str(design.rounds)),
         *(() if _is_steps(experiment) else turns),
-        ("Clients per variant", str(design.clients)),
+        ("Clients per variant", _clients(experiment)),
         ("Server and client on CPUs of their own", "yes" if design.is_isolated else "no"),
         ("Seed of all random choices", str(design.seed)),
         ("Confidence level", numbers.share(design.level)),
@@ -104,6 +104,12 @@ def design_table(experiment: Experiment) -> Table:
     return Table(
         "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
     )
+
+
+def _clients(experiment: Experiment) -> str:
+    """Return the design's clients, or those of the cells where the workloads have their own."""
+    own = sorted({cell.clients for cell in experiment.cells.values()})
+    return f"{listed([str(clients) for clients in own])}, by cell" if own else str(experiment.design.clients)
 
 
 def void_rule_table(experiment: Experiment) -> Table:
@@ -169,11 +175,14 @@ def noise_floor_table(experiment: Experiment) -> Table:
 def repeat_command(experiment: Experiment) -> str | None:
     """Return the command that measures the same again; None where no command line can.
 
+    Cells of a grid are a study's own workloads, which no other command knows.
     Variants that are not durable are measured from experiment files only, or by a study's own preset; the
     files of a user's own scripts are not part of an experiment.
     """
     if experiment.operations:
         return _repeat_steps(experiment)
+    if experiment.cells:
+        return None
     if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
         return None
     if USER_SCRIPTS in experiment.workloads:

@@ -103,9 +103,9 @@ def size(size_bytes: float) -> str:
 
 
 def byte_unit(size_bytes: float) -> tuple[int, str]:
-    """Return the unit that suits an amount of memory or storage, its size in bytes first."""
+    """Return the unit that suits an amount, its size in bytes first: 1023.5 MB would be shown as 1,024."""
     power = 0
-    while abs(size_bytes) >= 1024 ** (power + 1) and power < len(_BYTE_UNITS) - 1:
+    while abs(size_bytes) >= 1023.5 * 1024**power and power < len(_BYTE_UNITS) - 1:
         power += 1
     return 1024**power, _BYTE_UNITS[power]
 

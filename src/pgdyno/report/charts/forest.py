@@ -89,7 +89,7 @@ def forest_plot(caption: Caption, groups: Sequence[ForestGroup], *, margin: floa
 def _extent(groups: Sequence[ForestGroup], margin: float) -> list[float]:
     """Return what the axis must hold: of intervals far wider than the others only a part."""
     rows = [row for group in groups for row in group.rows]
-    intervals = interval_extent([row.interval for row in rows if row.interval])
+    intervals = interval_extent([(i.low, i.point, i.high) for row in rows if (i := row.interval)])
     return [1 - margin, 1 + margin, *(end for row in rows for end in row.noise or ()), *intervals]
 
 
