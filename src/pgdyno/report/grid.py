@@ -38,7 +38,7 @@ from pgdyno.report.words import PRIMARY_METRIC, effect_text, listed, symbol
 
 _PAGE_TABLES = "page_table_bytes"
 _BESIDE = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")
-_BEYOND = 0.4  # of a step: where a size is marked that is smaller or larger than all databases
+_BEYOND = 0.4  # of a step: how far from the databases' sizes one is marked that is beyond all of them
 _CLIENTS = "clients"
 
 PointOf = Callable[[str, str, tuple[int, int], int], LinePoint | None]
@@ -84,16 +84,14 @@ def grid(experiment: Experiment) -> Grid | None:
 
 
 def place_among(size: float, sizes: Sequence[int]) -> float:
-    """Return a size's place among sorted ones, which count from 0; between two it follows the logarithm."""
-    after = bisect_left(sizes, size)
-    if after == len(sizes):
-        return after - 1 + _BEYOND
-    if sizes[after] == size:
-        return float(after)
-    if after == 0:
-        return -_BEYOND
+    """Return a size's place among two or more, the smallest first, which count from 0.
+
+    Between two it follows the logarithm; beyond the first and the last too, but not far.
+    """
+    after = min(max(1, bisect_left(sizes, size)), len(sizes) - 1)
     below, above = sizes[after - 1], sizes[after]
-    return after - 1 + math.log(size / below) / math.log(above / below)
+    place = after - 1 + math.log(size / below) / math.log(above / below)
+    return min(max(-_BEYOND, place), len(sizes) - 1 + _BEYOND)
 
 
 def _part(experiment: Experiment, load: Load) -> GridPart:

@@ -25,7 +25,7 @@ from pgdyno.report.terminal import DECISION_STYLES, plain_text
 from pgdyno.report.words import PRIMARY_METRIC, legend, metric_of
 
 _THOUSANDS, _MILLIONS = 99_999.5, 999_500.0
-_FINE = 0.0995  # half-widths from here on are shown without decimals
+_FINE, _FINEST = 0.0995, 0.0005  # half-widths from here on are shown without decimals, and with one
 
 
 def step_tables(experiment: Experiment) -> Iterator[RenderableType]:
@@ -54,11 +54,11 @@ def step_tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def half_width(verdict: Verdict) -> str:
-    """Return half the width of a verdict's interval: ``±1.2%``, ``±14%``."""
+    """Return half the width of a verdict's interval: ``±0.03%``, ``±1.2%``, ``±14%``."""
     if verdict.interval is None:
         return ""
     width = verdict.interval.half_width
-    return f"±{width * 100:.{0 if width >= _FINE else 1}f}%"
+    return f"±{width * 100:.{0 if width >= _FINE else 1 if width >= _FINEST else 2}f}%"
 
 
 def _is_mixed(steps: tuple[StepResults, ...]) -> bool:
