@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from tests.browser.chromium import Tab
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiment import Cell, Experiment
 from pgdyno.model.variant import Variant
 from pgdyno.report.page import render_page
 
@@ -88,6 +89,16 @@ def crowded() -> Experiment:
     )
 
 
+def of_a_crowded_grid() -> Experiment:
+    """Return a grid of two sizes and nine numbers of clients, with sizes that are no round figures."""
+    base = of_a_grid()
+    clients = (1, 2, 3, 4, 6, 8, 12, 16, 128)
+    sizes = (511_500_000, 1_038_500_000)
+    places = [(size, count) for size in sizes for count in clients]
+    cells = {name: Cell("pgbench-select", *place) for name, place in zip(base.cells, places, strict=True)}
+    return replace(base, cells=cells)
+
+
 def colours_in(png: bytes) -> int:
     """Return how many different bytes the picture's pixels hold: 1 for an empty page."""
     data, place = b"", 8
@@ -99,11 +110,12 @@ def colours_in(png: bytes) -> int:
     return len(set(zlib.decompress(data)))
 
 
+@pytest.mark.parametrize("of", [experiment(), of_a_grid()], ids=["usual", "grid"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_loads_without_complaints_and_asks_for_nothing_but_itself(
-    tab: Tab, tmp_path: Path, scheme: str
+    tab: Tab, tmp_path: Path, scheme: str, of: Experiment
 ) -> None:
-    opened(tab, tmp_path, experiment(), scheme=scheme)
+    opened(tab, tmp_path, of, scheme=scheme)
     tab.evaluate(OPEN_ALL)
     assert colours_in(tab.screenshot()) > 50
     assert tab.complaints == []
@@ -125,7 +137,9 @@ def test_a_page_that_does_load_and_run_things_is_noticed(tab: Tab, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "of", [experiment(), crowded(), of_ten_steps()], ids=["usual", "crowded", "ten steps"]
+    "of",
+    [experiment(), crowded(), of_ten_steps(), of_a_grid(), of_a_crowded_grid()],
+    ids=["usual", "crowded", "ten steps", "grid", "crowded grid"],
 )
 @pytest.mark.parametrize("width", [PHONE, 768, DESKTOP])
 def test_nothing_sticks_out_overlaps_or_is_cut_off(
@@ -138,7 +152,9 @@ def test_nothing_sticks_out_overlaps_or_is_cut_off(
     assert tab.evaluate(CUT_OFF) == []
 
 
-@pytest.mark.parametrize("of", [experiment(), of_ten_steps()], ids=["usual", "ten steps"])
+@pytest.mark.parametrize(
+    "of", [experiment(), of_ten_steps(), of_a_grid()], ids=["usual", "ten steps", "grid"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_texts_have_the_contrast_that_wcag_asks_for(
     tab: Tab, tmp_path: Path, scheme: str, of: Experiment

@@ -14,6 +14,7 @@ from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_grid import experiment as of_a_grid
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.report.page import render_page
@@ -64,12 +65,23 @@ def test_report(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
     assert render_page(recorded) == snapshot(extension_class=_Html)
 
 
+def test_report_of_a_grid(snapshot: SnapshotAssertion) -> None:
+    assert render_page(of_a_grid()) == snapshot(extension_class=_Html)
+
+
 def test_verdict_on_a_terminal(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
+    assert _shown(recorded) == snapshot(extension_class=_Text)
+
+
+def test_verdict_of_a_grid_on_a_terminal(snapshot: SnapshotAssertion) -> None:
+    assert _shown(of_a_grid()) == snapshot(extension_class=_Text)
+
+
+def _shown(of: Experiment) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(verdict_table(recorded))
+    console.print(verdict_table(of))
     assert isinstance(console.file, io.StringIO)
-    shown = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
-    assert shown == snapshot(extension_class=_Text)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
 
 
 def test_verdict_in_a_pipe(recorded: Experiment, snapshot: SnapshotAssertion) -> None:

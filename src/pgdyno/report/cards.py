@@ -56,12 +56,12 @@ class Card:
 
 
 def cards(experiment: Experiment) -> tuple[Card, ...]:
-    """Return a card per workload, in the experiment's order; steps have tables instead."""
+    """Return a card per workload, in the experiment's order; steps and cells have tables instead."""
     judged = dict.fromkeys([*experiment.workloads, *(v.workload for v in experiment.verdicts)])
     return tuple(
         Card(workload, _entries(experiment, workload), measured(experiment, workload))
         for workload in judged
-        if workload not in experiment.operations
+        if workload not in experiment.operations and workload not in experiment.cells
     )
 
 

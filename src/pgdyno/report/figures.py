@@ -23,8 +23,11 @@ from pgdyno.report.words import direction_hint, effect_text, metric_of, sentence
 
 
 def forest_figure(experiment: Experiment) -> Figure | None:
-    """Return all effects on one axis, grouped by metric; None when there is no interval to draw."""
-    if not any(verdict.interval for verdict in experiment.verdicts):
+    """Return all effects on one axis, grouped by metric; None when there is no interval to draw.
+
+    Those of a grid are too many for one axis: they have charts of their own.
+    """
+    if experiment.cells or not any(verdict.interval for verdict in experiment.verdicts):
         return None
     groups = _forest_groups(experiment)
     caption = Caption(

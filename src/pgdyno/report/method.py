@@ -13,7 +13,7 @@ from pgdyno.model.workload import DRIVER, USER_SCRIPTS
 from pgdyno.report import numbers
 from pgdyno.report.names import step_names
 from pgdyno.report.tables import Column, Table, columns
-from pgdyno.report.words import metric_of
+from pgdyno.report.words import listed, metric_of
 
 _VOID_RULES = {
     "steal_share": "CPU time stolen by the hypervisor",
@@ -107,8 +107,9 @@ def design_table(experiment: Experiment) -> Table:
 
 
 def _clients(experiment: Experiment) -> str:
-    counts = sorted({cell.clients for cell in experiment.cells.values()})
-    return ", ".join(map(str, counts)) if counts else str(experiment.design.clients)
+    """Return the design's clients, or those of the cells where the workloads have their own."""
+    own = sorted({cell.clients for cell in experiment.cells.values()})
+    return f"{listed([str(clients) for clients in own])}, by cell" if own else str(experiment.design.clients)
 
 
 def void_rule_table(experiment: Experiment) -> Table:
@@ -174,6 +175,7 @@ def noise_floor_table(experiment: Experiment) -> Table:
 def repeat_command(experiment: Experiment) -> str | None:
     """Return the command that measures the same again; None where no command line can.
 
+    Cells of a grid are a study's own workloads, which no other command knows.
     Variants that are not durable are measured from experiment files only, or by a study's own preset; the
     files of a user's own scripts are not part of an experiment.
     """

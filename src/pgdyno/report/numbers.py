@@ -98,10 +98,16 @@ def size(size_bytes: float) -> str:
     """Return an amount of memory or storage in the unit that suits it: ``1.5 GB`` (powers of 1024)."""
     if not math.isfinite(size_bytes):
         return _not_finite(size_bytes)
-    amount, unit = float(size_bytes), 0
-    while abs(amount) >= 1024 and unit < len(_BYTE_UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{plain(amount)}{SPACE}{_BYTE_UNITS[unit]}"
+    unit_bytes, unit = byte_unit(size_bytes)
+    return f"{plain(size_bytes / unit_bytes)}{SPACE}{unit}"
+
+
+def byte_unit(size_bytes: float) -> tuple[int, str]:
+    """Return the unit that suits an amount, its size in bytes first: 1023.5 MB would be shown as 1,024."""
+    power = 0
+    while abs(size_bytes) >= 1023.5 * 1024**power and power < len(_BYTE_UNITS) - 1:
+        power += 1
+    return 1024**power, _BYTE_UNITS[power]
 
 
 def duration(duration_s: float) -> str:

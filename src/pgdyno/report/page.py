@@ -22,6 +22,8 @@ from pgdyno.report.cards import cards
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.facts import all_facts, configured_settings, host_facts, server_facts
 from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
+from pgdyno.report.grid import grid
+from pgdyno.report.grid_tables import cell_name
 from pgdyno.report.method import (
     design_table,
     method_paragraphs,
@@ -34,7 +36,7 @@ from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
 from pgdyno.report.steps import StepView, overview, step_views
 from pgdyno.report.tables import Figure
-from pgdyno.report.words import PRIMARY_METRIC, answers, sentence
+from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers, sentence
 
 _STYLE = "page.css"
 _PAGE = "page.html.j2"
@@ -42,6 +44,7 @@ _PAGE = "page.html.j2"
 _LOUD = ("not durable", "too noisy", "none is left out", "confounded")
 _DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
+_MOST_TRIALS = 1000  # of a grid in charts, at about 530 bytes each: the page is to stay below 1.5 MB
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class WorkloadFigures:
     more: tuple[Figure, ...]
     void: tuple[str, ...]
     step: StepView | None = None  # its evidence, where the workload is a step of a longer one
+    cell: str = ""  # where it stands in a grid
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ def render_page(experiment: Experiment) -> str:
         forest=forest_figure(experiment),
         verdicts=verdict_table(experiment),
         overview=overview(experiment),
+        grid=grid(experiment),
+        signs=SIGNS,
         arms=_arms(experiment),
         workloads=_workloads(experiment),
         settings=variant_settings(experiment),
@@ -130,7 +136,29 @@ def _method(experiment: Experiment) -> dict[str, object]:
 
 def _workloads(experiment: Experiment) -> list[WorkloadFigures]:
     steps = step_views(experiment)
-    return [_workload(experiment, workload, steps.get(workload)) for workload in experiment.workloads]
+    return [
+        _cell(experiment, workload)
+        if workload in experiment.cells
+        else _workload(experiment, workload, steps.get(workload))
+        for workload in experiment.workloads
+    ]
+
+
+def _cell(experiment: Experiment, workload: str) -> WorkloadFigures:
+    """Return the trials of one cell of a grid: throughput, as long as the page can hold all cells' trials."""
+    trials = sum(len(block.arms) for block in experiment.blocks if block.workload in experiment.cells)
+    values = _values(experiment, workload, [PRIMARY_METRIC]) if trials <= _MOST_TRIALS else ()
+    name = cell_name(experiment.cells[workload])
+    return WorkloadFigures(workload, (), values, (), _void_trials(experiment, workload), cell=name)
+
+
+def _void_trials(experiment: Experiment, workload: str) -> tuple[str, ...]:
+    return tuple(
+        f"round {block.round + 1}, block {block.index + 1}: {reason}"
+        for block in experiment.blocks
+        if block.workload == workload
+        for reason in block.void_reasons
+    )
 
 
 def _workload(experiment: Experiment, workload: str, step: StepView | None) -> WorkloadFigures:
@@ -154,12 +182,7 @@ def _workload(experiment: Experiment, workload: str, step: StepView | None) -> W
             *_values(experiment, workload, others),
             *_values(experiment, workload, unjudged),
         ),
-        tuple(
-            f"round {block.round + 1}, block {block.index + 1}: {reason}"
-            for block in experiment.blocks
-            if block.workload == workload
-            for reason in block.void_reasons
-        ),
+        _void_trials(experiment, workload),
         step,
     )
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pgdyno.report import numbers
-from pgdyno.report.rqps import NOTHING
 from pgdyno.report.step_series import Recorded, mean_of, of_variant
-from pgdyno.report.tables import Column, Table
+from pgdyno.report.tables import NOTHING, Column, Table
 
 FIELDS: Mapping[str, str] = {
     "ips": "rows inserted per second",

@@ -11,14 +11,14 @@ from statistics import fmean
 
 from pgdyno.experiments.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Decision, Interval, Verdict
+from pgdyno.model.verdict import Interval, Verdict
 from pgdyno.report import numbers
 from pgdyno.report.names import step_names, step_workloads
 from pgdyno.report.series import arm_series, blocks_of, typical
+from pgdyno.report.tables import NOTHING, StyledCell, StyledTable
 from pgdyno.report.words import PRIMARY_METRIC, direction_hint, metric_of, sentence, symbol
 
 MISSED = "missed"
-NOTHING = "–"
 _BACKGROUND = "background_rate_share"
 
 
@@ -49,28 +49,6 @@ class StepResults:
     results: tuple[Result, ...]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell: its figure, a second line in small, and a style ("missed", a decision, or none)."""
-
-    text: str
-    note: str = ""
-    style: str = ""
-
-
-@dataclass(frozen=True)
-class StepTable:
-    """Variants by steps. ``heads`` are the steps with their units.
-
-    Shapes: every row has one cell per head.
-    """
-
-    title: str
-    caption: str
-    heads: tuple[Cell, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-
-
 def step_results(experiment: Experiment) -> tuple[StepResults, ...]:
     """Return all steps in their order; empty where no workload is a step."""
     names = step_names(experiment)
@@ -93,28 +71,28 @@ def variants_of(experiment: Experiment) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: name != experiment.baseline))
 
 
-def rate_table(experiment: Experiment) -> StepTable:
+def rate_table(experiment: Experiment) -> StyledTable:
     """Return the rates as they are."""
     steps = step_results(experiment)
-    return StepTable(
+    return StyledTable(
         "Rate",
         "Rows or queries per second, the geometric mean of all rounds that count",
-        tuple(Cell(step.name, step.unit) for step in steps),
+        tuple(StyledCell(step.name, step.unit) for step in steps),
         _rows(experiment, [[_rate_cell(one) for one in step.results] for step in steps]),
     )
 
 
-def relative_table(experiment: Experiment, metric: str = PRIMARY_METRIC) -> StepTable:
+def relative_table(experiment: Experiment, metric: str = PRIMARY_METRIC) -> StyledTable:
     """Return variant/baseline of a metric that has verdicts: the ratio, its interval, the decision."""
     steps = step_results(experiment)
     verdicts = {(v.workload, v.variant): v for v in experiment.verdicts if v.metric == metric}
     is_rate = metric == PRIMARY_METRIC
     known = metric_of(metric, "operations")
     level = numbers.share(experiment.design.level)
-    return StepTable(
+    return StyledTable(
         "Relative rate (rQPS)" if is_rate else sentence(known.title),
         f"Relative to {experiment.baseline} = 1, with the {level} interval; {direction_hint(known)}",
-        tuple(Cell(step.name) for step in steps),
+        tuple(StyledCell(step.name) for step in steps),
         _rows(
             experiment,
             [
@@ -125,7 +103,7 @@ def relative_table(experiment: Experiment, metric: str = PRIMARY_METRIC) -> Step
     )
 
 
-def background_table(experiment: Experiment) -> StepTable | None:
+def background_table(experiment: Experiment) -> StyledTable | None:
     """Return how much of its background rate every variant kept; None where no step has one."""
     steps = [
         step
@@ -136,16 +114,16 @@ def background_table(experiment: Experiment) -> StepTable | None:
         return None
     rows = _rows(experiment, [[_background_cell(one) for one in step.results] for step in steps])
     targets = tuple(
-        Cell(NOTHING if step.target_rows_per_s is None else numbers.plain(step.target_rows_per_s))
+        StyledCell(NOTHING if step.target_rows_per_s is None else numbers.plain(step.target_rows_per_s))
         for step in steps
     )
     target = ("target, rows/s",) if any(step.target_rows_per_s is not None for step in steps) else ()
-    return StepTable(
+    return StyledTable(
         "Background rate",
         "Rows inserted per second beside the queries, share of the target, mean over the passes; below "
         f"{numbers.share(BACKGROUND_RATE_ASKED)} in any of them it is missed, and the step's other figures "
         "are not compared",
-        tuple(Cell(step.name) for step in steps),
+        tuple(StyledCell(step.name) for step in steps),
         (*rows, *((name, targets) for name in target)),
     )
 
@@ -155,43 +133,45 @@ def bounds_text(interval: Interval) -> str:
     return f"{interval.low:.2f}–{interval.high:.2f}"
 
 
-def relative_cell(step: StepResults, result: Result, verdict: Verdict | None) -> Cell:
+def relative_cell(step: StepResults, result: Result, verdict: Verdict | None) -> StyledCell:
     """Return variant/baseline with what was decided, or why there is none."""
     baseline = step.results[0]
     if result.missed is not None:
-        return Cell(MISSED, f"at {numbers.share(result.missed.lowest, 0)}", MISSED)
+        return StyledCell(MISSED, f"at {numbers.share(result.missed.lowest, 0)}", MISSED)
     if result is baseline:
-        return Cell("1" if result.rate is not None else NOTHING)
+        return StyledCell("1" if result.rate is not None else NOTHING)
     if baseline.missed is not None:
-        return Cell(NOTHING, f"{baseline.variant} missed", MISSED)
+        return StyledCell(NOTHING, f"{baseline.variant} missed", MISSED)
     if verdict is None or verdict.effect is None:
-        return Cell(NOTHING)
-    return Cell(
+        return StyledCell(NOTHING)
+    return StyledCell(
         f"{verdict.effect:.2f} {symbol(verdict.decision)}",
         bounds_text(verdict.interval) if verdict.interval else "no interval",
         str(verdict.decision),
     )
 
 
-def _rows(experiment: Experiment, by_step: list[list[Cell]]) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+def _rows(
+    experiment: Experiment, by_step: list[list[StyledCell]]
+) -> tuple[tuple[str, tuple[StyledCell, ...]], ...]:
     """Turn cells by step into rows by variant."""
     return tuple(
         (name, tuple(cells[order] for cells in by_step)) for order, name in enumerate(variants_of(experiment))
     )
 
 
-def _rate_cell(result: Result) -> Cell:
+def _rate_cell(result: Result) -> StyledCell:
     missed = result.missed is not None
     text = NOTHING if result.rate is None else numbers.number(result.rate)
-    return Cell(text, MISSED if missed else "", MISSED if missed else "")
+    return StyledCell(text, MISSED if missed else "", MISSED if missed else "")
 
 
-def _background_cell(result: Result) -> Cell:
+def _background_cell(result: Result) -> StyledCell:
     if result.background_share is None:
-        return Cell(NOTHING)
+        return StyledCell(NOTHING)
     is_missed = result.missed is not None
     text = numbers.share(result.background_share, 1)
-    return Cell(text, MISSED if is_missed else "", MISSED if is_missed else "")
+    return StyledCell(text, MISSED if is_missed else "", MISSED if is_missed else "")
 
 
 def _result(experiment: Experiment, workload: str, variant: str) -> Result:
@@ -228,12 +208,3 @@ def _target(experiment: Experiment, workload: str) -> float | None:
         ),
         None,
     )
-
-
-LEGEND = (
-    (Decision.BETTER, "better"),
-    (Decision.WORSE, "worse"),
-    (Decision.EQUIVALENT, "no difference that matters"),
-    (Decision.INCONCLUSIVE, "cannot tell"),
-)
-"""What the relative table's signs mean, in words."""

@@ -9,13 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.model.verdict import Verdict
 from pgdyno.report import numbers
 from pgdyno.report.rqps import (
-    LEGEND,
     MISSED,
-    NOTHING,
-    Cell,
     Result,
     StepResults,
     background_table,
@@ -23,11 +20,12 @@ from pgdyno.report.rqps import (
     step_results,
     variants_of,
 )
+from pgdyno.report.tables import NOTHING, StyledCell
 from pgdyno.report.terminal import DECISION_STYLES, plain_text
-from pgdyno.report.words import PRIMARY_METRIC, metric_of, symbol
+from pgdyno.report.words import PRIMARY_METRIC, legend, metric_of
 
 _THOUSANDS, _MILLIONS = 99_999.5, 999_500.0
-_FINE = 0.0995  # half-widths from here on are shown without decimals
+_FINE, _FINEST = 0.0995, 0.0005  # half-widths from here on are shown without decimals, and with one
 
 
 def step_tables(experiment: Experiment) -> Iterator[RenderableType]:
@@ -45,7 +43,7 @@ def step_tables(experiment: Experiment) -> Iterator[RenderableType]:
         yield _heading(f"Relative {title}, {experiment.baseline} = 1; below, half of the interval's width")
         yield _relative(experiment, steps, metric)
     if len(experiment.variants) > 1:
-        yield plain_text(_legend(experiment), "dim")
+        yield plain_text(legend(experiment.design.equivalence_margin), "dim")
     background = background_table(experiment)
     if background:
         yield _heading("Background rate, share of its target")
@@ -56,11 +54,11 @@ def step_tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def half_width(verdict: Verdict) -> str:
-    """Return half the width of a verdict's interval: ``±1.2%``, ``±14%``."""
+    """Return half the width of a verdict's interval: ``±0.03%``, ``±1.2%``, ``±14%``."""
     if verdict.interval is None:
         return ""
     width = verdict.interval.half_width
-    return f"±{width * 100:.{0 if width >= _FINE else 1}f}%"
+    return f"±{width * 100:.{0 if width >= _FINE else 1 if width >= _FINEST else 2}f}%"
 
 
 def _is_mixed(steps: tuple[StepResults, ...]) -> bool:
@@ -87,7 +85,7 @@ def _ratio(step: StepResults, result: Result, verdict: Verdict | None) -> Text:
 
 def _rate(result: Result) -> Text:
     text = NOTHING if result.rate is None else compact(result.rate)
-    return _figure(Cell(text, *([MISSED] * 2 if result.missed is not None else ["", ""])))
+    return _figure(StyledCell(text, *([MISSED] * 2 if result.missed is not None else ["", ""])))
 
 
 def compact(rate: float) -> str:
@@ -97,24 +95,11 @@ def compact(rate: float) -> str:
     return f"{rate / 1e3:.0f}k" if rate < _MILLIONS else f"{rate / 1e6:.2f}M"
 
 
-def _figure(cell: Cell) -> Text:
+def _figure(cell: StyledCell) -> Text:
     """Return a cell; that a rate was missed is said, not only shown by a style."""
     is_missed = cell.style == MISSED
     note = f"\n{MISSED}" if is_missed and cell.note == MISSED else ""
     return plain_text(cell.text.replace(numbers.SPACE, "") + note, "dim italic" if is_missed else "")
-
-
-def _legend(experiment: Experiment) -> str:
-    signs = [
-        f"{symbol(decision)} {words}"
-        + (
-            f" (±{numbers.share(experiment.design.equivalence_margin)})"
-            if decision is Decision.EQUIVALENT
-            else ""
-        )
-        for decision, words in LEGEND
-    ]
-    return "  ".join(signs)
 
 
 def _heading(words: str) -> Text:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from pgdyno.model.experiment import ArmBlock, Block, Experiment
+from pgdyno.stats import nested
+from pgdyno.stats.sample import Sample
+
+ROUNDS_FOR_AN_INTERVAL = 3
+"""With two the interval of a mean is so wide that it says nothing: Student's t is 12.7 at 95 %."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,19 @@ class ArmSeries:
 
     variant: str
     points: tuple[ValuePoint, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A variant's geometric mean over the rounds that count, with its t interval at the design's level.
+
+    ``bounds`` is None where fewer than three rounds count, or all are exactly alike. Of amounts that are 0
+    somewhere it is the arithmetic mean, without bounds.
+    """
+
+    mean: float
+    bounds: tuple[float, float] | None
+    rounds: int
 
 
 def blocks_of(experiment: Experiment, workload: str) -> tuple[tuple[Trial, Block], ...]:
@@ -97,6 +116,32 @@ def typical(experiment: Experiment, workload: str, metric: str, variant: str) ->
         and value > 0
     ]
     return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+
+def estimates(experiment: Experiment, workload: str, metric: str) -> dict[str, Estimate]:
+    """Return every variant's mean over the rounds that count; variants without one are left out."""
+    found = {}
+    for arm in arm_series(experiment, workload, metric):
+        rounds: dict[int, list[float]] = {}
+        for point in arm.points:
+            if point.trial.void is None:
+                rounds.setdefault(point.trial.round, []).append(point.value)
+        if rounds:
+            found[arm.variant] = _estimate(list(rounds.values()), experiment.design.level)
+    return found
+
+
+def _estimate(rounds: Sequence[Sequence[float]], level: float) -> Estimate:
+    if any(value <= 0 for values in rounds for value in values):
+        return Estimate(fmean(map(fmean, rounds)), None, len(rounds))
+    sample = Sample.of([[math.log(value) for value in values] for values in rounds])
+    mean = math.exp(fmean(sample.round_means))
+    spread = max(sample.round_means) - min(sample.round_means)
+    if sample.rounds < ROUNDS_FOR_AN_INTERVAL or spread < nested.RESOLUTION:
+        return Estimate(mean, None, sample.rounds)
+    estimated = nested.estimate(sample)
+    bounds = nested.ratio_interval(estimated, float(nested.critical_t(estimated, level)), level)
+    return Estimate(mean, (bounds.low, bounds.high), sample.rounds)
 
 
 def metrics_of(experiment: Experiment, workload: str) -> tuple[str, ...]:

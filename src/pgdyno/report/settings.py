@@ -41,13 +41,30 @@ class VariantSettings:
 def variant_settings(experiment: Experiment) -> tuple[VariantSettings, ...]:
     """Return the settings of every variant; the baseline's own only if it has any."""
     recorded = {(s.variant, s.name): s for s in experiment.settings}
-    before = _baseline(experiment)
+    before = baseline_values(experiment)
     return tuple(
         VariantSettings(variant.name, rows)
         for variant in experiment.variants
         if (rows := _rows(variant.name, variant.settings, recorded, before))
         and (variant.name != experiment.baseline or variant.settings)
     )
+
+
+def baseline_values(experiment: Experiment) -> dict[str, str]:
+    """Return the baseline's settings: as recorded, else as variant, plan or the server's facts say."""
+    found = experiment.server.get("settings")
+    values: dict[str, str] = (
+        {name: setting_value(guc) for name, guc in found.items() if isinstance(guc, Mapping)}
+        if isinstance(found, Mapping)
+        else {}
+    )
+    for line in experiment.plan.lines if experiment.plan else ():
+        values[line.change.key] = line.change.current or "not set"
+    for variant in experiment.variants:
+        if variant.name == experiment.baseline:
+            values |= variant.settings
+    values |= {s.name: s.effective for s in experiment.settings if s.variant == experiment.baseline}
+    return values
 
 
 def unsafe_variants(experiment: Experiment) -> tuple[Variant, ...]:
@@ -93,23 +110,6 @@ def _rows(
         is_same = found is None or means_the_same(asked, got)
         rows.append(SettingRow(name, before.get(name, NOT_RECORDED), asked, got, is_same))
     return tuple(rows)
-
-
-def _baseline(experiment: Experiment) -> dict[str, str]:
-    """Return the baseline's values: as recorded, else as the variant, the plan or the server's facts say."""
-    found = experiment.server.get("settings")
-    values: dict[str, str] = (
-        {name: setting_value(guc) for name, guc in found.items() if isinstance(guc, Mapping)}
-        if isinstance(found, Mapping)
-        else {}
-    )
-    for line in experiment.plan.lines if experiment.plan else ():
-        values[line.change.key] = line.change.current or "not set"
-    for variant in experiment.variants:
-        if variant.name == experiment.baseline:
-            values |= variant.settings
-    values |= {s.name: s.effective for s in experiment.settings if s.variant == experiment.baseline}
-    return values
 
 
 def _same_in(unit: str, one: str, other: str) -> bool:

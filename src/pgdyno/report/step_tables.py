@@ -13,10 +13,10 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.step_record import RoleRecord, StallCause, StepRecord
 from pgdyno.report import numbers
-from pgdyno.report.rqps import NOTHING, variants_of
+from pgdyno.report.rqps import variants_of
 from pgdyno.report.series import arm_series, metrics_of
 from pgdyno.report.step_series import Recorded, fairness, mean_of, of_variant, role_of, roles_in
-from pgdyno.report.tables import Table, columns
+from pgdyno.report.tables import NOTHING, Table, columns
 from pgdyno.report.words import metric_of, sentence
 
 _PERCENTILES = {"p50": "p50", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "longest"}

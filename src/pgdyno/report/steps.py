@@ -15,10 +15,7 @@ from pgdyno.report.charts.rates import RateStrip, rate_chart
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.published import published_table
 from pgdyno.report.rqps import (
-    LEGEND,
-    Cell,
     StepResults,
-    StepTable,
     background_table,
     rate_table,
     relative_cell,
@@ -36,25 +33,16 @@ from pgdyno.report.step_tables import (
     stall_table,
     wait_table,
 )
-from pgdyno.report.tables import Figure, Table, columns, figure
-from pgdyno.report.words import PRIMARY_METRIC, SINGULARS, symbol
-
-
-@dataclass(frozen=True)
-class Sign:
-    """A sign of the relative table, and what it means."""
-
-    symbol: str
-    decision: str
-    words: str
+from pgdyno.report.tables import Figure, StyledCell, StyledTable, Table, columns, figure
+from pgdyno.report.words import PRIMARY_METRIC, SIGNS, SINGULARS, Sign
 
 
 @dataclass(frozen=True)
 class Overview:
     """The first thing to see of an experiment with steps: rates, and what else was judged."""
 
-    tables: tuple[StepTable, ...]
-    others: tuple[StepTable, ...]  # relative tables of the other metrics with verdicts
+    tables: tuple[StyledTable, ...]
+    others: tuple[StyledTable, ...]  # relative tables of the other metrics with verdicts
     signs: tuple[Sign, ...]
 
 
@@ -64,7 +52,7 @@ class StepView:
 
     name: str
     rate: str  # the baseline's
-    cells: tuple[tuple[str, Cell], ...]  # by variant: relative to the baseline
+    cells: tuple[tuple[str, StyledCell], ...]  # by variant: relative to the baseline
     rates: Figure | None
     tables: tuple[Table, ...]
     stalls: tuple[str, ...]
@@ -86,9 +74,7 @@ def overview(experiment: Experiment) -> Overview | None:
             *((background,) if background else ()),
         ),
         others=tuple(relative_table(experiment, metric) for metric in judged),
-        signs=tuple(Sign(symbol(decision), str(decision), words) for decision, words in LEGEND)
-        if is_compared
-        else (),
+        signs=SIGNS if is_compared else (),
     )
 
 

@@ -9,6 +9,9 @@ from markupsafe import Markup
 
 from pgdyno.report.charts.svg import NARROW, WIDE
 
+NOTHING = "–"
+"""Stands where there is no figure."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -29,6 +32,29 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     totals: int = 0
+
+
+@dataclass(frozen=True)
+class StyledCell:
+    """A cell: its figure, a second line in small, and a style ("missed", a decision, or none)."""
+
+    text: str
+    note: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class StyledTable:
+    """A table whose cells show what was decided. ``corner`` is what the rows are, ``heads`` what the columns.
+
+    Shapes: every row has one cell per head.
+    """
+
+    title: str
+    caption: str
+    heads: tuple[StyledCell, ...]
+    rows: tuple[tuple[str, tuple[StyledCell, ...]], ...]
+    corner: str = "Variant"
 
 
 @dataclass(frozen=True)

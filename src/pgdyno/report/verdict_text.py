@@ -14,6 +14,7 @@ from pgdyno.model.metric import METRICS
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
 from pgdyno.report.cards import measured
+from pgdyno.report.grid_text import grid_tables
 from pgdyno.report.names import step_names
 from pgdyno.report.rqps_text import step_tables
 from pgdyno.report.series import typical
@@ -31,8 +32,8 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts: list[RenderableType] = [plain_text(experiment.question, style="bold")]
     parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
     parts += [plain_text(sentence) for sentence in answers(experiment)]
-    parts += step_tables(experiment)
-    if any(verdict.workload not in experiment.operations for verdict in experiment.verdicts):
+    parts += [*step_tables(experiment), *grid_tables(experiment)]
+    if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]
     if not experiment.verdicts:
         parts += [plain_text(line) for line in _measured_lines(experiment, is_with_steps=False)]
@@ -58,17 +59,21 @@ def _verdict_lines(experiment: Experiment) -> Iterator[str]:
         )
 
 
+def _has_table_of_its_own(experiment: Experiment, workload: str) -> bool:
+    return workload in experiment.operations or workload in experiment.cells
+
+
 def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
     """Return why nothing could be said where nothing could: every reason once.
 
-    Of steps, which are many, only what says more than an interval that allows both.
+    Of steps and cells of a grid, which are many, only what says more than an interval that allows both.
     """
     reasons: dict[str, list[str]] = {}
     names = step_names(experiment)
     for verdict in _ordered(experiment):
         if verdict.decision is not Decision.INCONCLUSIVE:
             continue
-        if verdict.workload not in names or verdict.is_withheld:
+        if verdict.is_withheld or not _has_table_of_its_own(experiment, verdict.workload):
             title = metric_of(verdict.metric, experiment.operations.get(verdict.workload)).title
             subject = f"{names.get(verdict.workload, verdict.workload)}, {verdict.variant}, {title}"
             reasons.setdefault(verdict.reason, []).append(subject)
@@ -96,7 +101,7 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
 def _table(experiment: Experiment) -> Table:
     """Return the table: a heading per workload, so that 80 columns are enough for the figures.
 
-    Steps have tables of their own.
+    Steps and cells of a grid have tables of their own.
     """
     has_variants = len({verdict.variant for verdict in experiment.verdicts}) > 1
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -108,7 +113,7 @@ def _table(experiment: Experiment) -> Table:
     table.add_column("verdict", no_wrap=True)
     workload = None
     for verdict in _ordered(experiment):
-        if verdict.workload in experiment.operations:
+        if _has_table_of_its_own(experiment, verdict.workload):
             continue
         if verdict.workload != workload:
             workload = verdict.workload

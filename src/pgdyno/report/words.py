@@ -5,6 +5,7 @@ The decision is taken from the verdict and never made here; words only say what 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,27 @@ _SYMBOLS = {
     Decision.EQUIVALENT: "=",
     Decision.INCONCLUSIVE: "?",
 }
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A decision's sign, and what it means."""
+
+    symbol: str
+    decision: str
+    words: str
+
+
+SIGNS = tuple(
+    Sign(_SYMBOLS[decision], str(decision), words)
+    for decision, words in (
+        (Decision.BETTER, "better"),
+        (Decision.WORSE, "worse"),
+        (Decision.EQUIVALENT, "no difference that matters"),
+        (Decision.INCONCLUSIVE, "cannot tell"),
+    )
+)
+"""What the signs in tables and charts mean."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +104,15 @@ def direction_hint(metric: Metric) -> str:
 def symbol(decision: Decision) -> str:
     """Return a sign that tells decisions apart without colour."""
     return _SYMBOLS[decision]
+
+
+def legend(margin: float) -> str:
+    """Return what the signs mean, in one line."""
+    return "  ".join(
+        f"{sign.symbol} {sign.words}"
+        + (f" (±{numbers.share(margin)})" if sign.decision == Decision.EQUIVALENT else "")
+        for sign in SIGNS
+    )
 
 
 def state(verdict: Verdict, margin: float, operation: str | None = None) -> Statement:
@@ -145,22 +176,49 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: str | None) -> str:
-    leading, names = primary_metric(verdicts), step_names(experiment)
-    found_on: dict[str, list[str]] = {words: [] for words in (*_ANSWERS.values(), _MISSED)}
+    leading = primary_metric(verdicts)
+    found_on: dict[str, list[Verdict]] = {words: [] for words in (*_ANSWERS.values(), _MISSED)}
     for v in verdicts:
         if v.metric == leading:
             kept = is_comparable(experiment.blocks, v.workload, v.variant, v.baseline)
             words = _ANSWERS[v.decision] if kept else _MISSED
-            found_on[words].append(names.get(v.workload, v.workload))
-    parts = [f"{words} {listed(workloads)}" for words, workloads in found_on.items() if workloads]
-    costs: dict[str, list[str]] = {}
+            found_on[words].append(v)
+    parts = [f"{words} {_where(experiment, found)}" for words, found in found_on.items() if found]
+    costs: dict[str, list[Verdict]] = {}
     for v in verdicts:
         if v.metric != leading and v.decision is Decision.WORSE:
             title = metric_of(v.metric, experiment.operations.get(v.workload)).title
-            costs.setdefault(title, []).append(names.get(v.workload, v.workload))
-    worse = [f"{title} on {listed(workloads)}" for title, workloads in costs.items()]
+            costs.setdefault(title, []).append(v)
+    worse = [f"{title} on {_where(experiment, found)}" for title, found in costs.items()]
     found = "; ".join(parts) + (f". Worse: {'; '.join(worse)}" if worse else "")
     return f"{variant}: {found}." if variant else f"{sentence(found)}."
+
+
+def _where(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
+    """Return the workloads of verdicts that say the same; cells of a grid are counted by load."""
+    names = step_names(experiment)
+    places: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        cell = experiment.cells.get(verdict.workload)
+        places.setdefault(cell.load if cell else names.get(verdict.workload, verdict.workload), []).append(
+            verdict
+        )
+    loads = Counter(cell.load for cell in experiment.cells.values())
+    return listed(
+        [
+            f"{place} ({len(found)} of {loads[place]} cells{_effects(found)})" if place in loads else place
+            for place, found in places.items()
+        ]
+    )
+
+
+def _effects(verdicts: Sequence[Verdict]) -> str:
+    """Return how large the effects are that were shown."""
+    shown = (Decision.BETTER, Decision.WORSE)
+    effects = [v.effect for v in verdicts if v.effect is not None and v.decision in shown]
+    if len(effects) < 2:
+        return "".join(f", {numbers.change(effect)}" for effect in effects)
+    return f", {numbers.change_range(min(effects), max(effects))}"
 
 
 _ANSWERS = {

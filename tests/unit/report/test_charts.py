@@ -16,6 +16,7 @@ from pgdyno.model.plan import MemoryItem, MemoryProof
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Decision, Interval
 from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
+from pgdyno.report.charts.marks import arm_shape, mark
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption, tag
 from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure
 from pgdyno.report.tables import Figure
@@ -116,6 +117,15 @@ def test_every_block_is_a_point_and_every_round_has_its_mean() -> None:
     classes = [(e.get("class") or "").split() for e in svg.iter()]
     assert sum("mark" in c for c in classes) == 12
     assert sum("mean" in c for c in classes) == 6
+
+
+def test_five_arms_differ_by_shape_and_not_only_by_colour() -> None:
+    drawn = [str(mark(arm_shape(arm), 0, 0, 4.0, "mark")) for arm in range(5)]
+    assert len(set(drawn)) == 5
+    plus = ET.fromstring(drawn[4]).get("points") or ""  # noqa: S314 — ours
+    # clockwise from the upper arm: 4 × 1.25 = 5 long, and 0.4 × 5 = 2 to each side of its middle
+    assert plus.split()[:3] == ["2.00,-5.00", "2.00,-2.00", "5.00,-2.00"]
+    assert len(plus.split()) == 12
 
 
 def test_table_behind_a_chart_has_a_row_per_block() -> None:

@@ -93,6 +93,7 @@ def test_number_has_about_three_digits_and_commas(value: float, expected: str) -
 @pytest.mark.parametrize(
     ("size_bytes", "expected"),
     [
+        (2**30 - 1, "1 GB"),
         (0, "0 B"),
         (1023, "1,023 B"),
         (8192, "8 kB"),

@@ -15,13 +15,12 @@ from pgdyno.model.step_record import StepRecord
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Decision, Interval, Verdict
 from pgdyno.report.rqps import (
-    Cell,
-    StepTable,
     background_table,
     rate_table,
     relative_table,
     step_results,
 )
+from pgdyno.report.tables import StyledCell, StyledTable
 
 NBSP = "\N{NO-BREAK SPACE}"
 LOAD, QUERY = f"{PREFIX}l.i0", f"{PREFIX}qr100"
@@ -78,51 +77,53 @@ def comparison(
     )
 
 
-def row(table: StepTable | None, name: str) -> tuple[Cell, ...]:
+def row(table: StyledTable | None, name: str) -> tuple[StyledCell, ...]:
     assert table is not None
     return dict(table.rows)[name]
 
 
 def test_rates_are_geometric_means_over_the_rounds_that_count_the_baseline_first() -> None:
     table = rate_table(comparison())
-    assert table.heads == (Cell("l.i0", "rows/s"), Cell("qr100", "queries/s"))
+    assert table.heads == (StyledCell("l.i0", "rows/s"), StyledCell("qr100", "queries/s"))
     assert table.rows == (
-        ("17", (Cell("2,000"), Cell("10.0"))),
-        ("18", (Cell("1,200"), Cell("20.0"))),
+        ("17", (StyledCell("2,000"), StyledCell("10.0"))),
+        ("18", (StyledCell("1,200"), StyledCell("20.0"))),
     )
 
 
 def test_ratio_stands_with_its_interval_and_the_sign_of_its_decision() -> None:
     table = relative_table(comparison())
-    assert row(table, "17") == (Cell("1"), Cell("1"))
-    assert row(table, "18") == (Cell("0.60 ✗", "0.51–0.70", "worse"), Cell("–"))
+    assert row(table, "17") == (StyledCell("1"), StyledCell("1"))
+    assert row(table, "18") == (StyledCell("0.60 ✗", "0.51–0.70", "worse"), StyledCell("–"))
 
 
 @pytest.mark.parametrize(
     ("decision", "expected"),
     [
-        (Decision.BETTER, Cell("1.05 ✓", "1.02–1.08", "better")),
-        (Decision.EQUIVALENT, Cell("1.05 =", "1.02–1.08", "equivalent")),
-        (Decision.INCONCLUSIVE, Cell("1.05 ?", "1.02–1.08", "inconclusive")),
+        (Decision.BETTER, StyledCell("1.05 ✓", "1.02–1.08", "better")),
+        (Decision.EQUIVALENT, StyledCell("1.05 =", "1.02–1.08", "equivalent")),
+        (Decision.INCONCLUSIVE, StyledCell("1.05 ?", "1.02–1.08", "inconclusive")),
     ],
 )
-def test_colour_follows_the_decision_not_the_size_of_the_ratio(decision: Decision, expected: Cell) -> None:
+def test_colour_follows_the_decision_not_the_size_of_the_ratio(
+    decision: Decision, expected: StyledCell
+) -> None:
     table = relative_table(comparison(verdicts=[verdict(LOAD, decision, (1.02, 1.05, 1.08))]))
     assert row(table, "18")[0] == expected
 
 
 def test_ratio_without_an_interval_says_so() -> None:
     one = replace(verdict(LOAD, Decision.INCONCLUSIVE, (1.0, 1.1, 1.2)), interval=None)
-    assert row(relative_table(comparison(verdicts=[one])), "18")[0] == Cell(
+    assert row(relative_table(comparison(verdicts=[one])), "18")[0] == StyledCell(
         "1.10 ?", "no interval", "inconclusive"
     )
 
 
 def test_missed_cell_has_no_ratio_and_is_marked_in_the_other_tables() -> None:
     missed = comparison(reached=(0.99, 0.946))
-    assert row(relative_table(missed), "18")[1] == Cell("missed", f"at 95{NBSP}%", "missed")
-    assert row(rate_table(missed), "18")[1] == Cell("20.0", "missed", "missed")
-    assert row(background_table(missed), "18") == (Cell(f"94.6{NBSP}%", "missed", "missed"),)
+    assert row(relative_table(missed), "18")[1] == StyledCell("missed", f"at 95{NBSP}%", "missed")
+    assert row(rate_table(missed), "18")[1] == StyledCell("20.0", "missed", "missed")
+    assert row(background_table(missed), "18") == (StyledCell(f"94.6{NBSP}%", "missed", "missed"),)
 
 
 def test_one_pass_below_the_rate_makes_a_cell_missed_whatever_the_mean_is() -> None:
@@ -130,25 +131,25 @@ def test_one_pass_below_the_rate_makes_a_cell_missed_whatever_the_mean_is() -> N
     worst = Block(QUERY, 1, 0, 4, (arm("18", 20.0, 0.76), arm("17", 10.0, 0.99)))
     others = [Block(QUERY, r, 0, 4 + r, (arm("18", 20.0, 1.0), arm("17", 10.0, 0.99))) for r in range(2, 8)]
     mixed = replace(kept, blocks=(*kept.blocks, worst, *others))
-    assert row(relative_table(mixed), "18")[1] == Cell("missed", f"at 76{NBSP}%", "missed")
+    assert row(relative_table(mixed), "18")[1] == StyledCell("missed", f"at 76{NBSP}%", "missed")
     # (0.98 + 0.76 + 6 × 1) / 8
-    assert row(background_table(mixed), "18") == (Cell(f"96.8{NBSP}%", "missed", "missed"),)
+    assert row(background_table(mixed), "18") == (StyledCell(f"96.8{NBSP}%", "missed", "missed"),)
 
 
 def test_nothing_is_compared_with_a_baseline_that_missed_its_rate() -> None:
     table = relative_table(comparison(reached=(0.5, 0.99)))
-    assert row(table, "17")[1] == Cell("missed", f"at 50{NBSP}%", "missed")
-    assert row(table, "18")[1] == Cell("–", "17 missed", "missed")
+    assert row(table, "17")[1] == StyledCell("missed", f"at 50{NBSP}%", "missed")
+    assert row(table, "18")[1] == StyledCell("–", "17 missed", "missed")
 
 
 def test_background_table_has_the_steps_that_have_a_rate_and_their_targets() -> None:
     table = background_table(comparison())
     assert table is not None
-    assert table.heads == (Cell("qr100"),)
+    assert table.heads == (StyledCell("qr100"),)
     assert table.rows == (
-        ("17", (Cell(f"99.0{NBSP}%"),)),
-        ("18", (Cell(f"98.0{NBSP}%"),)),
-        ("target, rows/s", (Cell("200"),)),
+        ("17", (StyledCell(f"99.0{NBSP}%"),)),
+        ("18", (StyledCell(f"98.0{NBSP}%"),)),
+        ("target, rows/s", (StyledCell("200"),)),
     )
 
 
@@ -165,4 +166,4 @@ def test_other_metrics_are_related_to_the_baseline_in_the_same_way() -> None:
     assert table.title == "Server CPU per operation"
     assert table.caption == f"Relative to 17 = 1, with the 95{NBSP}% interval; lower is better"
     (missed,) = {row(table, name)[9] for name in ("18-sync", "18-worker", "18-io_uring")}
-    assert missed == Cell("–", "17 missed", "missed")
+    assert missed == StyledCell("–", "17 missed", "missed")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from markupsafe import Markup
 
 from pgdyno.model.verdict import Decision, Interval
 from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.marks import decision_mark
-from pgdyno.report.charts.scales import RatioScale, ratio_scale
+from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, tag, text
 
 _AXIS_PX = 30.0
 _TICK_ROOM_PX = 46.0  # "+100 %" and air
-_WIDEST = 12.0  # times the median half-width: arbitrary, keeps one wild interval from hiding all others
 
 
 @dataclass(frozen=True)
@@ -92,19 +89,8 @@ def forest_plot(caption: Caption, groups: Sequence[ForestGroup], *, margin: floa
 def _extent(groups: Sequence[ForestGroup], margin: float) -> list[float]:
     """Return what the axis must hold: of intervals far wider than the others only a part."""
     rows = [row for group in groups for row in group.rows]
-    intervals = [row.interval for row in rows if row.interval]
-    widest = _WIDEST * median([_half_width(i) for i in intervals]) if intervals else 0.0
-    ratios = [1 - margin, 1 + margin, *(end for row in rows for end in row.noise or ())]
-    for interval in intervals:
-        reach = math.exp(min(widest, _half_width(interval)))
-        ratios += [max(interval.low, interval.point / reach), min(interval.high, interval.point * reach)]
-    return ratios
-
-
-def _half_width(interval: Interval) -> float:
-    """Return half the width on the logarithmic scale; an open end counts as very far away."""
-    low, high = max(interval.low, 1e-9), min(interval.high, 1e9)
-    return max(math.log(high / interval.point), math.log(interval.point / low), 0.0)
+    intervals = interval_extent([(i.low, i.point, i.high) for row in rows if (i := row.interval)])
+    return [1 - margin, 1 + margin, *(end for row in rows for end in row.noise or ()), *intervals]
 
 
 def _background(scale: RatioScale, margin: float, top: float, bottom: float) -> list[Markup]:

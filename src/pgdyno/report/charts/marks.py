@@ -10,7 +10,8 @@ from pgdyno.report.charts.svg import tag
 ARM_STYLES = 7
 """How many arms have a colour of their own (``arm-0`` is the baseline); more arms repeat them."""
 
-_SHAPES = ("circle", "square", "diamond", "triangle")
+_SHAPES = ("circle", "square", "diamond", "triangle", "plus")
+_QUARTER_TURNS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # cosine and sine
 _DECISION_SHAPES = {
     Decision.BETTER: "circle",
     Decision.WORSE: "square",
@@ -51,5 +52,9 @@ def _corners(shape: str, x: float, y: float, radius: float) -> list[tuple[float,
     size = radius * 1.25
     if shape == "diamond":
         return [(x, y - size), (x + size, y), (x, y + size), (x - size, y)]
+    if shape == "plus":
+        arm = size * 0.4
+        quarter = ((arm, -size), (arm, -arm), (size, -arm))
+        return [(x + a * c - b * s, y + a * s + b * c) for c, s in _QUARTER_TURNS for a, b in quarter]
     tip = size if shape == "down" else -size
     return [(x, y + tip), (x + size, y - tip * 0.75), (x - size, y - tip * 0.75)]

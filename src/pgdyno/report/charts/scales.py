@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from pgdyno.report import numbers
 
@@ -20,6 +21,8 @@ _WIDE_SPAN = 3.0  # from here on even steps of percentages are too uneven on the
 _WIDE_CHANGES = (-90.0, -80.0, -65.0, -50.0, -30.0, 0.0, 50.0, 100.0, 200.0, 400.0, 900.0)
 _RATIO_LIMITS = (0.1, 10.0)  # beyond −90 % … +900 % a chart would show one outlier and nothing else
 _SMALLEST_RATIO_SPAN = 0.02  # half a domain, so that pure noise is not magnified to fill the chart
+_OPEN = 1e9  # how many times its estimate an interval's end is at most
+_WIDEST = 12.0  # times the median half-width: arbitrary, keeps one wild interval from hiding all others
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class LinearScale:
         """Return the pixel of ``value``, held inside the axis."""
         part = (value - self.low) / (self.high - self.low)
         return self.start + min(1.0, max(0.0, part)) * (self.end - self.start)
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is on the axis."""
+        return self.low <= value <= self.high
 
     def ticks(self, room_px: float) -> list[Tick]:
         """Return ticks at round values, at least ``room_px`` apart."""
@@ -118,6 +125,19 @@ def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale
     return RatioScale(math.exp(low - air), math.exp(high + air), start, end)
 
 
+def interval_extent(intervals: Sequence[tuple[float, float, float]]) -> list[float]:
+    """Return what an axis must hold of intervals: of those far wider than the others only a part.
+
+    Shapes: each is low, point, high; all are above zero.
+    """
+    widest = _WIDEST * median([_half_width(*interval) for interval in intervals]) if intervals else 0.0
+    ends = []
+    for low, point, high in intervals:
+        reach = math.exp(min(widest, _half_width(low, point, high)))
+        ends += [max(low, point / reach), min(high, point * reach)]
+    return ends
+
+
 def round_values(low: float, high: float, count: int) -> list[float]:
     """Return about ``count`` values at steps of 1, 2, 2.5 or 5 × 10ⁿ within low … high."""
     if not high > low:
@@ -127,6 +147,12 @@ def round_values(low: float, high: float, count: int) -> list[float]:
     step = next(s * power for s in _STEPS if s * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [n * step for n in range(first, last + 1)]
+
+
+def _half_width(low: float, point: float, high: float) -> float:
+    """Return half the width on the logarithmic scale; an open end counts as very far away."""
+    down = point / low if low > 0 else _OPEN
+    return math.log(max(1.0, min(_OPEN, max(high / point, down))))
 
 
 def _digits(values: Sequence[float]) -> int:

@@ -1,0 +1,241 @@
+"""Workloads that span a grid of loads, database sizes and clients: a part per load, with charts. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from markupsafe import Markup
+
+from pgdyno.model.errors import SettingError
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.guc import normalise
+from pgdyno.report import numbers
+from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
+from pgdyno.report.charts.svg import Caption
+from pgdyno.report.grid_tables import (
+    Amounts,
+    Load,
+    amount_table,
+    amounts,
+    compared_variants,
+    counted_clients,
+    gain_table,
+    gaps,
+    loads,
+    place_name,
+    summary_table,
+    verdict_table,
+    verdicts_on,
+    with_bounds,
+)
+from pgdyno.report.settings import baseline_values
+from pgdyno.report.tables import Figure, StyledTable, Table, figure
+from pgdyno.report.words import PRIMARY_METRIC, effect_text, listed, symbol
+
+_PAGE_TABLES = "page_table_bytes"
+_BESIDE = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")
+_BEYOND = 0.4  # of a step: how far from the databases' sizes one is marked that is beyond all of them
+_CLIENTS = "clients"
+
+PointOf = Callable[[str, str, tuple[int, int], int], LinePoint | None]
+"""From workload, variant, (size, clients) and the place on the axis to a point, if there is one."""
+
+
+@dataclass(frozen=True)
+class GridPart:
+    """All there is of one load: ``figures`` are in view, ``more`` shows the same at fewer clients.
+
+    ``beside`` sums up over the cells what ``cells`` has of every one; ``gaps`` says what is missing, and why.
+    """
+
+    load: str
+    gains: StyledTable | None
+    other_gains: tuple[StyledTable, ...]
+    gaps: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    more: tuple[Figure, ...]
+    beside: Table | None
+    cells: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All loads; ``title`` says what is varied."""
+
+    title: str
+    parts: tuple[GridPart, ...]
+
+
+def grid(experiment: Experiment) -> Grid | None:
+    """Return the parts of all loads; None where the workloads span no grid."""
+    found = loads(experiment)
+    if not found:
+        return None
+    varied = [
+        *(["database size"] if any(len(load.sizes) > 1 for load in found) else []),
+        *([_CLIENTS] if any(len(load.clients) > 1 for load in found) else []),
+    ]
+    title = f"By {listed(varied)}" if varied else "Every load"
+    return Grid(title, tuple(_part(experiment, load) for load in found))
+
+
+def place_among(size: float, sizes: Sequence[int]) -> float:
+    """Return a size's place among two or more, the smallest first, which count from 0.
+
+    Between two it follows the logarithm; beyond the first and the last too, but not far.
+    """
+    after = min(max(1, bisect_left(sizes, size)), len(sizes) - 1)
+    below, above = sizes[after - 1], sizes[after]
+    place = after - 1 + math.log(size / below) / math.log(above / below)
+    return min(max(-_BEYOND, place), len(sizes) - 1 + _BEYOND)
+
+
+def _part(experiment: Experiment, load: Load) -> GridPart:
+    throughput = amounts(experiment, load, PRIMARY_METRIC)
+    beside = [one for name in _BESIDE if (one := amounts(experiment, load, name)).estimates]
+    by_size = [
+        found
+        for clients in reversed(load.clients)
+        if (found := _by_size(experiment, load.at(clients), throughput, clients))
+    ]
+    in_view = (
+        _gains(experiment, load),
+        _by_clients(experiment, load, throughput),
+        *by_size[:1],
+        *(_by_clients(experiment, load, one) for one in beside if one.metric.name == _PAGE_TABLES),
+    )
+    judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != PRIMARY_METRIC)
+    return GridPart(
+        load=load.name,
+        gains=gain_table(experiment, load),
+        other_gains=tuple(table for metric in judged if (table := gain_table(experiment, load, metric))),
+        gaps=gaps(experiment, load),
+        figures=tuple(drawn for drawn in in_view if drawn),
+        more=tuple(by_size[1:]),
+        beside=summary_table(experiment, beside) if beside else None,
+        cells=tuple(amount_table(experiment, load, one, has_bounds=False) for one in beside),
+    )
+
+
+def _gains(experiment: Experiment, load: Load) -> Figure | None:
+    """Return effect and interval of every verdict on throughput; None where there is no effect."""
+    verdicts = verdicts_on(experiment)
+
+    def point(workload: str, variant: str, at: tuple[int, int], place: int) -> LinePoint | None:
+        verdict = verdicts.get((workload, variant))
+        if verdict is None or verdict.effect is None:
+            return None
+        bounds = verdict.interval
+        said = f" ({numbers.interval(bounds)})" if bounds else ""
+        return LinePoint(
+            place,
+            verdict.effect,
+            (bounds.low, bounds.high) if bounds else None,
+            f"{variant}, {place_name(*at)}: {verdict.decision}, {effect_text(verdict)}{said}",
+            verdict.decision,
+            symbol(verdict.decision),
+        )
+
+    panels = _panels(experiment, load, compared_variants(experiment), point)
+    chart = LineChart(panels, _labels(load), _CLIENTS, margin=experiment.design.equivalence_margin)
+    title = f"Throughput against {experiment.baseline}, by clients"
+    return _figure(chart, f"grid-{load.order}-gain", (load.name, title), verdict_table(experiment, load))
+
+
+def _by_clients(experiment: Experiment, load: Load, of: Amounts) -> Figure | None:
+    """Return a metric over clients, a panel per size."""
+    variants = [variant.name for variant in experiment.variants]
+    chart = LineChart(_panels(experiment, load, variants, _point_of(of)), _labels(load), _CLIENTS)
+    table = amount_table(experiment, load, of, has_bounds=True)
+    names = (load.name, f"{of.title}, by clients")
+    return _figure(chart, f"grid-{load.order}-{of.metric.name}", names, table)
+
+
+def _by_size(experiment: Experiment, load: Load, of: Amounts, clients: int) -> Figure | None:
+    """Return a metric over the databases' sizes at one number of clients; None where there is one size."""
+    if len(load.sizes) < 2:
+        return None
+    point = _point_of(of)
+    lines = tuple(
+        Line(arm, _points(point, load, variant.name, [(size, clients) for size in load.sizes]))
+        for arm, variant in enumerate(experiment.variants)
+    )
+    chart = LineChart(
+        (Panel(counted_clients(clients), lines),),
+        tuple(map(numbers.size, load.sizes)),
+        "database size",
+        reference=_shared_buffers(experiment, load.sizes),
+    )
+    table = amount_table(experiment, load, of, has_bounds=True)
+    names = (load.name, f"{of.title}, by database size")
+    return _figure(chart, f"grid-{load.order}-size-{clients}", names, table)
+
+
+def _panels(experiment: Experiment, load: Load, variants: Sequence[str], point: PointOf) -> tuple[Panel, ...]:
+    """Return a panel per size with a line per variant over the clients."""
+    arms = {variant.name: arm for arm, variant in enumerate(experiment.variants)}
+    return tuple(
+        Panel(
+            f"{numbers.size(size)} database",
+            tuple(
+                Line(arms[name], _points(point, load, name, [(size, clients) for clients in load.clients]))
+                for name in variants
+            ),
+        )
+        for size in load.sizes
+    )
+
+
+def _points(
+    point: PointOf, load: Load, variant: str, cells: Sequence[tuple[int, int]]
+) -> tuple[LinePoint, ...]:
+    """Return a variant's points in these cells, which are the places of an axis."""
+    return tuple(
+        found
+        for place, at in enumerate(cells)
+        if at in load.workloads and (found := point(load.workloads[at], variant, at, place))
+    )
+
+
+def _point_of(of: Amounts) -> PointOf:
+    def point(workload: str, variant: str, at: tuple[int, int], place: int) -> LinePoint | None:
+        found = of.estimates.get(workload, {}).get(variant)
+        if found is None:
+            return None
+        bounds = (found.bounds[0] / of.unit_size, found.bounds[1] / of.unit_size) if found.bounds else None
+        title = f"{variant}, {place_name(*at)}: {with_bounds(of.metric, found)}"
+        return LinePoint(place, found.mean / of.unit_size, bounds, title)
+
+    return point
+
+
+def _figure(chart: LineChart, key: str, names: tuple[str, str], table: Table) -> Figure | None:
+    """Return the figure of a chart; ``names`` are the load's and its title. None without any point."""
+    load, title = names
+    said = "; ".join(point.title for point in chart.points)
+    draw = partial(_draw, Caption(key, f"{load}, {title}", said), chart)
+    return figure(draw, table, title=title) if said else None
+
+
+def _draw(caption: Caption, chart: LineChart, width: float) -> Markup:
+    return line_chart(caption, chart, width=width)
+
+
+def _shared_buffers(experiment: Experiment, sizes: Sequence[int]) -> Reference | None:
+    """Return where the baseline's shared_buffers lies among the sizes; None where it is not known."""
+    text = baseline_values(experiment).get("shared_buffers", "")
+    if text.isdecimal():  # without a unit: it may be blocks
+        return None
+    try:
+        size = float(normalise(text, "B"))
+    except SettingError:
+        return None
+    return Reference(place_among(size, sizes), f"shared_buffers {numbers.size(size)}") if size > 0 else None
+
+
+def _labels(load: Load) -> tuple[str, ...]:
+    return tuple(map(str, load.clients))

@@ -1,0 +1,60 @@
+"""The gains of a grid for the terminal: a table per load, a row per cell, a column per variant. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.verdict import Verdict
+from pgdyno.report import numbers
+from pgdyno.report.grid_tables import Load, compared_variants, gaps, loads, verdicts_on
+from pgdyno.report.rqps_text import half_width
+from pgdyno.report.tables import NOTHING
+from pgdyno.report.terminal import DECISION_STYLES, plain_text
+from pgdyno.report.words import effect_text, legend, symbol
+
+
+def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
+    """Yield throughput against the baseline, load by load, and what is missing."""
+    found = loads(experiment) if verdicts_on(experiment) else ()
+    level = numbers.share(experiment.design.level)
+    for load in found:
+        words = f"throughput against {experiment.baseline}, ± half of the {level} interval's width"
+        yield plain_text(f"\n{load.name}: {words}", "bold")
+        yield _table(experiment, load)
+        for gap in gaps(experiment, load):
+            yield plain_text(gap, "dim")
+    if found:
+        yield plain_text(legend(experiment.design.equivalence_margin), "dim")
+
+
+def _table(experiment: Experiment, load: Load) -> Table:
+    verdicts, variants = verdicts_on(experiment), compared_variants(experiment)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("database", no_wrap=True)
+    table.add_column("clients", justify="right", no_wrap=True)
+    for name in variants:
+        table.add_column(plain_text(name), justify="right")
+    size_before = None
+    for (size, clients), workload in load.workloads.items():
+        database = "" if size == size_before else numbers.size(size)
+        cells = [_gain(verdicts.get((workload, name))) for name in variants]
+        table.add_row(plain_text(database), str(clients), *cells)
+        size_before = size
+    return table
+
+
+def _gain(verdict: Verdict | None) -> Text:
+    """Return change, sign and interval, which a narrow column may break before the interval only."""
+    if verdict is None or verdict.effect is None:
+        return plain_text(NOTHING)
+    change = effect_text(verdict).replace(numbers.SPACE, "")
+    width = half_width(verdict)
+    return Text.assemble(
+        (f"{change}{numbers.SPACE}{symbol(verdict.decision)}", DECISION_STYLES[verdict.decision]),
+        *([(f" {width}", "dim")] if width else []),
+    )
