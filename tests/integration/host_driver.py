@@ -77,6 +77,11 @@ def carry_out(task: dict[str, Any]) -> None:
         case "hold":
             with HostState(journal, writers).holding(values):
                 pass
+        case "take turns":
+            with HostState(journal, writers).holding(values, {}) as begin_turn:
+                assert begin_turn is not None
+                for arm in (1, 0, 1):
+                    begin_turn(arm)
         case "restore":
             access = ServerAccess(_no_server, journal, host_writers=writers)
             assert revert_host(access, RevertRequest(is_all=True)).is_complete

@@ -99,7 +99,7 @@ def test_what_only_root_may_change_is_left_out_of_the_plan_and_that_is_said(
         reasons = {one.lever: one.reason for one in plan.skipped}
         return f"{reasons.get('swappiness')}; {reasons.get('dirty_writeback')}; {plan.host_changes}"
 
-    why = "not available: only root may change the machine"
+    why = "not available: only root may change the machine, and not in a container"
     assert as_user(str(unprivileged_user()), skipped) == f"{why}; {why}; ()"
 
 

@@ -42,6 +42,7 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.model.errors import (
     ConnectionFailedError,
+    PermissionNotGivenError,
     PgdynoError,
     PrivilegeError,
     RefusedError,
@@ -51,7 +52,7 @@ from pgdyno.model.errors import (
     UsageError,
 )
 from pgdyno.model.journal import Drift, OnDrift, ReceiptState
-from pgdyno.model.plan import Plan
+from pgdyno.model.plan import Effect, Plan
 from pgdyno.report.journal_text import apply_text, revert_text, status_text
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
@@ -605,3 +606,21 @@ def test_the_commands_persist_what_they_change_and_take_it_back(
     assert done.returncode == 0, done.stderr
     assert sorted(file.parent.iterdir()) == names
     assert machine.snapshot() == before
+
+
+def test_a_pool_alone_restarts_the_server_which_takes_its_pages_at_its_start(
+    machine: Machine, server: RealServer, access: ServerAccess
+) -> None:
+    found = int(chosen(Path(POOL).read_text()))
+    needed = int(server.execute("SHOW shared_memory_size_in_huge_pages")[0][0])
+    (line,) = with_files(Plan((), (), (), None), {POOL: str(found + needed)}).lines
+    at_start = replace(line, change=replace(line.change, effect=Effect.RESTART))
+    plan = Plan((at_start,), (), (), None)
+    with pytest.raises(PermissionNotGivenError) as caught:
+        apply_plan(access, ApplyRequest(plan))
+    assert caught.value.message == "1 of 1 changes need a restart, which was not allowed"
+    result = apply_plan(access, ApplyRequest(plan, allow_restart=True))
+    assert result.restarts == 1
+    assert server.execute("SHOW huge_pages_status") == [("on",)]
+    assert revert(access, ALL).is_complete
+    assert server.execute("SHOW huge_pages_status") == [("on",)]  # until its next restart: lent pages

@@ -1,4 +1,4 @@
-"""Processes that change the machine are killed at 500 places; a revert afterwards gives everything back.
+"""Processes that change the machine are killed at 600 places; a revert afterwards gives everything back.
 
 They are killed with SIGKILL before any one of their operations on files, or in the middle of a line of the
 journal. Then /proc, /sys, the files for the next start and the journal are as they are promised to be.
@@ -19,19 +19,20 @@ from typing import Any
 
 import pytest
 from tests.fix_home import pgdyno
-from tests.fix_machine import POOL, SWAPPINESS, Machine
+from tests.fix_machine import AUTOGROUP, DEFRAG, POOL, SWAPPINESS, Machine
 from tests.integration.host_driver import Ask, asking, carry_out
 
 from pgdyno.journal.log import FILE, read_journal
 
 pytestmark = pytest.mark.root
 
-POINTS = 100  # of each of five tests below
+POINTS = 100  # of each of six tests below
 BY_COMMAND = 40  # every so many points the command itself reverts
 WITH_SCHEDULER = 4  # and an I/O scheduler is switched, which takes the kernel tens of milliseconds
 POOLS, PAGES = 10, 1000  # that a process is killed while it fills
 IN_ETC = 10  # every so many points it is the machine's own /etc in which files are written
 NEEDED_BYTES = 8 << 30  # arbitrary: four times what such a pool takes
+TURNED = (SWAPPINESS, AUTOGROUP, DEFRAG, POOL)  # what two arms that take turns may differ in here
 FILES = (
     "/etc/sysctl.d/60-pgdyno.conf",
     "/etc/udev/rules.d/60-pgdyno.rules",
@@ -163,6 +164,17 @@ def test_a_revert_killed_before_any_operation_is_finished_by_the_next_one(begin:
 def test_a_trial_killed_before_any_operation_is_undone(begin: Begin) -> None:
     for dice, life, most in lives(begin, 3, lambda life: operations(life, "hold")):
         life.killed("hold", dice, most)
+
+
+def test_a_trial_in_turns_killed_before_any_operation_is_undone(begin: Begin) -> None:
+    """The machine is as it was found in one arm's turns, and in the other's it is not."""
+
+    def in_turns(life: Life) -> Life:
+        life.values = {path: value for path, value in life.values.items() if path in TURNED}
+        return life
+
+    for dice, life, most in lives(begin, 7, lambda life: operations(in_turns(life), "take turns")):
+        in_turns(life).killed("take turns", dice, most)
 
 
 def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(begin: Begin) -> None:

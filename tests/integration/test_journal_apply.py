@@ -456,7 +456,7 @@ def test_without_room_for_a_receipt_nothing_is_changed(server: RealServer, *, ha
     assert caught.value.hint.startswith("without a receipt nothing is changed")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_during_the_restart_waits_for_it_and_then_undoes_everything(
     server: RealServer, access: ServerAccess, number: signal.Signals
 ) -> None:
@@ -470,8 +470,12 @@ def test_an_interrupt_during_the_restart_waits_for_it_and_then_undoes_everything
     command = (sys.executable, "-c", script, once, str(int(number)), *pg_ctl_restart(server))
     assert access.restarter is not None
     interrupted = replace(access, restarter=replace(access.restarter, command=command))
-    with pytest.raises(KeyboardInterrupt):
-        apply_plan(interrupted, ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True))
+    found = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            apply_plan(interrupted, ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True))
+    finally:
+        signal.signal(number, found)
     assert snapshot(server) - before == []
     assert read_journal(access.journal_directory).open == ()
 

@@ -68,6 +68,20 @@ def test_nothing_to_revert_is_no_error(access: ServerAccess) -> None:
     assert revert_text(result).startswith("Nothing to revert on host=")
 
 
+def test_one_apply_is_reverted_by_its_name_under_a_later_one(
+    server: RealServer, access: ServerAccess
+) -> None:
+    first = ApplyRequest(plan_of(work_mem="8MB"))
+    apply_plan(access, first)
+    apply(access, random_page_cost="2")
+    result = revert(access, RevertRequest(apply_id=first.apply_id))
+    assert [one.key for one in result.outcomes] == ["work_mem"]
+    assert server.execute("SHOW work_mem") == [("4MB",)]
+    assert server.execute("SHOW random_page_cost") == [("2",)]
+    assert revert(access, RevertRequest(apply_id=first.apply_id)).outcomes == ()
+    assert [one.key for one in revert(access, ALL).outcomes] == ["random_page_cost"]
+
+
 def test_reverting_twice_is_reverting_once(server: RealServer, access: ServerAccess) -> None:
     apply(access, work_mem="8MB")
     assert len(revert(access, ALL).outcomes) == 1

@@ -75,6 +75,9 @@ def test_the_pages_are_in_the_settings_that_the_servers_ran_with(
     assert effective["4kB", "huge_pages"] == "off"
     assert effective["2MB", "huge_pages"] == "on"
     assert effective["2MB", "huge_page_size"] == "2MB"
+    assert effective["4kB", huge_pages.PRIVATE] == "never"
+    assert effective["thp-private", huge_pages.PRIVATE] == "always"
+    assert not any(name.endswith("nr_hugepages") for _, name in effective)
 
 
 def test_factors_are_not_for_this_study() -> None:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
-from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.measure import Conditions, in_trials, measure
 from pgdyno.app.planning import Subject, inspect_scratch, plan_for
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
 from pgdyno.experiments.replication import blocks_per_round, expectations
 from pgdyno.levers.planner import PlanRequest
+from pgdyno.levers.sharing import not_shareable
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
@@ -78,10 +79,10 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         budget_s = None if share is None else share * left_s
         return measure(study, replace(request.conditions, budget_s=budget_s), progress, context)
 
-    noise = run(_short(noise_floor.study(planned.study_context)), None, context)
-    context = replace(context, noise_floor=_noise_floor(noise.verdicts))
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))
+    noise = run(_as_fine(_short(noise_floor.study(planned.study_context)), study), None, context)
+    context = replace(context, noise_floor=_noise_floor(noise.verdicts))
     trial = run(study, _TRIAL_SHARE, context)
     if not promises(trial.verdicts, PLAN, max_loss=request.max_loss):
         rejected = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
@@ -94,6 +95,12 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
 def design_for(budget_s: float) -> Design:
     """Return a design whose rounds are short enough that a small budget holds the five a verdict needs."""
     return replace(Design(), blocks_per_round=1) if budget_s < _SHORT_BUDGET_S else Design()
+
+
+def _as_fine(noise: Study, study: Study) -> Study:
+    """Return the noise study in the design of the study that it is for: whole trials are noisier."""
+    is_in_trials = bool(not_shareable(study.variants))
+    return replace(noise, design=in_trials(noise.design)) if is_in_trials else noise
 
 
 def _short(study: Study) -> Study:

@@ -55,7 +55,14 @@ def accelerate_attached(
     planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
     _check_that_it_could_be_applied(planned.plan, access, permissions)
     if permissions.load:
-        done = accelerate_loaded(attached, request, access, progress, allow_restart=permissions.restart)
+        done = accelerate_loaded(
+            attached,
+            request,
+            access,
+            progress,
+            allow_restart=permissions.restart,
+            is_standby_order_kept=permissions.is_standby_order_kept,
+        )
     else:
         done = accelerate(request, progress)
     reason = _reason_not_to_apply(done, permissions)

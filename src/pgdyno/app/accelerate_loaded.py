@@ -53,6 +53,7 @@ def accelerate_loaded(
     progress: Progress,
     *,
     allow_restart: bool,
+    is_standby_order_kept: bool = False,
 ) -> Acceleration:
     """Measure on the running server whether its plan pays. It is left with the configuration as found.
 
@@ -74,7 +75,7 @@ def accelerate_loaded(
         notes=(_NOTE,),
     )
     context = Context(document_of(attached.subject.host), document_of(attached.subject.server), planned.plan)
-    switch = Switch(access, request.base, planned.plan, allow_restart)
+    switch = Switch(access, request.base, planned.plan, allow_restart, is_standby_order_kept)
     experiment = measure_attached(study, attached, switch, request.conditions, progress, context)
     acceptance = accept(experiment.verdicts, PLAN, max_loss=request.max_loss)
     return Acceleration(planned.plan, acceptance, experiment, ())

@@ -8,7 +8,7 @@ changed, and the error says what, with the lines that mend it by hand.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pgdyno.app.owners import check_owners
@@ -52,7 +52,8 @@ class ApplyRequest:
     """A plan, and what is allowed for it. ``is_persisted``: the machine keeps its changes over a restart.
 
     ``start_check`` None: the server's programs are out of reach. ``planned_on`` is the server that the plan
-    was made for, as ``describe`` writes it; None if that is not to be compared.
+    was made for, as ``describe`` writes it; None if that is not to be compared. ``apply_id`` is what its
+    receipts have in common.
     """
 
     plan: Plan
@@ -62,6 +63,7 @@ class ApplyRequest:
     start_check: StartCheck | None = None
     planned_on: str | None = None
     steps: Steps = no_steps
+    apply_id: str = field(default_factory=new_apply_id)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
         if not ready.prepared:
             return replace(result, restarts=0)
         run = ApplyRun(
-            apply_id=new_apply_id(),
+            apply_id=request.apply_id,
             journal=journal,
             host=HostRun(journal, access.host_writers, request.steps),
             session=session,

@@ -10,7 +10,7 @@ from pgdyno.app.inspect import InspectedServer, inspect_dsn
 from pgdyno.app.planning import Subject, subject_of
 from pgdyno.app.probe import ProgramsProbe
 from pgdyno.levers.durability import check_found
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.resources import Figures, holds_huge_pages
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.guc import Guc
@@ -67,6 +67,11 @@ _OWN_SETTINGS = frozenset(
 )
 _OWN_PREFIXES = ("lc_", "log_", "logging_", "ssl", "syslog_", "unix_socket_", "krb_", "recovery_target")
 
+_PAGES_ARE_HELD = (
+    "the server itself holds its huge pages meanwhile: the scratch servers run with 4 kB pages unless the "
+    "pool has room for them too; memory on huge pages, below, says which"
+)
+
 
 @dataclass(frozen=True)
 class Attached:
@@ -105,7 +110,8 @@ def attach(dsn: str, figures: Figures) -> Attached:
     notes = _notes(found.server)
     if settings.get("huge_pages") == "on":
         settings["huge_pages"] = "try"  # the running server holds the pages: a second one would not start
-        notes = (*notes, "the scratch servers try to get huge pages, which the server itself holds")
+    if holds_huge_pages(found.server):
+        notes = (*notes, _PAGES_ARE_HELD)
     base = Variant("as-found", settings)
     data_directory = found.server.data_directory.or_else("")  # known, or it were not proven to run here
     return Attached(dsn, found.target, data_directory, subject_of(inspection), installation, base, notes)

@@ -15,6 +15,7 @@ from pgdyno.model.document import to_document
 from pgdyno.model.experiment import SettingDifference
 from pgdyno.model.facts import Unknown
 from pgdyno.model.kernel_file import value_in
+from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.study import Study
 from pgdyno.model.variant import is_guc
 
@@ -38,7 +39,11 @@ class Evidence:
     def look_at(self, arms: Sequence[Arm]) -> None:
         """Record settings, and facts if there are none yet."""
         names = sorted({name for variant in self.study.variants for name in variant.settings})
+        if len(arms) > 1:  # of a pool that several share, its size is nobody's setting
+            names = [name for name in names if kind_of(name) != HUGE_PAGES]
         for arm in arms:
+            if arm.begin_turn is not None:
+                arm.begin_turn()
             self._note_settings(arm, names)
             if arm.variant.name == self.study.baseline and not self.server:
                 self._note_facts(arm)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgdyno.app.owners import check_owners
+from pgdyno.host.tree import Tree
 from pgdyno.journal.access import no_steps
 from pgdyno.journal.by_hand import still_changed
 from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
@@ -36,16 +38,19 @@ class HostState:
 
     journal_directory: Path
     writers: Mapping[str, HostWriter]
+    tree: Tree = field(default_factory=Tree)
 
     def check(self, files: Mapping[str, str]) -> None:
         """Refuse what cannot be set here, or not now. Changes nothing.
 
-        Raises: SettingError, PrivilegeError; what ``holding`` raises before it changes anything.
+        Raises: SettingError, PrivilegeError; OwnershipError if somebody else sets the same by himself; what
+        ``holding`` raises before it changes anything.
         """
         if not files:
             return
         for path in files:
             self.writers[kind_of(path)].check(path)
+        check_owners(self.tree, _changes(files))
         with open_journal(self.journal_directory) as journal:
             check_unfinished(journal.read(), None, REVERT_HOST)
 
@@ -66,11 +71,8 @@ class HostState:
             check_unfinished(journal.read(), None, REVERT_HOST)
             run = HostRun(journal, self.writers)
             shared = self._shared(arms)
-            changes = [
-                Change("variant", kind_of(path), path, None, value, Effect.IMMEDIATE)
-                for path, value in shared.at_first.items()
-            ]
-            receipts = receipts_for(apply_id, host_target(), prepare(changes, self.writers))
+            prepared = prepare(_changes(shared.at_first), self.writers)
+            receipts = receipts_for(apply_id, host_target(), prepared)
             try:
                 write_receipts(journal, receipts, no_steps)
                 for receipt in receipts:
@@ -90,7 +92,13 @@ class HostState:
     def _shared(self, arms: Sequence[Mapping[str, str]]) -> Shared:
         paths = dict.fromkeys(path for arm in arms for path in arm)
         found = {path: self.writers[kind_of(path)].read(path).value or "" for path in paths}
-        return share([{**found, **arm} for arm in arms])
+        return share([{**found, **arm} for arm in arms], found)
+
+
+def _changes(files: Mapping[str, str]) -> list[Change]:
+    return [
+        Change("variant", kind_of(path), path, None, value, Effect.IMMEDIATE) for path, value in files.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -106,21 +114,33 @@ class Shared:
         return tuple(dict.fromkeys(arm[path] for arm in self.by_arm if arm.get(path, first) != first))
 
 
-def share(arms: Sequence[Mapping[str, str]]) -> Shared:
+def share(arms: Sequence[Mapping[str, str]], found: Mapping[str, str]) -> Shared:
     """Return what the machine holds for arms that take turns; all of them name the same files.
 
-    Of a pool, what even the smallest wish contains is not an arm's own: somebody else uses it.
+    Of a pool, an arm's own is what it wants beyond what was found: that is somebody else's.
+    Raises: SettingError for a pool that is no number of pages.
     """
-    values = {path: [arm[path] for arm in arms] for path in arms[0]}
-    pools = {path: str(_pages(values[path])) for path in values if kind_of(path) == HUGE_PAGES}
+    values = {path: [arm[path] for arm in arms] for path in found}
+    pools = {
+        path: str(_pages(path, wishes, found[path])) for path, wishes in values.items() if _is_pool(path)
+    }
     turned = [path for path in values if path not in pools and len(set(values[path])) > 1]
     return Shared({**arms[0], **pools}, [{path: arm[path] for path in turned} for arm in arms])
 
 
-def _pages(wishes: Sequence[str]) -> int:
-    sizes = [int(wish) for wish in wishes]
-    others = min(sizes) if len(sizes) > 1 else 0
-    return others + sum(size - others for size in sizes)
+def _is_pool(path: str) -> bool:
+    return kind_of(path) == HUGE_PAGES
+
+
+def _pages(path: str, wishes: Sequence[str], found: str) -> int:
+    """Return the pages of a pool: one arm's wish, or what was found and what several want beyond it."""
+    for wish in wishes:
+        if not wish.isdecimal():
+            raise SettingError(
+                f'"{wish}" is no number of huge pages', detail=f"asked for {display_name(path)}"
+            )
+    sizes, present = [int(wish) for wish in wishes], int(found)
+    return sizes[0] if len(sizes) == 1 else present + sum(max(0, size - present) for size in sizes)
 
 
 @dataclass

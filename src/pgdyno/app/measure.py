@@ -150,6 +150,11 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
     )
 
 
+def in_trials(design: Design) -> Design:
+    """Return the design for what turned out to take whole trials: as long as blocks that were asked for."""
+    return alternating(design, None if design.block_s == Design().block_s else design.block_s)
+
+
 def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:
     """Return the study as it is, or alternating if its servers do not fit into memory all at once.
 
@@ -176,14 +181,14 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
             f"alternating trials instead of a duet, because the whole machine has one value: {listed}. "
             "What is not found by this may be smaller than what was distinguishable; see the intervals"
         )
-        return replace(study, design=alternating(study.design), notes=(*study.notes, note))
+        return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
     if needed <= _MEMORY_SHARE * available:
         return study
     note = (
         f"alternating trials instead of a duet: {needed / 1e9:.1f} GB of shared memory for all servers at "
         f"once do not fit into {_MEMORY_SHARE:.0%} of the {available / 1e9:.1f} GB that are available"
     )
-    return replace(study, design=alternating(study.design), notes=(*study.notes, note))
+    return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
 
 
 def _require_memory_limit(

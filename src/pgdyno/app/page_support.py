@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.app import wiring
@@ -26,46 +27,53 @@ def find_page_support(installation: Installation, settings: Mapping[str, str]) -
     """Count the pages that a server with these settings takes, and try whether they can be reserved.
 
     Raises: UsageError for a server that does not tell; PrivilegeError for an ordinary user, who cannot
-    reserve any; LockHeldError, RefusedError, StorageError if the machine cannot be changed now.
+    reserve any; OwnershipError, LockHeldError, RefusedError, StorageError if nothing may be changed.
     """
     if installation.major < _SINCE:
         raise UsageError(
             f"{installation.title} does not tell how many huge pages it takes",
             hint=f"measure with PostgreSQL {_SINCE} or later",
         )
-    tree, state = Tree(Path("/")), wiring.host_state()
+    tree = Tree(Path("/"))
     found = inspect_memory(tree).huge_pages.or_else({})
-    pools = {
-        size_bytes: _pool(state, size_bytes, pool, needed)
-        for (size_bytes, pool), needed in zip(
-            found.items(), _pages_needed(installation, settings, found), strict=True
-        )
-    }
+    needed = _pages_needed(installation, settings, found)
+    pools = {size_bytes: _pool(size_bytes, pool, needed[size_bytes]) for size_bytes, pool in found.items()}
     texts = read_kernel_files(tree, _CHOICES)
     choices = {path: choices_in(text) for path, fact in texts.items() if (text := fact.or_none()) is not None}
-    return PageSupport(pools, choices)
+    return PageSupport(_tried(wiring.host_state(), pools), choices)
 
 
-def _pool(state: HostState, size_bytes: int, found: HugePagePool, needed: int) -> Pool:
-    """Return a pool, after reserving the pages once and giving them back."""
+def _pool(size_bytes: int, found: HugePagePool, needed: int) -> Pool:
+    """Return a pool with room for a server: pages in use, lent ones among them, are not free for it."""
+    in_use, present = found.total - (found.free - found.reserved), found.total - found.surplus
     path = f"/sys/kernel/mm/hugepages/hugepages-{size_bytes // 1024}kB/nr_hugepages"
-    others = found.total - found.surplus - (found.free - found.reserved)
-    state.check({path: ""})
-    try:
-        with state.holding({path: str(others + needed)}):
-            return Pool(path, others, needed)
-    except SettingError as error:
-        return Pool(path, others, needed, f"{error.message} ({error.detail})")
+    return Pool(path, present, max(present, in_use + needed))
+
+
+def _tried(state: HostState, pools: Mapping[int, Pool]) -> dict[int, Pool]:
+    """Reserve all pages together once and give them back; the largest, which are rarest, first."""
+    tried: dict[int, Pool] = {}
+    for size_bytes, pool in sorted(pools.items(), reverse=True):
+        had = [one for one in tried.values() if one.obstacle is None]
+        wanted = {one.path: str(one.wanted) for one in (*had, pool)}
+        state.check(wanted)
+        try:
+            with state.holding(wanted):
+                tried[size_bytes] = pool
+        except SettingError as error:
+            tried[size_bytes] = replace(pool, obstacle=f"{error.message} ({error.detail})")
+    return tried
 
 
 def _pages_needed(
-    installation: Installation, settings: Mapping[str, str], sizes_bytes: Mapping[int, HugePagePool]
-) -> list[int]:
+    installation: Installation, settings: Mapping[str, str], sizes_bytes: Iterable[int]
+) -> dict[int, int]:
+    """Return the pages of each size that a server takes."""
     place = wiring.workspace()
     with place.scratch() as scratch:
         data_directory = scratch / "huge-pages"
         initialise(installation, place.account, data_directory)
-        return [
-            installation.huge_pages_needed(place.account, data_directory, settings, size_bytes)
+        return {
+            size_bytes: installation.huge_pages_needed(place.account, data_directory, settings, size_bytes)
             for size_bytes in sizes_bytes
-        ]
+        }

@@ -110,7 +110,10 @@ class Persisting:
         if file.place is Place.SYSCTL:
             yield from self._winners(file.path, [change.key for change in changes])
         if any(change.kind == HUGE_PAGES for change in changes):
-            yield "huge pages are reserved when the machine starts, while memory is not scattered yet"
+            yield (
+                "huge pages are reserved when the machine starts, while memory is not scattered yet: revert "
+                "them before it is given less memory"
+            )
         if debugfs := [change for change in changes if change.key.startswith(_DEBUGFS)]:
             yield f"{_names(debugfs)}: set at the start if debugfs is mounted before systemd-tmpfiles runs"
         if disks := sorted(set(filter(None, map(_disk, changes)))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.app import wiring
 from pgdyno.app.inspect import Inspection, inspect_dsn
@@ -45,6 +45,9 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
 
     Raises: MemoryProofError if no plan fits.
     """
+    if request.probe is None and conditions.installation is not None:
+        programs = conditions.installation.bin_directory
+        request = replace(request, probe=wiring.probe(programs, subject.server))
     plan = make_plan(subject.host, subject.server, request)
     configurations: dict[str, Mapping[str, str]] = {PLAN: plan.values}
     if Layer.SYSTEM in request.layers:

@@ -46,9 +46,13 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class RevertRequest:
-    """What to revert, and what is allowed for it. ``is_all`` goes back before the first apply."""
+    """What to revert, and what is allowed for it. ``is_all`` goes back before the first apply.
+
+    ``apply_id`` is the apply to undo, and nothing if it has changed nothing; None: the last one.
+    """
 
     is_all: bool = False
+    apply_id: str | None = None
     allow_restart: bool = False
     on_drift: OnDrift = OnDrift.SKIP
     is_standby_order_kept: bool = False
@@ -245,8 +249,11 @@ def _together(first: Undone, second: Undone) -> Undone:
 
 
 def _chosen(receipts: tuple[Receipt, ...], request: RevertRequest) -> tuple[Receipt, ...]:
-    """Return the receipts to revert, newest first: those of the last apply, or all."""
-    return tuple(one for one in receipts if request.is_all or one.apply_id == receipts[0].apply_id)
+    """Return the receipts to revert, newest first: those of one apply, or all."""
+    if request.is_all or not receipts:
+        return receipts
+    chosen = request.apply_id or receipts[0].apply_id
+    return tuple(one for one in receipts if one.apply_id == chosen)
 
 
 def _check_order(session: Session, receipts: tuple[Receipt, ...], request: RevertRequest) -> None:

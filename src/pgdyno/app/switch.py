@@ -17,14 +17,17 @@ from pgdyno.model.variant import Variant
 class Switch:
     """A server that runs ``base`` when it is found, and is left with it.
 
-    ``plan`` says how each setting is changed; a variant uses some of its lines, or none.
+    ``plan`` says how each setting is changed; a variant uses some of its lines, or none. What is undone is
+    its own apply: somebody may have applied something else meanwhile.
     """
 
     access: ServerAccess
     base: Variant
     plan: Plan
     allow_restart: bool
+    is_standby_order_kept: bool = False
     _applied: Mapping[str, str] = field(default_factory=dict, init=False)
+    _apply_id: str | None = field(default=None, init=False)
 
     def to(self, variant: Variant) -> None:
         """Bring the server to a variant, over its own configuration; nothing is done if it runs that already.
@@ -36,10 +39,13 @@ class Switch:
             return
         self.back()
         lines = tuple(line for line in self.plan.lines if line.change.key in wanted)
-        apply_plan(
-            self.access,
-            ApplyRequest(Plan(lines, (), (), self.plan.memory_proof), allow_restart=self.allow_restart),
+        request = ApplyRequest(
+            Plan(lines, (), (), self.plan.memory_proof),
+            allow_restart=self.allow_restart,
+            is_standby_order_kept=self.is_standby_order_kept,
         )
+        self._apply_id = request.apply_id  # before anything is changed: whatever comes is to be undone
+        apply_plan(self.access, request)
         self._applied = wanted
 
     def back(self) -> None:
@@ -47,13 +53,18 @@ class Switch:
 
         Raises: StillChangedError if somebody else has changed a setting meanwhile.
         """
-        if not self._applied:
+        if self._apply_id is None:
             return
-        result = revert(self.access, RevertRequest(allow_restart=self.allow_restart))
+        request = RevertRequest(
+            apply_id=self._apply_id,
+            allow_restart=self.allow_restart,
+            is_standby_order_kept=self.is_standby_order_kept,
+        )
+        result = revert(self.access, request)
         if not result.is_complete:
             raise StillChangedError(
                 "somebody has changed the server while it was measured",
                 detail="the settings that they changed were left to them",
                 hint="pgdyno status shows them; pgdyno revert --drifted=overwrite restores what was found",
             )
-        self._applied = {}
+        self._applied, self._apply_id = {}, None

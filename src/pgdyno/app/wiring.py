@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from pgdyno.app.attached import Attached  # which is built here, from these adapters
 
 
+_SOME_SYSCTL = "/proc/sys/vm/swappiness"  # which every kernel has
+
+
 def open_store() -> ExperimentStore:
     """Open the store of this user's experiments."""
     return ExperimentStore(workspace().experiments() / "experiments.sqlite")
@@ -107,8 +110,8 @@ def host_state() -> HostState:
 
 
 def may_change_host() -> bool:
-    """Whether this user may change the machine."""
-    return os.geteuid() == 0
+    """Whether this user may change the machine: in a container even root finds its files read-only."""
+    return os.geteuid() == 0 and os.access(_SOME_SYSCTL, os.W_OK)
 
 
 def probe(bin_directory: Path | None, server: Server) -> ProgramsProbe | None:

@@ -176,6 +176,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.app.report import write_report
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.journal_text import apply_text
+    from pgdyno.report.plan_text import unavailable_text
 
     if is_json:
         print_json(_document(result))
@@ -186,6 +187,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     click.echo(f"\nThe plan {verdict}: {'; '.join(done.acceptance.reasons)}.")
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
+    click.echo(unavailable_text(done.plan), nl=False)
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:

@@ -59,7 +59,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run pgdyno and exit with the code that design and help promise."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _interrupt)
     try:
         cli.main(args=arguments, standalone_mode=False)
     except PgdynoError as error:
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """Treat SIGTERM as Ctrl-C: servers are stopped, partial results kept."""
+    """Treat SIGTERM and a closed terminal as Ctrl-C: all is given back, partial results are kept."""
     raise KeyboardInterrupt
 
 

@@ -141,10 +141,10 @@ class HostRun:
         if drift is not None and on_drift is OnDrift.KEEP:
             known[receipt.id] = self._close(receipt, ReceiptState.RELEASED, drift.now, _LEFT)
             return None
-        if not (receipt.is_settled and writer.equals(key, writer.value_if_any(key), found.value)):
-            receipt = known[receipt.id] = self._begun(receipt)
-            writer.restore(key, found)
-            self.steps(f"restored {key}")
+        # Also where the value is there already: what the kernel has set anew with it may not be.
+        receipt = known[receipt.id] = self._begun(receipt)
+        writer.restore(key, found)
+        self.steps(f"restored {key}")
         known[receipt.id] = self._close(receipt, _REVERTED, self._read_back(receipt))
         return None
 

@@ -112,14 +112,15 @@ def command_restarter(
 
 @contextmanager
 def _interrupts_deferred() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until the block has ended, and let them be KeyboardInterrupt then."""
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block has ended: then they are KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are delivered to the main thread only
         return
     held_back: list[int] = []
     former = {
         number: signal.signal(number, lambda held, _frame: held_back.append(held))
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
         yield

@@ -54,7 +54,9 @@ class ApplyRun:
         receipts = self._receipts(prepared)
         write_receipts(self.journal, receipts, self.steps)
         on_host = self.host.carry_out([one for one in receipts if one.is_on_host])
-        return (*on_host, *self._change_server([one for one in receipts if not one.is_on_host]))
+        on_server = [one for one in receipts if not one.is_on_host]
+        needs_restart = any(one.change.effect is Effect.RESTART for one in receipts)
+        return (*on_host, *self._change_server(on_server, needs_restart=needs_restart))
 
     def _receipts(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
         """Return the receipts for the machine and for the server."""
@@ -66,15 +68,14 @@ class ApplyRun:
             (*receipts_for(self.apply_id, host_target(), on_host, server), *receipts) if on_host else receipts
         )
 
-    def _change_server(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
-        if not receipts:
-            return ()
+    def _change_server(self, receipts: Sequence[Receipt], *, needs_restart: bool) -> tuple[Receipt, ...]:
         writer = self._writer()
         writers: dict[str, ChangeWriter] = {writer.kind: writer}
-        receipts = make_changes(self.journal, writers, receipts, self.steps)
-        reload_and_wait(self.session.connection, self.session.connect)
-        self.steps("reloaded")
-        if any(one.change.effect is Effect.RESTART for one in receipts):
+        if receipts:
+            receipts = make_changes(self.journal, writers, receipts, self.steps)
+            reload_and_wait(self.session.connection, self.session.connect)
+            self.steps("reloaded")
+        if needs_restart:
             self._restart()
         return read_back(self.journal, writers, receipts, self.steps)
 

@@ -112,15 +112,25 @@ def _undo(guc: Guc) -> str:
     return f"pgdyno revert; by hand: back to {guc.display()}, then {effect}"
 
 
-def propose_file(
-    ctx: PlanContext, lever: Lever, path: str, value: str, *, reason: str, evidence: str
+def propose_file(  # noqa: PLR0913 — what a line says, by name
+    ctx: PlanContext,
+    lever: Lever,
+    path: str,
+    value: str,
+    *,
+    reason: str,
+    evidence: str,
+    effect: Effect = Effect.IMMEDIATE,
 ) -> PlanLine | None:
-    """Return the line that writes ``value`` into a file of the kernel; None if it is there or has no file."""
+    """Return the line that writes ``value`` into a file of the kernel; None if it is there or has no file.
+
+    ``effect`` is when the server has something of it.
+    """
     current = ctx.value(path)
     if current is None or is_same(path, current, value):
         return None
     return PlanLine(
-        change=Change(lever.name, kind_of(path), path, current, value, Effect.IMMEDIATE),
+        change=Change(lever.name, kind_of(path), path, current, value, effect),
         layer=lever.layer,
         reason=reason,
         evidence=evidence,

@@ -134,7 +134,7 @@ def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str |
     if lever.watched and not any(map(ctx.files, lever.watched)):
         return f"not available: {why_absent(ctx, lever)}"
     if lever.files and not ctx.may_change_host:
-        return "not available: only root may change the machine"
+        return "not available: only root may change the machine, and not in a container"
     if (owner := ctx.owner_of(lever.files)) is not None:
         return f"not available: {owner.warning}: {owner.instead}"
     return ctx.unknown_need(lever)

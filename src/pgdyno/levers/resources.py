@@ -244,11 +244,16 @@ def _setting_bytes(server: Server, name: str) -> int:
     return int(guc.setting) * 1024 if guc is not None and guc.unit == "kB" else 0
 
 
-def _huge_pages_held(server: Server, page_bytes: int) -> int:
-    """Return the huge pages the running server holds, which its restart gives back."""
+def holds_huge_pages(server: Server) -> bool:
+    """Whether the running server's shared memory is on huge pages."""
     status = server.settings.get("huge_pages_status")  # since 17
     seen = server.program.has_huge_pages.or_else(default=False)
+    return seen if status is None else status.setting == "on"
+
+
+def _huge_pages_held(server: Server, page_bytes: int) -> int:
+    """Return the huge pages the running server holds, which its restart gives back."""
     pages = server.settings.get("shared_memory_size_in_huge_pages")  # since 15
-    if not (seen if status is None else status.setting == "on"):
+    if not holds_huge_pages(server):
         return 0
     return -(-server.shared_memory_bytes.or_else(0) // page_bytes) if pages is None else int(pages.setting)

@@ -16,17 +16,16 @@ from pgdyno.model.variant import Variant
 
 
 def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
-    """Return the kernel's files in which these variants differ, and of which only one at a time can have its
-    value.
-    """
+    """Return the kernel's files of which only one of these variants at a time can have what it asks for."""
     paths = dict.fromkeys(path for variant in variants for path in variant.files)
-    differing = (path for path in paths if len({variant.files.get(path) for variant in variants}) > 1)
-    return tuple(path for path in differing if not _is_shareable(path, variants))
+    return tuple(path for path in paths if len(variants) > 1 and not _is_shareable(path, variants))
 
 
 def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
     if kind_of(path) == HUGE_PAGES:
         return all(_takes_its_own(path, variant) for variant in variants)
+    if len({variant.files.get(path) for variant in variants}) == 1:
+        return True
     instant = (module.LEVER for module in load().values() if module.LEVER.is_instant)
     return any(fnmatchcase(path, pattern) for lever in instant for pattern in (*lever.files, *lever.reads))
 

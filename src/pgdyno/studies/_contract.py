@@ -80,11 +80,11 @@ class IoSupport:
 
 @dataclass(frozen=True)
 class Pool:
-    """Huge pages of one size: the kernel's file of their number, who uses them, who would."""
+    """Huge pages of one size: the kernel's file of their number, and how many there are to be."""
 
     path: str
-    others: int  # that are in use, or promised
-    needed: int  # by a server of the study
+    found: int
+    wanted: int  # with those of one server of the study; never fewer than were found
     obstacle: str | None = None  # why they cannot be had
 
 

@@ -63,7 +63,7 @@ def _variants(baseline: Variant, pages: PageSupport) -> Iterator[Variant]:
     """Yield 4 kB pages first, which all others are compared with."""
     plain = {
         **{path: NEVER for path, choices in pages.choices.items() if NEVER in choices},
-        **{pool.path: str(pool.others) for pool in pages.pools.values() if pool.obstacle is None},
+        **{pool.path: str(pool.found) for pool in pages.pools.values() if pool.obstacle is None},
     }
     small = {**baseline.settings, "huge_pages": "off", **plain}
     yield replace(baseline, name="4kB", settings=small)
@@ -79,7 +79,7 @@ def _on(size_bytes: int, pool: Pool) -> dict[str, str]:
     return {
         "huge_pages": "on",
         "huge_page_size": f"{size_bytes // _KB}kB",
-        pool.path: str(pool.others + pool.needed),
+        pool.path: str(pool.wanted),
     }
 
 

@@ -19,6 +19,7 @@ from tests.unit.journal.machines import (
 from pgdyno.app.host_state import HostState
 from pgdyno.app.revert import RevertRequest
 from pgdyno.app.revert_host import revert_host
+from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_target, host_writers
 from pgdyno.journal.log import FILE, open_journal, read_journal
@@ -26,6 +27,7 @@ from pgdyno.journal.query import Connection
 from pgdyno.model.errors import (
     ConnectionFailedError,
     LockHeldError,
+    OwnershipError,
     PgdynoError,
     RefusedError,
     ServerCrashedError,
@@ -225,6 +227,8 @@ def test_what_all_arms_want_alike_takes_no_turns(root: Path, state: HostState) -
         # 100 are somebody else's; the arms that want more take 50 and 30.
         (({POOL: "100"}, {POOL: "150"}, {POOL: "130"}), "180"),
         (({POOL: "150"}, {}), "150"),
+        (({POOL: "160"}, {POOL: "140"}), "200"),
+        (({POOL: "7"}, {POOL: "120"}), "120"),
         (({POOL: "7"},), "7"),
     ],
 )
@@ -266,3 +270,41 @@ def test_a_value_that_the_kernel_makes_another_of_is_seen_before_the_first_turn(
     with pytest.raises(SettingError) as caught, state.holding({SWAPPINESS: "10"}, {SWAPPINESS: "70"}):
         pytest.fail("the trial began")
     assert str(caught.value) == ('the kernel does not keep "70" for vm.swappiness\nDETAIL:  it shows 64')
+
+
+def test_a_pool_is_a_number_of_pages(state: HostState) -> None:
+    with pytest.raises(SettingError) as caught, state.holding({POOL: "many"}):
+        pytest.fail("the trial began")
+    assert str(caught.value) == f'"many" is no number of huge pages\nDETAIL:  asked for {POOL}'
+
+
+def test_what_the_kernel_keeps_free_for_huge_pages_comes_back_whichever_turn_was_the_last(
+    root: Path, state: HostState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, kept_free = "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/min_free_kbytes"
+    put(root, policy, "madvise")
+    put(root, kept_free, "65536")
+
+    def react(machine: Path, path: str, value: str) -> str:
+        if (path, value) == (policy, "always"):
+            put(machine, kept_free, "67584")  # and nothing takes it back
+        return value
+
+    let_kernel(monkeypatch, react)
+    with state.holding({policy: "always"}, {}) as begin_turn:
+        assert begin_turn is not None
+        begin_turn(1)
+        assert (value_of(root, policy), value_of(root, kept_free)) == ("madvise", "67584")
+    assert (value_of(root, policy), value_of(root, kept_free)) == ("madvise", "65536")
+
+
+def test_a_trial_does_not_write_behind_who_sets_the_same_by_himself(root: Path, journal: Path) -> None:
+    put(root, "/proc/41/cmdline", "/usr/bin/python3\0/usr/sbin/tuned\0")
+    put(root, "/etc/tuned/active_profile", "postgresql")
+    state = HostState(journal, host_writers(root), Tree(root))
+    with pytest.raises(OwnershipError) as caught:
+        state.check(WANTED)
+    assert caught.value.message == (
+        "TuneD is active with profile postgresql, and would set its own values again"
+    )
+    assert caught.value.detail == "asked for: vm.swappiness, kernel.sched_autogroup_enabled"

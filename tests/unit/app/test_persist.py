@@ -105,7 +105,8 @@ def test_the_pool_of_the_default_size_is_a_sysctl_and_any_other_is_not(machine: 
         TMPFILES: f"# {LARGE}: 0 → 4, by lever a_lever\nw {LARGE} - - - - 4\n",
     }
     assert set(persisted.notes) == {
-        "huge pages are reserved when the machine starts, while memory is not scattered yet"
+        "huge pages are reserved when the machine starts, while memory is not scattered yet: "
+        "revert them before it is given less memory"
     }
 
 

@@ -47,17 +47,31 @@ def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pgdyno.journal.restart.run", lambda server, _statement: [(server.started,)])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_takes_effect_when_the_server_is_back(tmp_path: Path, number: signal.Signals) -> None:
-    former = signal.getsignal(number)
-    mark = tmp_path / "restarted"
-    server = Server(mark, polls=2)
-    command = (sys.executable, "-c", INTERRUPTED, str(mark), str(int(number)))
-    with pytest.raises(KeyboardInterrupt):
-        CommandRestarter(command, server, limit_s=20.0).restart()
-    assert mark.exists()
-    assert server.polls < 0
-    assert signal.getsignal(number) is former
+    found = signal.signal(number, signal.default_int_handler)
+    try:
+        mark = tmp_path / "restarted"
+        server = Server(mark, polls=2)
+        command = (sys.executable, "-c", INTERRUPTED, str(mark), str(int(number)))
+        with pytest.raises(KeyboardInterrupt):
+            CommandRestarter(command, server, limit_s=20.0).restart()
+        assert mark.exists()
+        assert server.polls < 0
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, found)
+
+
+def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    found = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
+    try:
+        mark = tmp_path / "restarted"
+        command = (sys.executable, "-c", INTERRUPTED, str(mark), str(int(signal.SIGHUP)))
+        CommandRestarter(command, Server(mark, polls=2), limit_s=20.0).restart()
+        assert mark.exists()
+    finally:
+        signal.signal(signal.SIGHUP, found)
 
 
 def test_without_an_interrupt_the_restart_just_returns(tmp_path: Path) -> None:

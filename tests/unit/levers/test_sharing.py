@@ -32,6 +32,15 @@ def test_a_pool_is_shared_where_each_server_takes_exactly_its_own() -> None:
     assert files({"huge_pages": "off", POOL: "0"}, {"huge_pages": "on", POOL: "500"}) == ()
 
 
+def test_a_pool_that_all_ask_for_is_shared_only_by_servers_that_insist_on_their_pages() -> None:
+    assert files({"huge_pages": "on", POOL: "600"}, {"huge_pages": "on", POOL: "600"}) == ()
+    assert files({POOL: "600", "jit": "on"}, {POOL: "600", "jit": "off"}) == (POOL,)
+
+
+def test_one_variant_alone_shares_with_nobody() -> None:
+    assert files({POOL: "600", SWAPPINESS: "1"}) == ()
+
+
 def test_a_server_that_takes_what_it_finds_would_take_the_others_pages() -> None:
     assert files({"huge_pages": "off"}, {"huge_pages": "on", POOL: "5"}, {"huge_pages": "try"}) == (POOL,)
     assert files({}, {"huge_pages": "on", POOL: "500"}) == (POOL,)

@@ -107,7 +107,7 @@ class TestHugePagePool:
             "and 0 are to be had. To borrow them from the server's start to its end instead: echo 2170 > "
             "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages, while memory is not scattered"
         )
-        assert line.change.effect is Effect.IMMEDIATE
+        assert line.change.effect is Effect.RESTART
         assert line.risk is Risk.SHARED
 
     def test_what_the_servers_programs_say_is_taken_as_it_is(self) -> None:
@@ -862,9 +862,9 @@ class TestWalDevice:
     def test_on_the_datas_disk_it_says_how_another_is_compared(self) -> None:
         assert skipped("wal_device", context()) == (
             "reported only: the WAL lies on sda with the data; what a commit waits for there, and on another "
-            "disk, say pg_test_fsync -f /var/lib/postgresql/data/pg_wal/pg_test_fsync.out and the same with "
-            "a file on that disk, while nothing else writes. To move it: stop the server, mv "
-            "/var/lib/postgresql/data/pg_wal there, ln -s from there to /var/lib/postgresql/data/pg_wal"
+            "disk, says pg_test_fsync -f FILE, with FILE on the disk and outside the data directory, while "
+            "nothing else writes. To move it: stop the server, mv /var/lib/postgresql/data/pg_wal there, "
+            "ln -s from there to /var/lib/postgresql/data/pg_wal"
         )
         assert LEVERS["wal_device"].detect(context()).state is State.OFF
 
@@ -904,9 +904,14 @@ class TestIrqAffinity:
         reason = skipped("irq_affinity", context(with_nic(8, lists), open_server()))
         assert "in a variant: 40, 41, 42, 43 to 8; 44, 45, 46, 47 to 9 (each" in reason
 
-    def test_interrupts_that_are_all_in_one_place_have_nowhere_to_go(self) -> None:
+    def test_interrupts_that_may_go_anywhere_share_the_first_cpus(self) -> None:
+        lists = {str(40 + number): "0-3" for number in range(8)}
+        reason = skipped("irq_affinity", context(with_nic(8, lists), open_server()))
+        assert "in a variant: 40, 41, 42, 43 to 0; 44, 45, 46, 47 to 1 (each" in reason
+
+    def test_two_interrupts_of_eight_queues_go_to_a_cpu_each(self) -> None:
         reason = skipped("irq_affinity", context(with_nic(8, {"40": "0-7", "41": "0-7"}), open_server()))
-        assert "in a variant: 40, 41 to 0 (each" in reason
+        assert "in a variant: 40 to 0; 41 to 1 (each" in reason
 
     def test_interrupts_on_few_cpus_are_seen(self) -> None:
         ctx = context(with_nic(2, {"40": "3", "41": "3"}), open_server())
@@ -985,5 +990,7 @@ class TestTcpKeepalive:
 
 def test_who_is_not_root_gets_reports_and_no_changes() -> None:
     ctx = replace(context(), may_change_host=False)
-    assert skipped("swappiness", ctx) == "not available: only root may change the machine"
+    assert skipped("swappiness", ctx) == (
+        "not available: only root may change the machine, and not in a container"
+    )
     assert skipped("io_queue_depth", ctx).startswith("256 requests may wait for sda")

@@ -20,7 +20,7 @@ SMALL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 LARGE = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 THP, SHMEM = huge_pages.PRIVATE, huge_pages.SHARED
 CHOICES = {THP: ("always", "madvise", "never"), SHMEM: ("always", "within_size", "never")}
-POOLS = {2 * MB: Pool(SMALL, 0, 570), GB: Pool(LARGE, 1, 2)}
+POOLS = {2 * MB: Pool(SMALL, 0, 570), GB: Pool(LARGE, 1, 3)}
 LOADS = tuple(bundled_workloads()[name] for name in huge_pages.WORKLOADS)
 SIZING = Sizing(machine=Machine(2, 24 * GB), loads=LOADS, rounds=5)
 

@@ -77,6 +77,8 @@ class PersistedFileWriter:
         try:
             if found.value is None:
                 self._remove(key, found)
+            elif self._is_as_found(key, found):
+                _beside(self._locate(key)).unlink(missing_ok=True)
             else:
                 mode, owner, group = (int(found.state[name]) for name in (_MODE, _OWNER, _GROUP))
                 self._replace(key, as_bytes(found.value), mode, (owner, group))
@@ -111,6 +113,14 @@ class PersistedFileWriter:
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — the port's signature
         """Return False: a file is replaced in one step."""
         return False
+
+    def _is_as_found(self, key: str, found: Found) -> bool:
+        """Whether the former file is still there: on a full disk it could not be written once more."""
+        if self.value_if_any(key) != found.value:
+            return False
+        status = self._locate(key).stat()
+        present = (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+        return present == tuple(int(found.state[name]) for name in (_MODE, _OWNER, _GROUP))
 
     def _replace(self, key: str, content: bytes, mode: int, owner: tuple[int, int] | None) -> None:
         """Let the file have this content, mode and owner, all at once, and survive a power failure."""

@@ -57,6 +57,7 @@ from pgdyno.levers._contract import (
     shared_memory_bytes,
     why_absent,
 )
+from pgdyno.model.plan import Effect
 
 POOLS = "/sys/kernel/mm/hugepages"
 
@@ -127,6 +128,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         str(reserved - pool.usable + needed),
         reason=f"{facts}, and {pool.usable} are to be had{_alternative(pool, needed)}",
         evidence='PostgreSQL manual, "Linux Huge Pages"; pgdyno pilot: ×1.08 read-only, ×1.10 read-write',
+        effect=Effect.RESTART,  # a server takes its pages when it starts
     )
     return lines_or_skipped(LEVER, [line], facts)
 

@@ -35,8 +35,7 @@ References:
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pgdyno.levers._contract import (
     Layer,
@@ -96,12 +95,19 @@ def _are_gathered(lists: Mapping[str, str], queues: int) -> bool:
 
 
 def _gathered(lists: Mapping[str, str], queues: int) -> str:
-    """Return which interrupts go to which CPU, neighbours together, on CPUs that have some of them now."""
-    first_cpus = sorted({int(re.split(r"\D", cpus)[0]) for cpus in lists.values()})
-    chosen = first_cpus[: math.ceil(queues / QUEUES_PER_CPU)]
+    """Return which interrupts go to which CPU, neighbours together, on CPUs that may have them now."""
+    cpus = sorted({cpu for text in lists.values() for cpu in _cpus(text)})
+    chosen = cpus[: math.ceil(queues / QUEUES_PER_CPU)]
     share = math.ceil(len(lists) / len(chosen))
     groups = [list(lists)[at : at + share] for at in range(0, len(lists), share)]
     return "; ".join(f"{', '.join(group)} to {cpu}" for cpu, group in zip(chosen, groups, strict=False))
+
+
+def _cpus(text: str) -> Iterator[int]:
+    """Yield the CPUs in a list as the kernel writes it: ``0-3,8``."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
 
 
 def _lists(ctx: PlanContext, nic: Nic) -> dict[str, str]:

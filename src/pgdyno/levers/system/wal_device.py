@@ -64,7 +64,7 @@ def plan(ctx: PlanContext) -> Skipped:
     return Skipped(
         LEVER.name,
         f"reported only: the WAL lies on {places[0]} with the data; what a commit waits for there, and on "
-        f"another disk, say pg_test_fsync -f {wal}/pg_test_fsync.out and the same with a file on that disk, "
+        "another disk, says pg_test_fsync -f FILE, with FILE on the disk and outside the data directory, "
         f"while nothing else writes. To move it: stop the server, mv {wal} there, ln -s from there to {wal}",
     )
 
