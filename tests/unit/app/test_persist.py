@@ -104,10 +104,8 @@ def test_the_pool_of_the_default_size_is_a_sysctl_and_any_other_is_not(machine: 
         SYSCTLS: "# vm.nr_hugepages: 0 → 3224, by lever a_lever\nvm.nr_hugepages = 3224\n",
         TMPFILES: f"# {LARGE}: 0 → 4, by lever a_lever\nw {LARGE} - - - - 4\n",
     }
-    assert set(persisted.notes) == {
-        "huge pages are reserved when the machine starts, while memory is not scattered yet: "
-        "revert them before it is given less memory"
-    }
+    while_free = "huge pages are reserved when the machine starts, while memory is not scattered yet"
+    assert set(persisted.notes) == {f"{while_free}: revert them before it is given less memory"}
 
 
 def test_what_an_earlier_apply_has_changed_is_persisted_without_a_change(machine: Machine) -> None:
