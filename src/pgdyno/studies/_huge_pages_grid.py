@@ -18,8 +18,9 @@ from pgdyno.studies._contract import Machine, Sizing
 
 DEFAULT_PRESET, PUBLISHED_PRESET = "scaled", "published"
 ARMS = 5  # 4 kB, transparent for shared or for private memory, 2 MB, 1 GB
-# Turns of 50 ms; a block holds six balanced squares of five arms.
-DESIGN = Design(block_s=7.5, blocks_per_round=1, warmup_s=0.5)
+# Turns of 50 ms; a block holds six balanced squares of five arms. The warm-up is long, because every backend
+# meets the pages of shared memory for the first time: with 4 kB pages that takes seconds.
+DESIGN = Design(block_s=7.5, blocks_per_round=1, warmup_s=4.0)
 
 _MB, _GB = 1 << 20, 1 << 30
 _MEMORY_SHARE = 0.7  # of the available memory, for all servers with their data in the page cache

@@ -29,6 +29,11 @@ PRIVATE = "/sys/kernel/mm/transparent_hugepage/enabled"
 SHARED = "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 NEVER, ALWAYS = "never", "always"
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
+_YOUNG = (
+    "huge-pages: the clients of every cell have connected seconds before, so that with 4 kB pages many still "
+    "meet pages of shared memory for the first time, see minor page faults; connections that live long have "
+    "that behind them, and gain less"
+)
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
@@ -55,7 +60,7 @@ def study(context: StudyContext) -> Study:
         variants=variants,
         workloads=context.workloads,
         design=context.design,
-        notes=(*missing, *_left_out(context.sizing), *_published(context.sizing)),
+        notes=(*missing, *_left_out(context.sizing), *_published(context.sizing), _YOUNG),
     )
 
 
