@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -488,8 +489,13 @@ def test_of_two_servers_that_changed_one_file_the_later_one_goes_back_first(
 ) -> None:
     other = access_to(pg18, access.journal_directory)
     apply_plan(access, ApplyRequest(with_files(plan_of(), {SWAPPINESS: "7"})))
-    apply_plan(other, ApplyRequest(with_files(plan_of(), {SWAPPINESS: "5"})))
-    assert revert(access, ALL).drifted == (Drift(SWAPPINESS, "60", "7", "5"),)
+    applied = apply_plan(other, ApplyRequest(with_files(plan_of(), {SWAPPINESS: "5"})))
+    result = revert(access, ALL)
+    assert result.drifted == (Drift(SWAPPINESS, "60", "7", "5", later=applied.target),)
+    assert (
+        f"Left alone: vm.swappiness: the plan for the server at {applied.target} has changed it since\n"
+        "    revert that one first, then this one\n"
+    ) in revert_text(result)
     assert revert(other, ALL).is_complete
     assert shown(SWAPPINESS) == ["7"]
     assert revert(access, ALL).is_complete
@@ -623,4 +629,6 @@ def test_a_pool_alone_restarts_the_server_which_takes_its_pages_at_its_start(
     assert result.restarts == 1
     assert server.execute("SHOW huge_pages_status") == [("on",)]
     assert revert(access, ALL).is_complete
-    assert server.execute("SHOW huge_pages_status") == [("on",)]  # until its next restart: lent pages
+    assert server.execute("SHOW huge_pages_status") == [("on",)]  # they are lent until its next restart
+    subprocess.run(pg_ctl_restart(server), check=True)
+    assert server.execute("SHOW huge_pages_status") == [("off",)]

@@ -35,7 +35,7 @@ class Silent:
 @pytest.fixture
 def measured(machine: Machine) -> tuple[Machine, Experiment]:
     """One round of the smallest grid: reads and writes by two clients on the smallest database."""
-    found = sized(find_study("huge-pages"), contract.Sizing(clients=2, budget_s=60.0))
+    found = sized(find_study("huge-pages"), contract.Sizing(clients=2))
     sizing = replace(found, machine=SMALLEST, rounds=1)
     cells = {name: huge_pages.workloads(sizing)[name] for name in ("select-64MB-2", "tpcb-64MB-2")}
     conditions = Conditions(wiring.embedded(), cells, SHORT)

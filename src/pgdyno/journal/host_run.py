@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.journal.access import Steps, no_steps
@@ -137,7 +137,7 @@ class HostRun:
             return None
         drift = drift_on_host(writer, receipt)
         if drift is not None and on_drift is OnDrift.SKIP:
-            return drift
+            return replace(drift, later=self._changed_later_for(receipt))
         if drift is not None and on_drift is OnDrift.KEEP:
             known[receipt.id] = self._close(receipt, ReceiptState.RELEASED, drift.now, _LEFT)
             return None
@@ -147,6 +147,13 @@ class HostRun:
         self.steps(f"restored {key}")
         known[receipt.id] = self._close(receipt, _REVERTED, self._read_back(receipt))
         return None
+
+    def _changed_later_for(self, receipt: Receipt) -> str | None:
+        """Return the server whose plan has changed the same after this one did, and not undone it yet."""
+        of_key = [one for one in self.journal.read().open if one.key == receipt.key and one.is_on_host]
+        ids = [one.id for one in of_key]
+        later = of_key[ids.index(receipt.id) + 1 :] if receipt.id in ids else []
+        return next((one.server.address for one in later if one.server not in (None, receipt.server)), None)
 
     def _begun(self, receipt: Receipt) -> Receipt:
         """Note that the value is about to be put back. A full disk does not keep it from being put back."""

@@ -148,12 +148,16 @@ class ApplyResult:
 
 @dataclass(frozen=True)
 class Drift:
-    """A key that somebody else changed after us; ``now`` None means that they removed it."""
+    """A key that somebody else changed after us; ``now`` None means that they removed it.
+
+    ``later`` is the server whose plan has changed it again, with a receipt of its own.
+    """
 
     key: str
     found: str | None
     wanted: str
     now: str | None
+    later: str | None = None
 
 
 @dataclass(frozen=True)

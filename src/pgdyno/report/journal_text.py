@@ -113,8 +113,13 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
 
 
 def _drift(drift: Drift, revert_command: str) -> Iterator[str]:
-    now = "somebody took it out" if drift.now is None else f"somebody set it to {drift.now}"
     yield ""
+    if drift.later is not None:
+        by = f"the plan for the server at {drift.later}"
+        yield f"Left alone: {display_name(drift.key)}: {by} has changed it since"
+        yield "    revert that one first, then this one"
+        return
+    now = "somebody took it out" if drift.now is None else f"somebody set it to {drift.now}"
     yield f"Left alone: {display_name(drift.key)}: {now} after it was changed to {drift.wanted}"
     yield f"    {revert_command} --drifted=overwrite restores what was found before,"
     yield "    --drifted=keep leaves it so"
