@@ -13,6 +13,7 @@ from tests.fix_machine import POOL, Machine
 from pgdyno.app import wiring
 from pgdyno.app.measure import Conditions
 from pgdyno.app.run import find_study, run_bundled, sized
+from pgdyno.model.errors import ServerStartError
 from pgdyno.model.experiment import Experiment
 from pgdyno.studies import _contract as contract
 from pgdyno.studies import huge_pages
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 LARGE = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 SMALLEST = contract.Machine(cpus=2, available_bytes=3 << 30)  # shared_buffers of 128 MB
+MOST_THEFTS = 5
 SHORT = replace(huge_pages.DESIGN, block_s=1.25, warmup_s=0.2, rounds=1)
 
 
@@ -39,7 +41,12 @@ def measured(machine: Machine) -> tuple[Machine, Experiment]:
     sizing = replace(found, machine=SMALLEST, rounds=1)
     cells = {name: huge_pages.workloads(sizing)[name] for name in ("select-64MB-2", "tpcb-64MB-2")}
     conditions = Conditions(wiring.embedded(), cells, SHORT)
-    return machine, run_bundled("huge-pages", conditions, {}, Silent(), sizing)
+    for _ in range(MOST_THEFTS):
+        try:
+            return machine, run_bundled("huge-pages", conditions, {}, Silent(), sizing)
+        except ServerStartError:  # another test's server has started in between, and taken pages
+            continue
+    pytest.fail("the servers got no huge pages")
 
 
 def test_every_arm_has_its_pages_and_no_others_and_the_machine_is_given_back(
@@ -63,12 +70,6 @@ def test_every_arm_has_its_pages_and_no_others_and_the_machine_is_given_back(
     assert Path(POOL).read_text() == machine.snapshot()[POOL]
     if Path(LARGE).exists():
         assert Path(LARGE).read_text() == "0\n"
-
-
-def test_the_pages_are_in_the_settings_that_the_servers_ran_with(
-    measured: tuple[Machine, Experiment],
-) -> None:
-    _, experiment = measured
     effective: Mapping[tuple[str, str], str] = {
         (one.variant, one.name): one.effective for one in experiment.settings
     }
