@@ -64,7 +64,7 @@ class Machine:
         paths = (*_FIXED, *self._of_queue())
         found = {path: Path(path).read_text() for path in paths if Path(path).exists()}
         if POOL in found:
-            found[POOL] = f"{int(found[POOL]) - int(Path(SURPLUS).read_text())}\n"
+            found[POOL] = f"{_pages_that_stay()}\n"
         return found
 
     def set(self, path: str, value: str) -> None:
@@ -103,6 +103,16 @@ class Machine:
             return []
         tunables = sorted(map(str, Path(self.queue).glob("iosched/*")))
         return [self.scheduler, self.depth, self.read_ahead, *tunables]
+
+
+def _pages_that_stay() -> int:
+    """Return the pages in the pool that are not lent, read while nobody gives any back."""
+    total, before = int(Path(POOL).read_text()), -1
+    surplus = 0
+    while total != before:
+        before, surplus = total, int(Path(SURPLUS).read_text())
+        total = int(Path(POOL).read_text())
+    return total - surplus
 
 
 def chosen(text: str) -> str:

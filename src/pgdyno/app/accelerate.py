@@ -2,7 +2,7 @@
 
 facts      a server of the user's kind on the workloads' data, and what its host has
 plan       levers/ on those facts; checked against the live server, with a memory proof
-noise      the baseline against itself: an A/A experiment
+noise      the baseline against itself: an A/A experiment, where arms take turns
 trial      baseline, plan and pgtune's configuration side by side
 fresh      the same on new instances and new random numbers, if the trial promises a gain: a winner is
            never reported with the figures that made it win
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
-from pgdyno.app.measure import Conditions, in_trials, measure
+from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import Subject, inspect_scratch, plan_for
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
 from pgdyno.experiments.replication import blocks_per_round, expectations
@@ -33,6 +33,10 @@ from pgdyno.studies._contract import PLAN
 _NOISE_ROUNDS, _NOISE_BLOCKS = 2, 2  # the fewest that give an interval; nothing is decided by it
 _TRIAL_SHARE = 0.4  # of the time that is left after the noise floor; the fresh measurement gets the rest
 _SHORT_BUDGET_S = 1200.0
+_NO_NOISE_FLOOR = (
+    "no noise floor was measured: this plan takes whole trials, of which two identical variants would need "
+    "as many as the plan itself"
+)
 DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
 
 
@@ -81,26 +85,24 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
 
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))
-    noise = run(_as_fine(_short(noise_floor.study(planned.study_context)), study), None, context)
-    context = replace(context, noise_floor=_noise_floor(noise.verdicts))
+    earlier: tuple[Experiment, ...] = ()
+    if not_shareable(study.variants):
+        study = replace(study, notes=(*study.notes, _NO_NOISE_FLOOR))
+    else:
+        earlier = (run(_short(noise_floor.study(planned.study_context)), None, context),)
+        context = replace(context, noise_floor=_noise_floor(earlier[0].verdicts))
     trial = run(study, _TRIAL_SHARE, context)
     if not promises(trial.verdicts, PLAN, max_loss=request.max_loss):
         rejected = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
-        return Acceleration(planned.plan, rejected, trial, (noise,))
+        return Acceleration(planned.plan, rejected, trial, earlier)
     fresh = run(_afresh(study, trial, deadline - time.monotonic()), 1.0, context)
     confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss)
-    return Acceleration(planned.plan, confirmed, fresh, (noise, trial))
+    return Acceleration(planned.plan, confirmed, fresh, (*earlier, trial))
 
 
 def design_for(budget_s: float) -> Design:
     """Return a design whose rounds are short enough that a small budget holds the five a verdict needs."""
     return replace(Design(), blocks_per_round=1) if budget_s < _SHORT_BUDGET_S else Design()
-
-
-def _as_fine(noise: Study, study: Study) -> Study:
-    """Return the noise study in the design of the study that it is for: whole trials are noisier."""
-    is_in_trials = bool(not_shareable(study.variants))
-    return replace(noise, design=in_trials(noise.design)) if is_in_trials else noise
 
 
 def _short(study: Study) -> Study:

@@ -243,7 +243,7 @@ class ExperimentRun:
             wanted = planned if budget_s is None else minimum_rounds(study.design)
             lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
             repeats = max(0, lost - (planned - wanted))
-            self.progress.advance(elapsed_s, elapsed_s + (planned + repeats - done) * round_s)
+            self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
             if is_too_noisy(experiment.blocks, experiment.design) or self._is_finished(study, experiment):
                 break
         return self._conclude(study, self.store.load(experiment.id), is_complete=True)

@@ -42,12 +42,20 @@ class HugePagePoolWriter(KernelFileWriter):
     def value_if_any(self, key: str) -> str | None:
         """Return the pages that stay: not those that are given back when whoever uses them ends.
 
-        The sysctl does not count those anyway.
+        The sysctl does not count those anyway. Where somebody ends between two readings, they are made anew:
+        what is given back right then would be taken for pages that stay.
         """
         total = super().value_if_any(key)
         if total is None or not (key.startswith("/sys/") and key.endswith(_TOTAL)):
             return total
-        return str(int(total) - int(self.value(key.removesuffix(_TOTAL) + _SURPLUS)))
+        while True:
+            surplus = self.value(key.removesuffix(_TOTAL) + _SURPLUS)
+            before, total = total, self._total(key)
+            if total == before:
+                return str(int(total) - int(surplus))
+
+    def _total(self, key: str) -> str:
+        return super().value_if_any(key) or "0"
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:
         """Whether ``now`` lies between the two sizes."""

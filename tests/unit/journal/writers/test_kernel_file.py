@@ -231,3 +231,21 @@ def test_what_the_kernel_keeps_free_for_huge_pages_is_found_with_their_policy(tm
     policy, kept_free = "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/min_free_kbytes"
     root = make_machine(tmp_path, {policy: "always [madvise] never", kept_free: "67584"})
     assert set_anew(KernelFileWriter(root).read(policy)) == {kept_free: "67584"}
+
+
+def test_pages_that_somebody_gives_back_while_they_are_counted_do_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total, lent = f"{POOL}/nr_hugepages", f"{POOL}/surplus_hugepages"
+    root = make_machine(tmp_path, {total: "75", lent: "75"})
+    servers = ["one that ends between the two readings"]
+    value = KernelFileWriter.value
+
+    def read(writer: KernelFileWriter, key: str) -> str:
+        if key == lent and servers:
+            servers.pop()
+            make_machine(root, {total: "0", lent: "0"})
+        return value(writer, key)
+
+    monkeypatch.setattr(KernelFileWriter, "value", read)
+    assert HugePagePoolWriter(root).value_if_any(total) == "0"
