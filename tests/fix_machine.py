@@ -138,6 +138,12 @@ def machine() -> Iterator[Machine]:
         assert found.snapshot() == before
 
 
+nothing_beside = pytest.mark.skipif(
+    os.environ.get("PGDYNO_NOTHING_BESIDE") != "1",
+    reason="servers of other tests would take its huge pages: make test-machine",
+)
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """Wait until no other process of the tests changes the machine."""

@@ -22,6 +22,7 @@ from tests.fix_machine import (
     SWAPPINESS,
     Machine,
     chosen,
+    nothing_beside,
 )
 from tests.fix_servers import RealServer, running_server
 from tests.integration.host_driver import asking
@@ -614,6 +615,7 @@ def test_the_commands_persist_what_they_change_and_take_it_back(
     assert machine.snapshot() == before
 
 
+@nothing_beside
 def test_a_pool_alone_restarts_the_server_which_takes_its_pages_at_its_start(
     machine: Machine, server: RealServer, access: ServerAccess
 ) -> None:

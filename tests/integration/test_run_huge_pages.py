@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
-from tests.fix_machine import POOL, Machine
+from tests.fix_machine import POOL, Machine, nothing_beside
 
 from pgdyno.app import wiring
 from pgdyno.app.measure import Conditions
@@ -49,6 +49,7 @@ def measured(machine: Machine) -> tuple[Machine, Experiment]:
     pytest.fail("the servers got no huge pages")
 
 
+@nothing_beside
 def test_every_arm_has_its_pages_and_no_others_and_the_machine_is_given_back(
     measured: tuple[Machine, Experiment],
 ) -> None:
