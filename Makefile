@@ -38,7 +38,8 @@ test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare 
 	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
 
 test-machine: setup ## as root: tests of huge pages that no other server may disturb (one minute)
-	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py
+	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
+		tests/integration/test_memory_of_a_machine.py
 
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate

@@ -11,7 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fix_machine import LENDING, POOL, POOL_1GB, SURPLUS, THP_POLICY, THP_SHARED, Machine
+from tests.fix_machine import (
+    LENDING,
+    POOL,
+    POOL_1GB,
+    SURPLUS,
+    THP_POLICY,
+    THP_SHARED,
+    Machine,
+    nothing_beside,
+)
 from tests.fix_servers import RealServer, running_server
 
 from pgdyno import levers
@@ -101,6 +110,7 @@ def test_a_server_takes_pages_of_one_gigabyte(stopped: RealServer, tmp_path: Pat
     assert number(POOL_1GB) == 0
 
 
+@nothing_beside
 def test_pages_that_the_kernel_lends_are_back_when_the_server_ends(
     stopped: RealServer, tmp_path: Path
 ) -> None:
@@ -116,6 +126,7 @@ def test_pages_that_the_kernel_lends_are_back_when_the_server_ends(
     assert number(LENDING) == 0
 
 
+@nothing_beside
 def test_a_server_that_does_not_say_so_is_seen_to_hold_huge_pages(
     pg15_bin: Path, tmp_path: Path, machine: Machine
 ) -> None:
