@@ -282,7 +282,7 @@ def test_huge_pages_that_are_not_there_stop_the_run_with_the_servers_words() -> 
     with alone():  # other tests reserve some for a while
         pages = Path("/proc/sys/vm/nr_hugepages").read_text().strip()
         if pages != "0":
-            pytest.skip(f"this host has {pages} huge pages")
+            pytest.skip(f"this host has {pages} huge pages, so that a server that asks for them may get them")
         done = pgdyno("compare", "a", "b:huge_pages=on", *SMALL, "--blocks", "4")
     assert done.returncode == 1
     assert "the server did not start" in done.stderr
