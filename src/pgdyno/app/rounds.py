@@ -27,8 +27,8 @@ from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_o
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
-from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import Block, Design, DesignKind, Slice
+from pgdyno.model.errors import HugePagesError, MeasurementError
+from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Slice
 from pgdyno.model.metric import METRICS, SERVER_CPU
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, Workload
@@ -87,21 +87,44 @@ def _alternating_round(
     running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
 ) -> list[Block]:
     """Run whole trials one after another, each on its own freshly started server, in random order."""
-    trials: dict[str, dict[int, list[Block]]] = {workload.name: {} for workload in workloads}
-    data_set, memory_bytes = workloads[0].data_set, workloads[0].server_memory_bytes
+    by_arm: dict[int, list[Block]] = {}
     for arm in trial_order(len(running.variants), running.random):
         alone = replace(running, variants=[running.variants[arm]])
-        with running.arena.arms(alone.variants, [places[arm]], data_set, memory_bytes) as arms:
-            running.look_at(arms)
-            for workload in workloads:
-                trials[workload.name][arm] = _measure_alone(alone, round_index, workload, arms)
-            _check_invariant(workloads, arms)
-        if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
-            running.arena.discard(alone.variants, [places[arm]], data_set)
+        try:
+            by_arm[arm] = _trials(alone, round_index, workloads, places[arm])
+        except HugePagesError as error:
+            if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+                raise
+            by_arm[arm] = _void_trials(alone, round_index, workloads, error.message)
+    return [join_trials(parts) for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)]
+
+
+def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], place: int) -> list[Block]:
+    """Measure every workload on the only variant's server.
+
+    Raises: HugePagesError if there is no room for the pages it wants; nothing was measured then.
+    """
+    data_set, memory_bytes = workloads[0].data_set, workloads[0].server_memory_bytes
+    blocks: list[Block] = []
+    with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
+        alone.look_at(arms)
+        for workload in workloads:
+            blocks += _measure_alone(alone, round_index, workload, arms)
+        _check_invariant(workloads, arms)
+    if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
+        alone.arena.discard(alone.variants, [place], data_set)
+    return blocks
+
+
+def _void_trials(alone: Running, round_index: int, workloads: Sequence[Workload], reason: str) -> list[Block]:
+    """Return the blocks of trials that could not begin."""
+    (variant,) = alone.variants
+    alone.announce(f"round {round_index + 1}: {variant.name} is left out, because {reason}")
+    nothing = (ArmBlock(variant.name, 0, 0.0, {}),)
     return [
-        join_trials(parts)
-        for by_arm in trials.values()
-        for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)
+        Block(workload.name, round_index, index, time.time_ns(), nothing, void=reason)
+        for workload in workloads
+        for index in range(1 if workload.step else alone.design.blocks_per_round)
     ]
 
 

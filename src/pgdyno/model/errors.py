@@ -4,6 +4,7 @@
     ├── UsageError                     PGD-100  exit 2   what was asked cannot be understood
     │   ├── VariantError               PGD-101
     │   ├── SettingError               PGD-102  unknown setting, value out of range or not in the list
+    │   │   └── HugePagesError         PGD-104  the kernel has no room for so many, at this moment
     │   └── ExperimentFileError        PGD-103
     ├── RefusedError                   PGD-200  exit 4   understood, and refused as unsafe
     │   ├── DurabilityError            PGD-201
@@ -74,6 +75,12 @@ class SettingError(UsageError):
     """A setting is unknown to the server, or its value is not acceptable."""
 
     code = "PGD-102"
+
+
+class HugePagesError(SettingError):
+    """The kernel has no room for a pool of huge pages: free memory is scattered, or there is too little."""
+
+    code = "PGD-104"
 
 
 class ExperimentFileError(UsageError):

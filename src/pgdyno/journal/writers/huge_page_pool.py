@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
-from pgdyno.model.errors import SettingError
+from pgdyno.model.errors import HugePagesError
 from pgdyno.model.kernel_file import sysctl_path
 
 _COMPACT = sysctl_path("vm.compact_memory")
@@ -27,13 +27,13 @@ class HugePagePoolWriter(KernelFileWriter):
     kind: str = "huge_pages"
 
     def write(self, key: str, value: str) -> None:
-        """Reserve so many pages. Raises: SettingError if there is no room for all of them."""
+        """Reserve so many pages. Raises: HugePagesError if there is no room for all of them."""
         for _ in range(_ATTEMPTS):
             super().write(key, value)
             if int(self.value(key)) >= int(value):
                 return
             self._compact()
-        raise SettingError(
+        raise HugePagesError(
             f"only {self.value(key)} of {value} huge pages could be reserved",
             detail="the memory that is free is scattered, or there is not enough of it",
             hint="reserve them right after the machine has started, or plan smaller shared_buffers",

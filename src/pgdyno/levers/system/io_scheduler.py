@@ -62,6 +62,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     files=(SCHEDULERS,),
     needs=(Need.DISKS,),
+    is_instant=True,  # the kernel waits for requests under way, 24 to 32 ms, and then uses the other one
 )
 
 

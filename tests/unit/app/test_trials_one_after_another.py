@@ -1,0 +1,96 @@
+"""A round whose arms have trials of their own, on a machine that runs out of huge pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import pytest
+
+from pgdyno.app import rounds
+from pgdyno.app.arena import Arena
+from pgdyno.app.rounds import Running, run_round
+from pgdyno.model.errors import HugePagesError
+from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import Workload
+from pgdyno.workloads import load as bundled_workloads
+
+REASON = "only 1 of 2 huge pages could be reserved"
+WORKLOADS = tuple(bundled_workloads()[name] for name in ("pgbench-select", "pgbench-tpcb"))
+
+
+@dataclass
+class ArenaWithoutPages:
+    """An arena in which variants called 1GB find no room."""
+
+    started: list[str] = field(default_factory=list)
+
+    def restore(self, *_: object) -> None:
+        """Nothing is copied."""
+
+    def has_seats(self, *_: object) -> bool:
+        return True
+
+    @contextmanager
+    def arms(self, variants: Sequence[Variant], *_: object) -> Iterator[list[Variant]]:
+        (variant,) = variants
+        if variant.name == "1GB":
+            raise HugePagesError(REASON)
+        self.started.append(variant.name)
+        yield [variant]
+
+
+def run_alternating(
+    round_index: int, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> tuple[list[Block], ArenaWithoutPages]:
+    """Run one round of three variants; every trial that begins counts one transaction per block."""
+
+    def measured(running: Running, round_index: int, workload: Workload, arms: list[Variant]) -> list[Block]:
+        values = {"throughput_tps": 7.0}
+        return [
+            Block(workload.name, round_index, index, 0, (ArmBlock(arms[0].name, 1, 1.0, values),))
+            for index in range(running.design.blocks_per_round)
+        ]
+
+    monkeypatch.setattr(rounds, "_measure_alone", measured)
+    monkeypatch.setattr(rounds, "_check_invariant", lambda *_: None)
+    arena = ArenaWithoutPages()
+    running = Running(
+        experiment_id="e",
+        arena=cast("Arena", arena),
+        variants=[Variant("4kB"), Variant("1GB"), Variant("2MB")],
+        design=Design(kind=DesignKind.ALTERNATING, blocks_per_round=2),
+        meters=(),
+        random=np.random.default_rng(1),
+        keep_slice=lambda *_: None,
+        look_at=lambda _: None,
+        announce=said.append,
+    )
+    return run_round(running, round_index, WORKLOADS), arena
+
+
+def test_a_trial_that_finds_no_pages_is_void_with_the_reason_and_the_others_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    blocks, arena = run_alternating(3, monkeypatch, said)
+    assert sorted(arena.started) == ["2MB", "4kB"]
+    assert said == [f"round 4: 1GB is left out, because {REASON}"]
+    assert [(block.workload, block.round, block.index) for block in blocks] == [
+        ("pgbench-select", 3, 0), ("pgbench-select", 3, 1), ("pgbench-tpcb", 3, 0), ("pgbench-tpcb", 3, 1),
+    ]  # fmt: skip
+    for block in blocks:
+        assert [arm.variant for arm in block.arms] == ["4kB", "1GB", "2MB"]
+        assert block.void is None
+        assert block.void_reasons == (f"1GB: {REASON}",)
+        assert block.void_for("1GB", "4kB") == f"1GB: {REASON}"
+        assert block.void_for("2MB", "4kB") is None
+
+
+def test_in_the_first_round_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HugePagesError, match=REASON):
+        run_alternating(0, monkeypatch, [])
