@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pgdyno.app.fetch import downloads, fetch_packages
 from pgdyno.app.wiring import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import installation_at
 from pgdyno.server.workspace import Workspace
-from pgdyno.toolchain.apt_sources import host_repositories, source_suites
 from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manifest
 from pgdyno.toolchain.prerequisites import compiler_version, find_recipe
-from pgdyno.toolchain.private_apt import open_suites
 from pgdyno.toolchain.recipe import Recipe
 from pgdyno.toolchain.source_build import Built, SourceBuild
-from pgdyno.toolchain.source_package import UNPACKED, SourcePackage, choose_suites, describe_package, unpack
+from pgdyno.toolchain.source_package import UNPACKED, SourcePackage, unpack
 
 _NEEDED_BYTES = 512 << 20  # to build one version after the other; measured: 210 MB
 _KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of sources, 40 MB of indexes
@@ -59,7 +57,7 @@ def install_from_source(request: InstallRequest, progress: Progress) -> list[Man
             "building PostgreSQL",
             "remove something, or set PGDYNO_HOME to a directory on a larger disk",
         )
-        packages = _fetch(place, missing, progress)
+        packages = fetch_packages(place, missing, progress)
         present |= _Installing(place, recipe, progress, time.monotonic(), len(missing)).all(packages)
     return [present[major] for major in request.majors]
 
@@ -89,23 +87,6 @@ def _present(place: Workspace, major: int, recipe: Recipe) -> Manifest | None:
     )
 
 
-def _fetch(place: Workspace, majors: Sequence[int], progress: Progress) -> dict[int, SourcePackage]:
-    """Download the source packages; what an earlier try has fetched is not fetched again."""
-    progress.step("looking for source packages in the distribution's archive")
-    suites = open_suites(source_suites(host_repositories()), place.builds() / "apt")
-    packages = {}
-    for major, suite in choose_suites(majors, suites).items():
-        package = describe_package(suite, major)
-        progress.step(f"downloading {package.name} {package.version} from {package.suite}")
-        suite.download(major, _downloads(place))
-        packages[major] = package
-    return packages
-
-
-def _downloads(place: Workspace) -> Path:
-    return place.builds() / "sources"
-
-
 @dataclass
 class _Installing:
     """Builds one version after the other and says how long the rest will take."""
@@ -133,7 +114,7 @@ class _Installing:
         prefix = self.place.servers() / _name(major)
         destination = prefix.with_name(f".{prefix.name}.partial")
         shutil.rmtree(destination, ignore_errors=True)  # what a killed pgdyno has left
-        unpack(package, _downloads(self.place), tree)
+        unpack(package, downloads(self.place), tree)
         build = SourceBuild(major, tree, self.recipe, prefix, self.place.builds() / f"{prefix.name}.log")
         try:
             built = build.run(destination, self._report)

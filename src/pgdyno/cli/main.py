@@ -15,6 +15,7 @@ from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 
 COMMANDS = (
     "server",
+    "build",
     "inspect",
     "advise",
     "apply",

@@ -44,10 +44,10 @@ class Account:
         return [*wrapped, *argv]
 
     def own(self, *paths: os.PathLike[str]) -> None:
-        """Give paths that pgdyno created to this user."""
+        """Give paths that pgdyno created to this user; of links, the links themselves."""
         if self.is_other:
             for path in paths:
-                os.chown(path, self.uid, self.gid)
+                os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
 
 def current_account() -> Account:

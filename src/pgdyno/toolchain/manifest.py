@@ -5,18 +5,43 @@ It is written before the prefix gets its name, so that a prefix with a manifest 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from pgdyno.model.document import to_document
 from pgdyno.model.facts import Fact, Unknown
 
 SCHEMA_VERSION = 1
 FILE = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A workload that a build was trained on."""
+
+    workload: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """What a build did beyond compiling with equal flags; all of it was found in the build, not planned."""
+
+    source: str  # as it was asked for
+    profile: str
+    target: str | None  # None: every CPU of the architecture
+    common_flags: tuple[str, ...]  # of every object file, from the log of what was installed
+    other_flags: tuple[tuple[str, int], ...]  # of so many of them
+    linking_flags: tuple[str, ...]  # of the server's program
+    objects: int
+    training: tuple[Trained, ...]
+    reached: str  # "4012 functions"; empty if it was not trained
+    text_bytes: int  # machine code of the server's program
 
 
 @dataclass(frozen=True)
@@ -38,6 +63,7 @@ class Manifest:
     notes: tuple[str, ...]  # what this build does without, and why
     build_s: float  # configure to installation, wall time
     installed_at: str  # ISO 8601, UTC
+    optimised: Optimised | None = None
 
     @property
     def flags(self) -> str:
@@ -82,21 +108,9 @@ def read_manifest(prefix: Path) -> Fact[Manifest]:
     return Fact(parse_manifest(text), str(path))
 
 
-def _is_of_type(value: object, declared: str) -> bool:
-    if declared == "float":
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if declared == "str":
-        return isinstance(value, str)
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
 def _from_document(document: Mapping[str, Any]) -> Manifest | Unknown:
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(Manifest):
-        value = document.get(field.name)
-        if not _is_of_type(value, str(field.type)):
-            return Unknown(f'its member "{field.name}" is missing or wrong')
-        if isinstance(value, list):
-            value = tuple(value)
-        values[field.name] = value
-    return Manifest(**values)
+    try:
+        return TypeAdapter(Manifest).validate_python(dict(document), strict=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return Unknown(f'its member "{".".join(map(str, first["loc"]))}" is missing or wrong')

@@ -34,13 +34,15 @@ PROGRAMS = (
 HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
 
 
-def find_recipe(majors: Sequence[int], cflags: str, *, wants_liburing: bool) -> Recipe:
-    """Return how this host builds ``majors``, all the same way.
+def find_recipe(
+    majors: Sequence[int], cflags: str, *, wants_liburing: bool, compiler: str | None = None
+) -> Recipe:
+    """Return how this host builds ``majors``, all the same way; with the first compiler found, or this one.
 
     Raises: InstallationError naming everything that is missing and the packages that have it; UsageError for
     flags that the compiler does not take.
     """
-    compiler = next((name for name in _COMPILERS if is_installed(name)), None)
+    compiler = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
     missing = [] if compiler else [Need("gcc", "gcc")]
     missing += [need for need in PROGRAMS if not is_installed(need.name)]
     if compiler is not None:
@@ -74,16 +76,16 @@ def missing_error(missing: Sequence[Need]) -> InstallationError:
 def _has_header(compiler: str, header: str) -> bool:
     # stdio.h, because readline's header is not complete without it.
     source = f"#include <stdio.h>\n#include <{header}>\n"
-    return _compiles(compiler, ["-E"], source) is None
+    return compiles(compiler, ["-E"], source) is None
 
 
 def _require_flags(recipe: Recipe) -> None:
-    said = _compiles(recipe.compiler, ["-c", *recipe.cflags.split()], "int main(void) { return 0; }\n")
+    said = compiles(recipe.compiler, ["-c", *recipe.cflags.split()], "int main(void) { return 0; }\n")
     if said is not None:
         raise UsageError(f'{recipe.compiler} does not take --cflags "{recipe.cflags}"', detail=said)
 
 
-def _compiles(compiler: str, options: Sequence[str], source: str) -> str | None:
+def compiles(compiler: str, options: Sequence[str], source: str) -> str | None:
     """Return None if a source compiles, else the compiler's first line."""
     argv = [compiler, "-x", "c", *options, "-o", "/dev/null", "-"]
     done = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source)

@@ -72,6 +72,11 @@ class Recipe:
         """The contrib modules that are installed; pgcrypto cannot be built without OpenSSL."""
         return (*_EXTENSIONS, "pgcrypto") if SSL in self.libraries else _EXTENSIONS
 
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The directories of a tree that are built: PostgreSQL itself, then the contrib modules."""
+        return (".", *(f"contrib/{name}" for name in self.extensions))
+
     def notes(self, major: int) -> tuple[str, ...]:
         """Return, in sentences, what this build does not have."""
         if self.wants_liburing and major < LIBURING.since:

@@ -17,6 +17,7 @@ from typing import Protocol
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.private_apt import SourceFile
 from pgdyno.toolchain.programs import capture
+from pgdyno.toolchain.source import version_of
 
 UNPACKED = "tar, the upstream tarball alone, without the distribution's patches"
 """One of Debian's patches (50-per-version-dirs) sends libraries to /usr/lib/postgresql whatever the prefix:
@@ -121,8 +122,24 @@ def unpack(package: SourcePackage, downloads: Path, tree: Path) -> None:
             detail=f"sha256 {digest}, expected {package.tarball.sha256}",
             hint="remove it, and try again",
         )
+    unpack_tarball(tarball, tree)
+
+
+def unpack_tarball(tarball: Path, tree: Path) -> None:
+    """Unpack a tarball, whose one directory becomes ``tree``. Raises: InstallationError with tar's words."""
     tree.mkdir(parents=True)
     argv = ["tar", "--extract", "--no-same-owner", "--strip-components=1", f"--file={tarball}"]
     done = capture([*argv, f"--directory={tree}"], limit_s=_UNPACK_LIMIT_S)
     if done.returncode != 0:
         raise InstallationError(f"could not unpack {tarball}", detail=done.stderr.strip() or None)
+
+
+def version_in_tarball(tarball: Path) -> str:
+    """Return the version in a tarball of PostgreSQL. Raises: InstallationError if it is none; UsageError."""
+    argv = ["tar", "--extract", "--to-stdout", "--wildcards", "--no-wildcards-match-slash"]
+    done = capture([*argv, f"--file={tarball}", "*/configure"], limit_s=_UNPACK_LIMIT_S)
+    if done.returncode != 0:
+        raise InstallationError(
+            f"{tarball} holds no sources of PostgreSQL", detail=done.stderr.strip() or None
+        )
+    return version_of(done.stdout, str(tarball))

@@ -43,7 +43,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
     monkeypatch.setattr(wiring, "current_account", caller)  # the test's directory is closed to others
     monkeypatch.setattr(install, "find_recipe", recipe)
-    monkeypatch.setattr(install, "_fetch", fetch)
+    monkeypatch.setattr(install, "fetch_packages", fetch)
     monkeypatch.setattr(install, "unpack", lambda *_: None)
     monkeypatch.setattr(SourceBuild, "run", build)
     return tmp_path
@@ -94,7 +94,7 @@ def test_what_was_built_is_listed_with_its_manifest(home: Path) -> None:
 
 def test_what_is_there_already_is_not_built_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = install_from_source(REQUEST, Remembered())
-    monkeypatch.setattr(install, "_fetch", None)  # calling it would fail
+    monkeypatch.setattr(install, "fetch_packages", None)  # calling it would fail
     progress = Remembered()
     assert install_from_source(REQUEST, progress) == before
     assert "source-17 is installed already: PostgreSQL 17.1" in progress.steps
@@ -133,7 +133,7 @@ def test_a_disk_that_is_too_small_is_noticed_before_anything_is_fetched(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
-    monkeypatch.setattr(install, "_fetch", None)
+    monkeypatch.setattr(install, "fetch_packages", None)
     with pytest.raises(StorageError) as caught:
         install_from_source(REQUEST, Remembered())
     assert caught.value.message == f"not enough disk space in {home} for building PostgreSQL"

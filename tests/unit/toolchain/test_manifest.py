@@ -46,11 +46,18 @@ def test_members_of_later_versions_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "value"), [("configure", "--with-icu"), ("build_s", "long"), ("notes", [1]), ("suite", None)]
+    ("member", "value", "named"),
+    [
+        ("configure", "--with-icu", "configure"),
+        ("build_s", "long", "build_s"),
+        ("notes", [1], "notes.0"),
+        ("suite", None, "suite"),
+        ("optimised", {"source": "debian:18"}, "optimised.profile"),
+    ],
 )
-def test_a_member_that_is_wrong_is_named(member: str, value: object) -> None:
+def test_a_member_that_is_wrong_is_named(member: str, value: object, named: str) -> None:
     document = {**json.loads(dump_manifest(MANIFEST)), member: value}
-    assert parse_manifest(json.dumps(document)) == Unknown(f'its member "{member}" is missing or wrong')
+    assert parse_manifest(json.dumps(document)) == Unknown(f'its member "{named}" is missing or wrong')
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema_version": 2}', "\x00"])

@@ -107,7 +107,7 @@ def test_a_build_that_lost_its_flags_is_not_accepted(build: SourceBuild, tmp_pat
 def test_a_step_that_never_ends_is_ended_with_all_its_processes(
     build: SourceBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.toolchain.source_build._LIMIT_S", 2.0)
+    monkeypatch.setattr("pgdyno.toolchain.making._LIMIT_S", 2.0)
     script(build.tree / "configure", f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/pid; wait\n")
     with pytest.raises(InstallationError) as caught:
         build.run(tmp_path / "destination", lambda _: None)

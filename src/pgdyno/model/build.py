@@ -1,0 +1,79 @@
+"""What a build of PostgreSQL does beyond compiling: profiles, made of parts that are joined with ``+``.
+
+    o2, o3    the level of optimisation; o3 unless o2 is named
+    native    for exactly the CPU that it is built on
+    lto       optimised as a whole, at link time
+    pgo       optimised by a profile of what it does under load, for which it is built twice
+
+Whatever is more than a level is for this CPU too, unless another target is named.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pgdyno.model.errors import UsageError
+
+LEVELS = ("o2", "o3")
+PARTS = (*LEVELS, "native", "lto", "pgo")
+NATIVE = "native"
+STRONGEST = "pgo+lto"
+_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
+AUTO = "auto"  # the strongest that the compilers found here can do
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is done. ``parts`` are in the order of ``PARTS``, each once."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The profile as it is asked for."""
+        return "+".join(self.parts)
+
+    @property
+    def optimisation(self) -> str:
+        """The compiler's flag for the level."""
+        return "-O2" if "o2" in self.parts else "-O3"
+
+    @property
+    def target(self) -> str | None:
+        """What it is built for unless something else is asked for; None: every CPU of the architecture."""
+        return NATIVE if set(self.parts) - set(LEVELS) else None
+
+    @property
+    def is_linked_whole(self) -> bool:
+        """Whether the program is optimised at link time."""
+        return "lto" in self.parts
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the compiler gets a profile."""
+        return "pgo" in self.parts
+
+
+def parse_profile(text: str) -> Profile:
+    """Parse ``pgo+lto``. Raises: UsageError for an unknown part, one named twice, or two levels."""
+    parts = text.strip().lower().split("+")
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise UsageError(
+            f'--profile "{text}": there is no "{unknown[0]}"',
+            detail=f"parts are {', '.join(PARTS)}, joined with +",
+            hint=f"for example {STRONGEST}, or {AUTO} for the strongest that can be had here",
+        )
+    if len(set(parts)) < len(parts) or set(LEVELS) <= set(parts):
+        raise UsageError(f'--profile "{text}" names a part twice, or two levels')
+    return Profile(tuple(part for part in PARTS if part in parts))
+
+
+def parse_target(text: str | None) -> str | None:
+    """Return the CPU that code is compiled for. Raises: UsageError for what is no CPU's name."""
+    if text is not None and not _TARGET.fullmatch(text):
+        raise UsageError(
+            f'--portable "{text}" is no name of a CPU', hint="for example x86-64-v3, neoverse-n1, or native"
+        )
+    return text

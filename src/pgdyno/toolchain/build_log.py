@@ -1,0 +1,73 @@
+"""What a build really did: the flags in its log, not those that were asked for.
+
+configure and makefiles drop, replace and add flags; only the command lines that were run tell.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+_OBJECT = "-c"
+_WITH_VALUE = frozenset({"-o", "-I", "-D", "-U", "-L", "-l", "-MF", "-MT", "-MQ", "-include", "-x"})
+_OF_ONE_FILE = ("-I", "-L", "-l", "-D", "-U", "-M", "-o", "-c", "-S", "-E")
+"""Options that name files, directories or macros: they differ from file to file and say nothing of how."""
+_HARDENING = "-D_FORTIFY_SOURCE"  # the one macro that changes what is compiled everywhere
+
+
+@dataclass(frozen=True)
+class UsedFlags:
+    """Flags of a build. ``common``: of every object file, in order; ``some``: of how many besides."""
+
+    objects: int
+    common: tuple[str, ...]
+    some: tuple[tuple[str, int], ...]
+    linking: tuple[str, ...]  # of the server's program
+
+
+def used_flags(lines: Iterable[str], compiler: str) -> UsedFlags:
+    """Return the flags in the output of make."""
+    compiled: list[tuple[str, ...]] = []
+    linking: tuple[str, ...] = ()
+    for words in _commands(lines, compiler):
+        if _OBJECT in words:
+            compiled.append(tuple(_flags(words)))
+        elif _target(words) == "postgres":
+            linking = tuple(_flags(words))
+    counts = Counter(flag for flags in compiled for flag in dict.fromkeys(flags))
+    common = tuple(flag for flag, count in counts.items() if count == len(compiled))
+    some = tuple((flag, count) for flag, count in counts.items() if count < len(compiled))
+    return UsedFlags(len(compiled), common, some, linking)
+
+
+def _commands(lines: Iterable[str], compiler: str) -> Iterator[list[str]]:
+    """Yield the words of every command line that runs the compiler."""
+    for line in lines:
+        if not line.startswith(f"{compiler} "):
+            continue
+        try:
+            yield shlex.split(line)
+        except ValueError:  # an unfinished line, of a build that was killed
+            continue
+
+
+def _flags(words: list[str]) -> Iterator[str]:
+    """Yield the options that say how, without those that say what."""
+    skipped = False
+    for word in words[1:]:
+        if skipped:
+            skipped = False
+        elif word in _WITH_VALUE:
+            skipped = True
+        elif word.startswith(_HARDENING) or (word.startswith("-") and not word.startswith(_OF_ONE_FILE)):
+            yield word
+
+
+def _target(words: list[str]) -> str:
+    """Return the file's name that a command makes."""
+    if "-o" not in words[:-1]:
+        return ""
+    return PurePosixPath(words[words.index("-o") + 1]).name

@@ -1,0 +1,94 @@
+"""What is built and how, in full: from this follow a build's name, and every flag of each of its passes.
+
+The distribution's hardening is kept: a position-independent program, a protected stack, checked libc calls,
+relocations that are read-only once they are made. Products are never contracted with sums, whatever the
+target: results stay the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pgdyno.model.build import Profile
+from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.toolchain.recipe import Recipe
+from pgdyno.toolchain.source import major_of
+
+NAME = "built"  # the newest one; each is called built-<id>
+_FORMAT = 1  # counts changes of how builds are made, so that what is asked for again is made anew
+_ID_LENGTH = 12
+_SAME_RESULTS = ("-ffp-contract=off",)
+_HARDENED = ("-fstack-protector-strong", "-fPIE")
+_CHECKED_CALLS = "-D_FORTIFY_SOURCE=2"
+_LINKED = ("-Wl,-z,relro", "-Wl,-z,now")
+_RELOCATABLE = "$$ORIGIN/../lib:$$ORIGIN/.."  # as make is told it: from bin/ and from lib/postgresql/
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """One build. ``target`` None: every CPU of the architecture; ``training``: workloads, in order."""
+
+    source_sha256: str
+    version: str
+    profile: Profile
+    compiler: Compiler
+    compiler_version: str
+    target: str | None
+    recipe: Recipe  # the libraries
+    training: tuple[str, ...]
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return major_of(self.version)
+
+    @property
+    def name(self) -> str:
+        """The server's name, which is the same for whoever asks for the same again."""
+        document = {
+            "format": _FORMAT,
+            "source": self.source_sha256,
+            "profile": self.profile.name,
+            "compiler": self.compiler_version,
+            "options": self.options,
+            "training": self.training if self.profile.is_trained else (),
+        }
+        digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+        return f"{NAME}-{digest[:_ID_LENGTH]}"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The arguments of configure, without the prefix."""
+        cflags = [self.profile.optimisation, *_SAME_RESULTS, *_HARDENED]
+        if self.target is not None:
+            cflags.append(f"-march={self.target}")
+        return (
+            *replace(self.recipe, compiler=self.compiler.program, cflags=" ".join(cflags)).options(
+                self.major
+            ),
+            f"CPPFLAGS={_CHECKED_CALLS}",
+            f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
+            "LDFLAGS_EX=-pie",
+        )
+
+    def counting(self, counts: Path) -> Mapping[str, str]:
+        """Return make's variables for the program that is trained."""
+        # Counting programs end in a way that libpq's build would refuse; so do those that measure coverage.
+        return {**self._always, "PROFILE": " ".join(self.compiler.counting(counts)), "enable_coverage": "yes"}
+
+    def final(self, counts: Path) -> Mapping[str, str]:
+        """Return make's variables for the program that is installed."""
+        flags = [
+            *(self.compiler.counted(counts) if self.profile.is_trained else ()),
+            *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
+        ]
+        profile = {"PROFILE": " ".join(flags)} if flags else {}
+        return {**self._always, **profile, **self.compiler.make_variables(self.profile)}
+
+    @property
+    def _always(self) -> Mapping[str, str]:
+        return {"rpathdir": _RELOCATABLE}

@@ -1,0 +1,73 @@
+"""What a compiler is asked for: flags and variables, by what a profile does. Everything here is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pgdyno.model.build import Profile
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How to see that training has reached enough: ``argv`` prints a line for each unit that was reached.
+
+    ``least`` of them have to be: with fewer the profile is of something else than a server under load.
+    """
+
+    argv: tuple[str, ...]
+    unit: str
+    least: int
+
+
+class Compiler(Protocol):
+    """One compiler of one version, with the programs that belong to it."""
+
+    @property
+    def program(self) -> str:
+        """What CC is: ``clang-19``."""
+        ...
+
+    @property
+    def linker(self) -> tuple[str, ...]:
+        """The flags that choose the linker."""
+        ...
+
+    def needs(self, profile: Profile) -> Mapping[str, str]:
+        """Return the programs besides the compiler itself that a profile takes, and their packages."""
+        ...
+
+    @property
+    def counting_package(self) -> str:
+        """The package of the library that programs which count are linked with."""
+        ...
+
+    def counting(self, directory: Path) -> tuple[str, ...]:
+        """Return the flags of a program that counts what it does."""
+        ...
+
+    def counting_environment(self, directory: Path) -> Mapping[str, str]:
+        """Return the environment in which such a program keeps its counts in ``directory``."""
+        ...
+
+    def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
+        """Return the commands that put what was counted where the compiler finds it the next time."""
+        ...
+
+    def coverage(self, directory: Path) -> Coverage:
+        """Return how to see what was reached, once it is gathered."""
+        ...
+
+    def counted(self, directory: Path) -> tuple[str, ...]:
+        """Return the flags that use what was counted."""
+        ...
+
+    def linked_whole(self) -> tuple[str, ...]:
+        """Return the flags for optimising at link time."""
+        ...
+
+    def make_variables(self, profile: Profile) -> Mapping[str, str]:
+        """Return variables for make: the archiver and its like that understand the compiler's objects."""
+        ...

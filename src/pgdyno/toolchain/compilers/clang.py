@@ -1,0 +1,91 @@
+"""clang: counts in its intermediate form, merges the counts of all processes in one file, links with lld.
+
+Source: Clang, "Profile Guided Optimization" (UsersManual), "ThinLTO".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.model.build import Profile
+from pgdyno.toolchain.compilers._contract import Coverage
+
+MERGED = "merged.profdata"
+LEAST_FUNCTIONS = 2000  # arbitrary: a server that only starts and ends reaches about 1500
+_POOL = "counts-%4m.profraw"
+"""Processes add to one of four files, under its lock, when they end. With a file for each process, backends
+and autovacuum workers would fill the disk."""
+
+
+@dataclass(frozen=True)
+class Clang:
+    """clang of one major version; ``suffix`` is what its programs' names end with: ``-19``, or nothing."""
+
+    suffix: str
+
+    @property
+    def program(self) -> str:
+        """What CC is."""
+        return f"clang{self.suffix}"
+
+    @property
+    def profdata(self) -> str:
+        """What merges and shows counts."""
+        return f"llvm-profdata{self.suffix}"
+
+    @property
+    def linker(self) -> tuple[str, ...]:
+        """Link with lld, which reads LLVM's objects and is as fast on all others."""
+        return ("-fuse-ld=lld",)
+
+    def needs(self, profile: Profile) -> Mapping[str, str]:
+        """Return the linker, the archiver and what merges counts, where the profile takes them."""
+        llvm = f"llvm{self.suffix}"
+        needed = {f"ld.lld{self.suffix}": f"lld{self.suffix}"}
+        if profile.is_linked_whole:
+            needed |= {f"llvm-{name}{self.suffix}": llvm for name in ("ar", "ranlib", "nm")}
+        if profile.is_trained:
+            needed[self.profdata] = llvm
+        return needed
+
+    @property
+    def counting_package(self) -> str:
+        """What Debian keeps apart from the compiler."""
+        return f"libclang-rt{self.suffix}-dev"
+
+    def counting(self, directory: Path) -> tuple[str, ...]:
+        """Count in the intermediate form: that is what the optimiser works on."""
+        return (f"-fprofile-generate={directory}",)
+
+    def counting_environment(self, directory: Path) -> Mapping[str, str]:
+        """Name the pool of files that processes add their counts to."""
+        return {"LLVM_PROFILE_FILE": str(directory / _POOL)}
+
+    def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:  # noqa: ARG002
+        """Merge the files of the pool."""
+        return ((self.profdata, "merge", f"--output={directory / MERGED}", str(directory)),)
+
+    def coverage(self, directory: Path) -> Coverage:
+        """List the functions that were called."""
+        argv = (self.profdata, "show", "--covered", str(directory / MERGED))
+        return Coverage(argv, "functions", LEAST_FUNCTIONS)
+
+    def counted(self, directory: Path) -> tuple[str, ...]:
+        """Use the merged counts. What was never reached is no mistake: error paths, other platforms' code."""
+        return (
+            f"-fprofile-use={directory / MERGED}",
+            "-Wno-profile-instr-unprofiled",
+            "-Wno-profile-instr-out-of-date",
+        )
+
+    def linked_whole(self) -> tuple[str, ...]:
+        """Take ThinLTO: as good as the full one for programs of this size, and parallel."""
+        return ("-flto=thin",)
+
+    def make_variables(self, profile: Profile) -> Mapping[str, str]:
+        """Name what reads LLVM's objects."""
+        if not profile.is_linked_whole:
+            return {}
+        return {name.upper(): f"llvm-{name}{self.suffix}" for name in ("ar", "ranlib", "nm")}

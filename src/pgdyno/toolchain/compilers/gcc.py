@@ -1,0 +1,83 @@
+"""gcc: keeps counts beside each object file, so that both passes compile at the same path.
+
+Source: GCC, "Program Instrumentation Options", "Options That Control Optimization", gcov's "Cross-profiling".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.model.build import Profile
+from pgdyno.toolchain.compilers._contract import Coverage
+
+LEAST_OBJECTS = 400  # arbitrary: of about 850 that the server's program consists of
+
+
+@dataclass(frozen=True)
+class Gcc:
+    """gcc of one version; ``suffix`` is what its programs' names end with: ``-14``, or nothing."""
+
+    suffix: str = ""
+
+    @property
+    def program(self) -> str:
+        """What CC is."""
+        return f"gcc{self.suffix}"
+
+    @property
+    def linker(self) -> tuple[str, ...]:
+        """Link with what the system has."""
+        return ()
+
+    def needs(self, profile: Profile) -> Mapping[str, str]:
+        """Return nothing besides: binutils and gcov come with it."""
+        names = ("ar", "ranlib", "nm") if profile.is_linked_whole else ()
+        return {f"gcc-{name}{self.suffix}": f"gcc{self.suffix}" for name in names}
+
+    @property
+    def counting_package(self) -> str:
+        """It comes with the compiler."""
+        return self.program
+
+    def counting(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002 — the environment names it
+        """Count in each process by itself: backends have one thread, and merge when they end.
+
+        Counting atomically (-fprofile-update=prefer-atomic) gave gcc 12 counts that it crashed over.
+        """
+        return ("-fprofile-generate",)
+
+    def counting_environment(self, directory: Path) -> Mapping[str, str]:
+        """Put the path of every object file below ``directory``."""
+        return {"GCOV_PREFIX": str(directory)}
+
+    def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
+        """Put the counts beside the objects that will be compiled; those of build tools are not wanted."""
+        return (
+            ("find", str(tree), "-name", "*.gcda", "-delete"),
+            ("cp", "--archive", f"{directory}{tree}/.", f"{tree}/"),
+        )
+
+    def coverage(self, directory: Path) -> Coverage:
+        """List the object files of which something was run."""
+        return Coverage(("find", str(directory), "-name", "*.gcda"), "object files", LEAST_OBJECTS)
+
+    def counted(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002 — they are put beside the objects
+        """Use what was counted; what was never reached is still optimised for speed."""
+        return (
+            "-fprofile-use",
+            "-fprofile-correction",
+            "-fprofile-partial-training",
+            "-Wno-missing-profile",
+        )
+
+    def linked_whole(self) -> tuple[str, ...]:
+        """Use as many jobs as there are CPUs; static libraries stay readable for other linkers."""
+        return ("-flto=auto", "-ffat-lto-objects")
+
+    def make_variables(self, profile: Profile) -> Mapping[str, str]:
+        """Name what reads gcc's objects."""
+        if not profile.is_linked_whole:
+            return {}
+        return {name.upper(): f"gcc-{name}{self.suffix}" for name in ("ar", "ranlib", "nm")}

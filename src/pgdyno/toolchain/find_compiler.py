@@ -1,0 +1,74 @@
+"""Finds the compiler that a build is made with, and says by package name what is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pgdyno.model.build import Profile
+from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.toolchain.compilers.clang import Clang
+from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.prerequisites import Need, compiles, missing_error
+from pgdyno.toolchain.programs import is_installed
+
+AUTO = "auto"
+_KINDS: dict[str, type[Clang | Gcc]] = {"clang": Clang, "gcc": Gcc}
+"""In the order in which they are tried: with clang, what was trained was faster (measured)."""
+COMPILERS = (*_KINDS, AUTO)
+_SUGGESTED = {"clang": "-19", "gcc": ""}
+
+
+def find_compiler(name: str, profile: Profile) -> Compiler:
+    """Return the newest compiler of a kind that can do what a profile asks for; ``auto``: of any kind.
+
+    Raises: InstallationError naming what is missing, of the one that comes closest.
+    """
+    kinds = list(_KINDS) if name == AUTO else [name]
+    candidates = [compiler for kind in kinds for compiler in _installed(kind)]
+    lacking = [(compiler, _missing(compiler, profile)) for compiler in candidates]
+    complete = next((compiler for compiler, missing in lacking if not missing), None)
+    if complete is not None:
+        return complete
+    if not lacking:
+        kind = kinds[0]
+        suggested = _KINDS[kind](_SUGGESTED[kind])
+        raise missing_error([Need(suggested.program, suggested.program), *_missing(suggested, profile)])
+    raise missing_error(min((missing for _, missing in lacking), key=len))
+
+
+def _installed(kind: str) -> Iterator[Compiler]:
+    """Yield the installed versions of a compiler, the unnumbered first, then the newest."""
+    numbered = re.compile(rf"^{kind}-(\d+)$")
+    versions = {
+        int(found[1])
+        for directory in os.get_exec_path()
+        for program in _programs(Path(directory))
+        if (found := numbered.match(program.name))
+    }
+    suffixes = [f"-{version}" for version in sorted(versions, reverse=True)]
+    for suffix in ["", *suffixes]:
+        if is_installed(f"{kind}{suffix}"):
+            yield _KINDS[kind](suffix)
+
+
+def _programs(directory: Path) -> list[Path]:
+    return list(directory.iterdir()) if directory.is_dir() else []  # PATH may name what is not there
+
+
+def _missing(compiler: Compiler, profile: Profile) -> list[Need]:
+    needs = compiler.needs(profile)
+    missing = [Need(program, package) for program, package in needs.items() if not is_installed(program)]
+    if profile.is_trained and not missing and is_installed(compiler.program) and not _can_count(compiler):
+        return [
+            Need(f"the library for programs that count, of {compiler.program}", compiler.counting_package)
+        ]
+    return missing
+
+
+def _can_count(compiler: Compiler) -> bool:
+    """Whether a program that counts can be linked: its library may come in a package of its own."""
+    flags = (*compiler.counting(Path("/nowhere")), *compiler.linker)
+    return compiles(compiler.program, flags, "int main(void) { return 0; }\n") is None

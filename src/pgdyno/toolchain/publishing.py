@@ -1,0 +1,62 @@
+"""Copies a finished installation to its place, where it belongs to the caller and everybody can read it.
+
+What an unprivileged account has made is read as that account and written as the caller: neither its links
+nor its permissions mean anything to root.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from pgdyno.model.errors import InstallationError
+from pgdyno.toolchain.making import RunAs
+from pgdyno.toolchain.programs import clean_environment
+
+_LIMIT_S = 300.0  # arbitrary; it takes a second
+_AS_OURS = ("--no-same-owner", "--no-same-permissions")  # nothing runs with another's privileges
+
+
+def publish(staged: Path, prefix: Path, manifest: tuple[str, str], run_as: RunAs) -> None:
+    """Copy ``staged`` to ``prefix``, which appears with its manifest (file name, text), or not at all.
+
+    Raises: InstallationError with tar's words.
+    """
+    partial = prefix.with_name(f".{prefix.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # what a killed pgdyno has left
+    partial.mkdir(mode=0o755)
+    try:
+        _copy(staged, partial, run_as)
+        name, text = manifest
+        (partial / name).write_text(text)
+        partial.rename(prefix)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
+    reading = run_as(["tar", "--create", f"--directory={staged}", "--file=-", "."])
+    writing = ["tar", "--extract", *_AS_OURS, f"--directory={target}", "--file=-"]
+    reader = subprocess.Popen(
+        reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
+    )
+    assert reader.stdout is not None  # noqa: S101 — asked for
+    with reader:
+        done = subprocess.run(
+            writing,
+            stdin=reader.stdout,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+            env=clean_environment(),
+            umask=0o022,
+        )
+        said = (reader.stderr.read() if reader.stderr else b"").decode(errors="replace")
+    if reader.returncode != 0 or done.returncode != 0:
+        raise InstallationError(
+            f"could not copy the finished installation to {target}",
+            detail=(said + done.stderr).strip() or None,
+        )

@@ -1,0 +1,245 @@
+"""A whole build of a small program that behaves like PostgreSQL's tree: configured, counted, compiled, kept.
+
+Its sources are real, and so are compiler and make; what is put under load is the program itself, which runs
+what a server would in children of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdyno.app import build_stages, wiring
+from pgdyno.app.build import BuildRequest, build
+from pgdyno.app.servers import list_servers
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.server.account import caller
+from pgdyno.server.installation import Installation
+from pgdyno.server.registry import find_installation
+from pgdyno.toolchain.compilers._contract import Coverage
+from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.stages import Stage
+
+pytestmark = pytest.mark.skipif(
+    any(shutil.which(name) is None for name in ("make", "gcc", "setpriv", "bison", "flex")),
+    reason="needs what PostgreSQL is built with",
+)
+
+CONFIGURE = """\
+#!/bin/sh
+# PACKAGE_NAME='PostgreSQL'
+PACKAGE_NAME='PostgreSQL'
+PACKAGE_VERSION='18.6'
+for argument; do
+  case "$argument" in
+  --prefix=*) echo "prefix = ${argument#--prefix=}" ;;
+  --*) ;;
+  *=*) echo "${argument%%=*} = ${argument#*=}" ;;
+  esac
+done > flags.mk
+echo "checking whether it can be built... yes"
+"""
+MAKEFILE = """\
+include flags.mk
+override CFLAGS += $(PROFILE)
+all: postgres
+postgres: main.o
+\t$(CC) $(CFLAGS) main.o $(LDFLAGS) $(LDFLAGS_EX) -o postgres
+main.o: main.c
+\t$(CC) $(CFLAGS) $(CPPFLAGS) -c -o main.o main.c
+install: all
+\tmkdir -p $(DESTDIR)$(prefix)/bin
+\tcp postgres $(DESTDIR)$(prefix)/bin/postgres
+\tcp pg_config $(DESTDIR)$(prefix)/bin/pg_config
+clean:
+\trm -f main.o postgres
+.PHONY: all install clean
+"""
+PG_CONFIG = "#!/bin/sh\ncase $1 in --version) echo PostgreSQL 18.6 ;; *) echo -O3 ;; esac\n"
+MAIN = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "--version")) { puts("postgres (PostgreSQL) 18.6"); return 0; }
+    for (int child = 0; child < 3; child++)
+        if (fork() == 0) { int sum = 0; for (int i = 0; i < 1000; i++) sum += i; exit(sum != 499500); }
+    for (int child = 0; child < 3; child++) wait(0);
+    return 0;
+}
+"""
+STAGES = ["unpack", "configure", "compile for counting", "train", "compile", "install"]
+
+
+class Remembered:
+    """Progress that remembers its stages."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def step(self, message: str) -> None:
+        self.steps.append(message)
+
+    def advance(self, done_s: float, total_s: float) -> None:
+        """Nobody waits."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "postgresql"
+    root.mkdir()
+    (root / "configure").write_text(CONFIGURE)
+    (root / "pg_config").write_text(PG_CONFIG)
+    for name in ("configure", "pg_config"):
+        (root / name).chmod(0o755)
+    (root / "Makefile").write_text(MAKEFILE)
+    (root / "main.c").write_text(MAIN)
+    for name in ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple", "pgcrypto"):
+        (root / "contrib" / name).mkdir(parents=True)
+        (root / "contrib" / name / "Makefile").write_text("all install:\n\t@true\n")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of the test's own, and a training that takes no server."""
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(wiring, "current_account", caller)  # the test's directory is closed to others
+    monkeypatch.setattr(build_stages, "train", run_it)
+    expected = Gcc().coverage(Path())
+    monkeypatch.setattr(Gcc, "coverage", lambda _, counts: Coverage((*_argv(counts),), expected.unit, 1))
+    return tmp_path / "home"
+
+
+def _argv(counts: Path) -> tuple[str, ...]:
+    return ("find", str(counts), "-name", "*.gcda")
+
+
+def run_it(installation: Installation, environment: Mapping[str, str], *_: object) -> None:
+    program = installation.program("postgres")
+    subprocess.run([program], env={**os.environ, **environment}, check=True)
+
+
+def request(tree: Path, profile: str = "pgo+lto") -> BuildRequest:
+    return BuildRequest(str(tree), profile, "gcc", None, ("sysbench-read-only",))
+
+
+def test_a_build_goes_through_its_steps_and_can_be_named(tree: Path, home: Path) -> None:
+    said = Remembered()
+    manifest = build(request(tree), said)
+    assert [line.partition(": ")[2] for line in said.steps if line.startswith("built-")] == STAGES
+    assert manifest.server_version == "18.6"
+    for name in ("built", manifest.name):
+        assert find_installation(name, wiring.workspace()).version == "18.6"
+    assert {server.name for server in list_servers()} >= {"built", manifest.name}
+    assert list((home / "builds").glob("built-*")) == []
+
+
+def test_the_manifest_says_what_was_found_in_the_build(tree: Path) -> None:
+    manifest = build(request(tree), Remembered())
+    done = manifest.optimised
+    assert done is not None
+    assert (done.source, done.profile, done.target, done.objects) == (str(tree), "lto+pgo", "native", 1)
+    for flag in ("-O3", "-march=native", "-fprofile-use", "-flto=auto", "-D_FORTIFY_SOURCE=2"):
+        assert flag in done.common_flags
+    assert "-fprofile-generate" not in done.common_flags
+    assert "-Wl,-z,now" in done.linking_flags
+    assert done.reached == "1 object files"
+    assert done.text_bytes > 0
+    assert [one.workload for one in done.training] == ["sysbench-read-only"]
+
+
+def test_nothing_that_counts_is_left_in_what_is_installed(tree: Path) -> None:
+    manifest = build(request(tree), Remembered())
+    program = find_installation(manifest.name, wiring.workspace()).program("postgres")
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    assert "__gcov" not in symbols
+
+
+def test_what_is_there_is_not_built_again(tree: Path) -> None:
+    first = build(request(tree), Remembered())
+    said = Remembered()
+    assert build(request(tree), said) == first
+    assert said.steps == [f"{first.name} is there already"]
+
+
+def test_another_source_is_another_build(tree: Path) -> None:
+    first = build(request(tree, "o2"), Remembered())
+    (tree / "main.c").write_text(MAIN + "/* changed */\n")
+    assert build(request(tree, "o2"), Remembered()).name != first.name
+
+
+@pytest.mark.parametrize("at", STAGES[:-1])
+def test_a_build_that_was_interrupted_goes_on_where_it_stopped(
+    at: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(build_stages.Building, "_in_order", interrupted(at))
+        with pytest.raises(KeyboardInterrupt):
+            build(request(tree), Remembered())
+    said = Remembered()
+    manifest = build(request(tree), said)
+    stages = [line.partition(": ")[2] for line in said.steps if line.startswith("built-")]
+    assert stages == STAGES[STAGES.index(at) :]
+    assert manifest.optimised is not None
+    assert manifest.optimised.objects == 1
+
+
+def test_one_that_was_killed_at_its_very_end_is_there(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(build_stages.Building, "_in_order", interrupted("install"))
+        with pytest.raises(KeyboardInterrupt):
+            build(request(tree), Remembered())
+    said = Remembered()
+    manifest = build(request(tree), said)
+    assert said.steps == [f"{manifest.name} is there already"]
+    assert list((home / "builds").glob("built-*")) == []
+
+
+def interrupted(at: str) -> Callable[[Any], Iterator[Any]]:
+    """Return stages of which one is interrupted when its work is done, but not yet noted."""
+    original = build_stages.Building._in_order
+
+    def in_order(self: build_stages.Building) -> Iterator[Any]:
+        for stage in original(self):
+            yield Stage(stage.name, stage.expected_s, _broken(stage.run) if stage.name == at else stage.run)
+
+    return in_order
+
+
+def _broken(run: Callable[[Any], None]) -> Callable[[Any], None]:
+    def broken(watch: Any) -> None:
+        run(watch)
+        raise KeyboardInterrupt
+
+    return broken
+
+
+def test_a_failed_step_shows_the_compilers_words_and_keeps_the_log(tree: Path) -> None:
+    (tree / "main.c").write_text("int main(void) { return nothing; }\n")
+    with pytest.raises(InstallationError) as caught:
+        build(request(tree, "o2"), Remembered())
+    assert caught.value.message == 'building PostgreSQL 18.6: "make" failed with status 2'
+    assert "error: ‘nothing’ undeclared" in str(caught.value).replace("'nothing'", "‘nothing’")
+    assert (caught.value.hint or "").startswith("the whole log is in ")
+
+
+def test_the_users_tree_is_left_as_it_was(tree: Path) -> None:
+    before = sorted(path.relative_to(tree) for path in tree.rglob("*"))
+    build(request(tree, "o2"), Remembered())
+    assert sorted(path.relative_to(tree) for path in tree.rglob("*")) == before
+
+
+def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:
+    with pytest.raises(UsageError, match="--portable"):
+        build(BuildRequest(str(tree), "o2", "gcc", "$(id)", ()), Remembered())

@@ -1,0 +1,97 @@
+"""What a build is made with, and when two are the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.build import parse_profile
+from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.compilers.clang import Clang
+from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.recipe import plan_recipe
+
+COUNTS = Path("/work/counts")
+RECIPE = plan_recipe((18,), ("zstd.h",), "gcc", "", wants_liburing=False)
+
+
+def plan(profile: str = "pgo+lto", target: str | None = "native") -> BuildPlan:
+    return BuildPlan(
+        source_sha256="ab" * 32,
+        version="18.6",
+        profile=parse_profile(profile),
+        compiler=Clang("-19"),
+        compiler_version="Debian clang version 19.1.7",
+        target=target,
+        recipe=RECIPE,
+        training=("sysbench-read-only",),
+    )
+
+
+def option(build: BuildPlan, name: str) -> list[str]:
+    (found,) = (one.removeprefix(f"{name}=") for one in build.options if one.startswith(f"{name}="))
+    return found.split()
+
+
+def test_results_stay_the_same_and_hardening_is_kept() -> None:
+    build = plan()
+    assert option(build, "CFLAGS") == [
+        "-O3", "-ffp-contract=off", "-fstack-protector-strong", "-fPIE", "-march=native",
+    ]  # fmt: skip
+    assert option(build, "CPPFLAGS") == ["-D_FORTIFY_SOURCE=2"]
+    assert option(build, "LDFLAGS") == ["-Wl,-z,relro", "-Wl,-z,now", "-fuse-ld=lld"]
+    assert option(build, "LDFLAGS_EX") == ["-pie"]
+    assert option(build, "CC") == ["clang-19"]
+    assert "--with-zstd" in build.options
+    assert "--without-icu" in build.options
+
+
+def test_the_pass_that_counts_and_the_one_that_is_installed() -> None:
+    counting, final = plan().counting(COUNTS), plan().final(COUNTS)
+    assert counting["PROFILE"] == "-fprofile-generate=/work/counts"
+    assert counting["enable_coverage"] == "yes"
+    assert final["PROFILE"].split() == [
+        "-fprofile-use=/work/counts/merged.profdata", "-Wno-profile-instr-unprofiled",
+        "-Wno-profile-instr-out-of-date", "-flto=thin",
+    ]  # fmt: skip
+    assert (final["AR"], final["RANLIB"], final["NM"]) == ("llvm-ar-19", "llvm-ranlib-19", "llvm-nm-19")
+    assert "enable_coverage" not in final
+
+
+def test_a_plain_build_has_neither() -> None:
+    assert set(plan("o2", None).final(COUNTS)) == {"rpathdir"}
+    assert option(plan("o2", None), "CFLAGS")[0] == "-O2"
+    assert not any(flag.startswith("-march") for flag in option(plan("o2", None), "CFLAGS"))
+
+
+@pytest.mark.parametrize("profile", ["o2", "pgo+lto"])
+def test_installations_find_their_libraries_wherever_they_are(profile: str) -> None:
+    assert plan(profile).final(COUNTS)["rpathdir"] == "$$ORIGIN/../lib:$$ORIGIN/.."
+
+
+def test_gcc_keeps_static_libraries_readable() -> None:
+    final = replace(plan(), compiler=Gcc()).final(COUNTS)
+    assert final["PROFILE"].split()[-2:] == ["-flto=auto", "-ffat-lto-objects"]
+    assert final["AR"] == "gcc-ar"
+
+
+def test_a_build_is_called_by_all_that_goes_into_it() -> None:
+    first = plan()
+    others = [
+        replace(first, source_sha256="cd" * 32),
+        replace(first, profile=parse_profile("pgo")),
+        replace(first, compiler_version="Debian clang version 19.1.8"),
+        replace(first, target="x86-64-v3"),
+        replace(first, training=("pgbench-tpcb",)),
+        replace(first, recipe=plan_recipe((18,), (), "gcc", "", wants_liburing=False)),
+    ]
+    assert len({first.name, *(other.name for other in others)}) == 7
+    assert re.fullmatch("built-[0-9a-f]{12}", first.name)
+    assert plan().name == first.name
+
+
+def test_what_a_plain_build_would_have_been_trained_on_makes_no_difference() -> None:
+    assert plan("o3").name == replace(plan("o3"), training=()).name
