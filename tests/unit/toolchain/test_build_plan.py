@@ -14,7 +14,7 @@ from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.recipe import plan_recipe
 
-COUNTS = Path("/work/counts")
+COUNTS = Path("/var/counts")
 RECIPE = plan_recipe((18,), ("zstd.h",), "gcc", "", wants_liburing=False)
 
 
@@ -51,10 +51,10 @@ def test_results_stay_the_same_and_hardening_is_kept() -> None:
 
 def test_the_pass_that_counts_and_the_one_that_is_installed() -> None:
     counting, final = plan().counting(COUNTS), plan().final(COUNTS)
-    assert counting["PROFILE"] == "-fprofile-generate=/work/counts"
+    assert counting["PROFILE"] == "-fprofile-generate=/var/counts"
     assert counting["enable_coverage"] == "yes"
     assert final["PROFILE"].split() == [
-        "-fprofile-use=/work/counts/merged.profdata", "-Wno-profile-instr-unprofiled",
+        "-fprofile-use=/var/counts/merged.profdata", "-Wno-profile-instr-unprofiled",
         "-Wno-profile-instr-out-of-date", "-flto=thin",
     ]  # fmt: skip
     assert (final["AR"], final["RANLIB"], final["NM"]) == ("llvm-ar-19", "llvm-ranlib-19", "llvm-nm-19")
