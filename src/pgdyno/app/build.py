@@ -1,6 +1,6 @@
 """The use case ``build``: a faster PostgreSQL from its own source, in stages that are done once.
 
-    unpack → configure → [compile for counting → train] → compile → check → install
+    unpack → configure → [compile for counting → train] → compile → install
 
 A build is called by what goes into it, so that whoever asks for the same again has it at once, and whoever
 asks again after an interruption goes on where it stopped. As root, sources are compiled and trained by the
@@ -63,9 +63,8 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     found = read_manifest(place.servers() / plan.name).value
     if not isinstance(found, Unknown):
         progress.step(f"{plan.name} is there already")
-        shutil.rmtree(
-            place.builds() / plan.name, ignore_errors=True
-        )  # of one that was killed at its very end
+        # One that was killed at its very end has left the directory that it worked in.
+        shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
         return found
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
     return Building(place, plan, fetched, progress).run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pgdyno.cli.output import json_option, open_progress, print_json
-from pgdyno.model.build import AUTO
+from pgdyno.model.build import AUTO, COMPILERS
 
 
 @click.command(
@@ -30,8 +30,8 @@ from pgdyno.model.build import AUTO
 )
 @click.option(
     "--compiler",
-    type=click.Choice(["auto", "clang", "gcc"]),
-    default="auto",
+    type=click.Choice([AUTO, *COMPILERS]),
+    default=AUTO,
     show_default=True,
     help="auto: clang where all it takes is installed, else gcc.",
 )

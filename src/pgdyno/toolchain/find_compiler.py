@@ -7,17 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgdyno.model.build import Profile
+from pgdyno.model.build import AUTO, COMPILERS, Profile
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.prerequisites import Need, compiles, missing_error
 from pgdyno.toolchain.programs import is_installed
 
-AUTO = "auto"
 _KINDS: dict[str, type[Clang | Gcc]] = {"clang": Clang, "gcc": Gcc}
-"""In the order in which they are tried: with clang, what was trained was faster (measured)."""
-COMPILERS = (*_KINDS, AUTO)
 _SUGGESTED = {"clang": "-19", "gcc": ""}
 
 
@@ -26,7 +23,7 @@ def find_compiler(name: str, profile: Profile) -> Compiler:
 
     Raises: InstallationError naming what is missing, of the one that comes closest.
     """
-    kinds = list(_KINDS) if name == AUTO else [name]
+    kinds = COMPILERS if name == AUTO else (name,)
     candidates = [compiler for kind in kinds for compiler in _installed(kind)]
     lacking = [(compiler, _missing(compiler, profile)) for compiler in candidates]
     complete = next((compiler for compiler, missing in lacking if not missing), None)
