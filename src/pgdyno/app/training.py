@@ -1,14 +1,13 @@
 """Runs the program that counts what it does under load: the workloads it is built for, then some of all else.
 
-Connections last, because counts are added up when a process ends; the server is shut down in order, because
-one that is ended at once keeps nothing.
+Connections are persistent, kept open for a whole workload: each process of the server adds up its counts only
+when it ends. The server is shut down in order, because one that is ended at once keeps nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import groupby
 from typing import LiteralString
 
@@ -57,22 +56,12 @@ _COPY_OUT: LiteralString = "COPY chore TO STDOUT"
 _COPY_IN: LiteralString = "COPY chore_again FROM STDIN"
 
 
-@dataclass(frozen=True)
-class Training:
-    """What was run, and how much of it; written into the manifest."""
-
-    workload: str
-    seconds: float
-
-
 def train(
     installation: Installation,
     environment: Mapping[str, str],
     names: Sequence[str],
     progress: Progress,
-    *,
-    seconds: float = SECONDS,
-) -> tuple[Training, ...]:
+) -> None:
     """Run the workloads on a server of this installation, in this environment.
 
     Raises: ServerError, GeneratorError, StorageError; UsageError for a workload that is not known.
@@ -82,20 +71,19 @@ def train(
     design = Design(clients=_CLIENTS, is_isolated=False)
     with open_scratch_arena(installation, [variant], progress, is_isolated=False) as arena:
         for _, group in groupby(workloads, key=lambda one: one.data_set.key):
-            _train_on_one_data_set(arena, variant, list(group), design, seconds)
-    return tuple(Training(workload.name, seconds) for workload in workloads)
+            _train_on_one_data_set(arena, variant, list(group), design)
 
 
 def _train_on_one_data_set(
-    arena: ScratchArena, variant: Variant, workloads: Sequence[Workload], design: Design, seconds: float
+    arena: ScratchArena, variant: Variant, workloads: Sequence[Workload], design: Design
 ) -> None:
     data_set = workloads[0].data_set
     arena.restore([variant], [0], data_set)
     with arena.arms([variant], [0], data_set) as (arm,):
         for workload in workloads:
             label = f"training.{workload.name}"
-            with closing(arena.loads.prepare([arm], [label], workload, design, seconds)) as turns:
-                turns.warm_up(0, seconds)
+            with closing(arena.loads.prepare([arm], [label], workload, design, SECONDS)) as turns:
+                turns.warm_up(0, SECONDS)
                 turns.end()
             arena.loads.forget(label)
         _do_chores(arm)
