@@ -14,8 +14,11 @@ from dataclasses import dataclass
 
 from pgdyno.app.build_stages import Building
 from pgdyno.app.fetch import fetch
+from pgdyno.app.measure import find_workloads
+from pgdyno.app.training import WORKLOADS
 from pgdyno.app.wiring import workspace
-from pgdyno.model.build import AUTO, STRONGEST, parse_profile, parse_target
+from pgdyno.model.build import AUTO, STRONGEST, Profile, parse_profile, parse_target
+from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.toolchain.build_plan import BuildPlan
@@ -30,13 +33,13 @@ _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger di
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What was asked for; ``target`` None: what the profile has by itself."""
+    """What was asked for; ``target`` None: what the profile has by itself; no ``training``: ``WORKLOADS``."""
 
     source: str
     profile: str
     compiler: str
-    target: str | None
-    training: tuple[str, ...]
+    target: str | None = None
+    training: tuple[str, ...] = ()
 
 
 def build(request: BuildRequest, progress: Progress) -> Manifest:
@@ -47,6 +50,7 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     """
     place, target = workspace(), parse_target(request.target)
     profile = parse_profile(STRONGEST if request.profile == AUTO else request.profile)
+    training = _training(request.training, profile)
     compiler = find_compiler(request.compiler, profile)
     fetched = fetch(request.source, place, progress)
     recipe = find_recipe([fetched.major], "", wants_liburing=False, compiler=compiler.program)
@@ -58,7 +62,7 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         compiler_version=compiler_version(compiler.program),
         target=target or profile.target,
         recipe=recipe,
-        training=request.training,
+        training=training,
     )
     found = read_manifest(place.servers() / plan.name).value
     if not isinstance(found, Unknown):
@@ -68,3 +72,14 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         return found
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
     return Building(place, plan, fetched, progress).run()
+
+
+def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
+    """Return what is trained on. Raises: UsageError for an unknown workload, or if nothing is trained."""
+    if asked and not profile.is_trained:
+        raise UsageError(
+            "--train needs a profile with pgo",
+            detail=f"asked for: {profile.name}",
+            hint=f"--profile {profile.name}+pgo, or leave --train out",
+        )
+    return tuple(find_workloads(asked)) or WORKLOADS

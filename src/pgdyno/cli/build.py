@@ -62,12 +62,11 @@ def command(
     make installcheck.
     """
     from pgdyno.app.build import BuildRequest, build
-    from pgdyno.app.training import WORKLOADS
     from pgdyno.model.document import to_document
 
     progress = open_progress()
     try:
-        manifest = build(BuildRequest(source, profile, compiler, target, training or WORKLOADS), progress)
+        manifest = build(BuildRequest(source, profile, compiler, target, training), progress)
     finally:
         progress.close()
     if is_json:

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def run_it(installation: Installation, environment: Mapping[str, str], *_: objec
 
 
 def request(tree: Path, profile: str = "pgo+lto") -> BuildRequest:
-    return BuildRequest(str(tree), profile, "gcc", None, ("sysbench-read-only",))
+    return BuildRequest(str(tree), profile, "gcc")
 
 
 def test_a_build_goes_through_its_steps_and_can_be_named(tree: Path, home: Path) -> None:
@@ -154,7 +155,9 @@ def test_the_manifest_says_what_was_found_in_the_build(tree: Path) -> None:
     assert "-Wl,-z,now" in done.linking_flags
     assert done.reached == "1 object files"
     assert done.text_bytes > 0
-    assert [one.workload for one in done.training] == ["sysbench-read-only"]
+    assert [one.workload for one in done.training] == [
+        "sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb",
+    ]  # fmt: skip
 
 
 def test_nothing_that_counts_is_left_in_what_is_installed(tree: Path) -> None:
@@ -242,4 +245,37 @@ def test_the_users_tree_is_left_as_it_was(tree: Path) -> None:
 
 def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:
     with pytest.raises(UsageError, match="--portable"):
-        build(BuildRequest(str(tree), "o2", "gcc", "$(id)", ()), Remembered())
+        build(BuildRequest(str(tree), "o2", "gcc", "$(id)"), Remembered())
+
+
+@pytest.fixture
+def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is refused before anything is fetched, which fails here."""
+    monkeypatch.setattr("pgdyno.app.build.fetch", None)
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_an_unknown_workload_is_named_before_anything_is_fetched(tree: Path) -> None:
+    asked = replace(request(tree), training=("sysbench-read-only", "sysbench-read"))
+    with pytest.raises(UsageError) as caught:
+        build(asked, Remembered())
+    assert caught.value.message == 'no workload "sysbench-read"'
+    assert "sysbench-read-only" in (caught.value.hint or "")
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(replace(request(tree, "o2+lto"), training=("pgbench-tpcb",)), Remembered())
+    assert str(caught.value) == (
+        "--train needs a profile with pgo\n"
+        "DETAIL:  asked for: o2+lto\n"
+        "HINT:  --profile o2+lto+pgo, or leave --train out"
+    )
+
+
+def test_a_build_is_trained_on_what_was_asked_for_and_each_once(tree: Path) -> None:
+    asked = replace(request(tree), training=("pgbench-tpcb", "sysbench-read-only", "pgbench-tpcb"))
+    done = build(asked, Remembered()).optimised
+    assert done is not None
+    assert [one.workload for one in done.training] == ["pgbench-tpcb", "sysbench-read-only"]
