@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.counts import gather, reached
-from pgdyno.toolchain.find_compiler import find_compiler
+from pgdyno.toolchain.find_compiler import _can_count, find_compiler
 
 FORKS = """
 #include <stdlib.h>
@@ -30,7 +31,6 @@ int main(int argc, char **argv) {
     return argc > 5 ? never(argc) : 0;
 }
 """
-INSTALLED = [one for one in (Gcc(), Clang("-19"), Clang("")) if shutil.which(one.program)]
 
 
 def programs(directory: Path, *names: str) -> None:
@@ -38,6 +38,35 @@ def programs(directory: Path, *names: str) -> None:
     for name in names:
         (directory / name).write_text("#!/bin/sh\n")
         (directory / name).chmod(0o755)
+
+
+@pytest.fixture(params=(Gcc(), Clang("-19")), ids=lambda one: one.program)
+def compiler(request: pytest.FixtureRequest) -> Compiler:
+    """Each compiler with all that a trained build takes."""
+    found: Compiler = request.param
+    needed = {found.program: found.program, **found.needs(parse_profile("pgo+lto"))}
+    if any(shutil.which(program) is None for program in needed) or not _can_count(found):
+        packages = dict.fromkeys([*needed.values(), found.counting_package])
+        pytest.skip(f"needs {found.program} with all it takes: apt-get install {' '.join(packages)}")
+    return found
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    """Where programs put their counts."""
+    directory = tmp_path / "counts"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def tree(compiler: Compiler, counts: Path, tmp_path: Path) -> Path:
+    """The small program, compiled so that it counts."""
+    directory = tmp_path / "tree"
+    directory.mkdir()
+    (directory / "forks.c").write_text(FORKS)
+    build(compiler, directory, compiler.counting(counts))
+    return directory
 
 
 @pytest.fixture
@@ -95,23 +124,12 @@ def test_without_any_compiler_one_is_suggested_with_all_it_takes() -> None:
     assert caught.value.hint == "apt-get install gcc"
 
 
-@pytest.mark.parametrize("compiler", INSTALLED, ids=lambda one: one.program)
 def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(
-    compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiler: Compiler, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The small program does what a server does: its children run the code, and end on their own."""
-    if missing := [name for name in compiler.needs(parse_profile("pgo+lto")) if shutil.which(name) is None]:
-        pytest.skip(f"{compiler.program} lacks {', '.join(missing)}")
-    tree, counts = tmp_path / "tree", tmp_path / "counts"
-    tree.mkdir()
-    counts.mkdir()
-    (tree / "forks.c").write_text(FORKS)
-    build(compiler, tree, compiler.counting(counts))
-    subprocess.run([tree / "forks"], env={**os.environ, **compiler.counting_environment(counts)}, check=True)
-    coverage = compiler.coverage(counts)
-    monkeypatch.setattr(
-        type(compiler), "coverage", lambda *_: type(coverage)(coverage.argv, coverage.unit, 1)
-    )
+    train(compiler, tree, counts)
+    be_content_with_little(compiler, counts, monkeypatch)
     gather(compiler, counts, tree, list)
     assert int(reached(compiler, counts, list).split()[0]) >= 1
     said = build(compiler, tree, (*compiler.counted(counts), *compiler.linked_whole()))
@@ -122,20 +140,23 @@ def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(
     assert "__llvm_prf" not in symbols
 
 
-@pytest.mark.parametrize("compiler", INSTALLED, ids=lambda one: one.program)
-def test_too_little_training_is_refused(compiler: Compiler, tmp_path: Path) -> None:
-    if missing := [name for name in compiler.needs(parse_profile("pgo")) if shutil.which(name) is None]:
-        pytest.skip(f"{compiler.program} lacks {', '.join(missing)}")
-    tree, counts = tmp_path / "tree", tmp_path / "counts"
-    tree.mkdir()
-    counts.mkdir()
-    (tree / "forks.c").write_text(FORKS)
-    build(compiler, tree, compiler.counting(counts))
-    subprocess.run([tree / "forks"], env={**os.environ, **compiler.counting_environment(counts)}, check=True)
+def test_too_little_training_is_refused(compiler: Compiler, tree: Path, counts: Path) -> None:
+    train(compiler, tree, counts)
     with pytest.raises(
         InstallationError, match=r"training has reached \d (functions|object files), too little"
     ):
         gather(compiler, counts, tree, list)
+
+
+def train(compiler: Compiler, tree: Path, counts: Path) -> None:
+    """Run the small program so that what it counts is wanted."""
+    subprocess.run([tree / "forks"], env={**os.environ, **compiler.counting_environment(counts)}, check=True)
+
+
+def be_content_with_little(compiler: Compiler, counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a single unit for enough: no more can be reached in a small program."""
+    enough = replace(compiler.coverage(counts), least=1)
+    monkeypatch.setattr(type(compiler), "coverage", lambda *_: enough)
 
 
 def build(compiler: Compiler, tree: Path, flags: tuple[str, ...]) -> str:
