@@ -19,7 +19,7 @@ from pgdyno.toolchain.recipe import Recipe
 from pgdyno.toolchain.source import major_of
 
 NAME = "built"  # the newest one; each is called built-<id>
-_FORMAT = 1  # counts changes of how builds are made, so that what is asked for again is made anew
+_FORMAT = 2  # counts changes of how builds are made, so that what is asked for again is made anew
 _ID_LENGTH = 12
 _SAME_RESULTS = ("-ffp-contract=off",)
 _HARDENED = ("-fstack-protector-strong", "-fPIE")

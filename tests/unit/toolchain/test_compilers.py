@@ -148,6 +148,27 @@ def test_too_little_training_is_refused(compiler: Compiler, tree: Path, counts: 
         gather(compiler, counts, tree, list)
 
 
+def test_what_runs_besides_the_training_is_not_counted(
+    compiler: Compiler, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data sets are loaded by the same program, but only where they are not there already."""
+    be_content_with_little(compiler, counts, monkeypatch)
+    train(compiler, tree, counts)
+    gather(compiler, counts, tree, list)
+    trained = gathered(tree, counts)
+    assert trained
+    other = subprocess.run([tree / "forks", *(5 * ["word"])], check=False)
+    assert other.returncode == 18  # three times its name and five words: what training never reaches
+    gather(compiler, counts, tree, list)
+    assert gathered(tree, counts) == trained
+
+
+def gathered(tree: Path, counts: Path) -> dict[str, bytes]:
+    """Return what the compiler will read: gcc's file or clang's."""
+    files = (tree / "forks.gcda", counts / "merged.profdata")
+    return {file.name: file.read_bytes() for file in files if file.is_file()}
+
+
 def train(compiler: Compiler, tree: Path, counts: Path) -> None:
     """Run the small program so that what it counts is wanted."""
     subprocess.run([tree / "forks"], env={**os.environ, **compiler.counting_environment(counts)}, check=True)

@@ -14,6 +14,9 @@ from pgdyno.toolchain.compilers._contract import Coverage
 
 MERGED = "merged.profdata"
 LEAST_FUNCTIONS = 2000  # arbitrary: a server that only starts and ends reaches about 1500
+_TRAINED = "trained"
+"""Where the counts of the training are, which alone are wanted: programs that run without its environment,
+to load data sets that are not there yet, put theirs beside."""
 _POOL = "counts-%4m.profraw"
 """Processes add to one of four files, under its lock, when they end. With a file for each process, backends
 and autovacuum workers would fill the disk."""
@@ -61,11 +64,11 @@ class Clang:
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
         """Name the pool of files that processes add their counts to."""
-        return {"LLVM_PROFILE_FILE": str(directory / _POOL)}
+        return {"LLVM_PROFILE_FILE": str(directory / _TRAINED / _POOL)}
 
     def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:  # noqa: ARG002
-        """Merge the files of the pool."""
-        return ((self.profdata, "merge", f"--output={directory / MERGED}", str(directory)),)
+        """Merge the files of the pool, and no others."""
+        return ((self.profdata, "merge", f"--output={directory / MERGED}", str(directory / _TRAINED)),)
 
     def coverage(self, directory: Path) -> Coverage:
         """List the functions that were called."""

@@ -1,4 +1,4 @@
-"""gcc: keeps counts beside each object file, so that both passes compile at the same path.
+"""gcc: keeps counts beside each object file, so that both programs are compiled at the same path.
 
 Source: GCC, "Program Instrumentation Options", "Options That Control Optimization", gcov's "Cross-profiling".
 """
@@ -53,7 +53,10 @@ class Gcc:
         return {"GCOV_PREFIX": str(directory)}
 
     def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
-        """Put the counts beside the objects that will be compiled; those of build tools are not wanted."""
+        """Put the counts beside the objects that will be compiled.
+
+        What is there comes from programs that ran outside the training: build tools, the loading of data.
+        """
         return (
             ("find", str(tree), "-name", "*.gcda", "-delete"),
             ("cp", "--archive", f"{directory}{tree}/.", f"{tree}/"),
