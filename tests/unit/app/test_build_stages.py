@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fix_progress import Remembered
 
 from pgdyno.app import build_stages, wiring
 from pgdyno.app.build import BuildRequest, build
@@ -78,19 +79,6 @@ int main(int argc, char **argv) {
 }
 """
 STAGES = ["unpack", "configure", "compile for counting", "train", "compile", "install"]
-
-
-class Remembered:
-    """Progress that remembers its stages."""
-
-    def __init__(self) -> None:
-        self.steps: list[str] = []
-
-    def step(self, message: str) -> None:
-        self.steps.append(message)
-
-    def advance(self, done_s: float, total_s: float) -> None:
-        """Nobody waits."""
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.fix_progress import Remembered
 
 from pgdyno.app import install, wiring
 from pgdyno.app.install import InstallRequest, install_from_source
@@ -21,20 +22,6 @@ from pgdyno.toolchain.source_build import Built, SourceBuild
 from pgdyno.toolchain.source_package import SourcePackage
 
 REQUEST = InstallRequest((17, 18), "-O2", wants_liburing=True)
-
-
-class Remembered:
-    """Progress that remembers its steps."""
-
-    def __init__(self) -> None:
-        self.steps: list[str] = []
-        self.advances: list[tuple[float, float]] = []
-
-    def step(self, message: str) -> None:
-        self.steps.append(message)
-
-    def advance(self, done_s: float, total_s: float) -> None:
-        self.advances.append((done_s, total_s))
 
 
 @pytest.fixture
