@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pgdyno.model.ports import Progress
 from pgdyno.server.workspace import Workspace
+from pgdyno.store.files import write_whole
 from pgdyno.toolchain.apt_sources import host_repositories, source_suites
 from pgdyno.toolchain.private_apt import open_suites
 from pgdyno.toolchain.source import (
@@ -55,7 +56,8 @@ class Fetched:
 def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
     """Return the source that was asked for.
 
-    Raises: UsageError, RefusedError for what is none, or not to be built from; InstallationError.
+    Raises: UsageError, RefusedError for what is none, or not to be built from; InstallationError;
+    StorageError if its version cannot be kept.
     """
     source = parse_source(asked)
     if isinstance(source, Package):
@@ -63,7 +65,7 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
         return Fetched(
             asked=asked,
             sha256=package.tarball.sha256,
-            version=_version(place, downloads(place) / package.tarball.name, package.tarball.sha256),
+            version=package.upstream_version,
             how=UNPACKED,
             unpack=partial(unpack, package, downloads(place)),
             package=package,
@@ -104,8 +106,7 @@ def _version(place: Workspace, tarball: Path, digest: str) -> str:
     """Return a tarball's version, which is looked up in it once: that takes seconds."""
     known = place.builds() / f"version-{digest}"
     if not known.exists():
-        version = version_in_tarball(tarball)
-        known.write_text(version)
+        write_whole(known, version_in_tarball(tarball).encode())
     return known.read_text()
 
 

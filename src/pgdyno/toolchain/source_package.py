@@ -62,6 +62,13 @@ class SourcePackage:
     suite: str  # the release's own name: trixie
     tarball: SourceFile
 
+    @property
+    def upstream_version(self) -> str:
+        """The version that PostgreSQL released: ``17.11``; 18rc1 for what the distribution calls 18~rc1."""
+        found = _TARBALL.match(self.tarball.name)
+        assert found is not None  # noqa: S101 — describe_package has chosen it by this name
+        return found["version"].replace("~", "")
+
 
 def choose_suites(majors: Sequence[int], suites: Sequence[Suite]) -> dict[int, Suite]:
     """Return for each major the first suite that has it, in the order of ``majors``.

@@ -93,6 +93,19 @@ def test_a_package_has_its_version_from_its_description_and_its_checksum_from_th
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("postgresql-17_17.11.orig.tar.bz2", "17.11"),
+        ("postgresql-18_18~rc1.orig.tar.bz2", "18rc1"),
+        ("postgresql-18_18~beta2.orig.tar.gz", "18beta2"),
+    ],
+)
+def test_the_released_version_stands_in_the_tarballs_name(name: str, version: str) -> None:
+    package = SourcePackage("postgresql-18", "18-1", "trixie", SourceFile(name, 1, "00" * 32))
+    assert package.upstream_version == version
+
+
 def test_a_package_without_one_upstream_tarball_is_refused() -> None:
     with pytest.raises(InstallationError) as caught:
         describe_package(Suite("stable", (17,), FILES_17[:1]), 17)
