@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from pgdyno.app.fetch import Fetched
+from pgdyno.app.time_left import TimeLeft
 from pgdyno.app.training import SECONDS, train
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation, installation_at
@@ -32,11 +32,8 @@ from pgdyno.toolchain.publishing import publish
 from pgdyno.toolchain.source_build import ask, text_bytes
 from pgdyno.toolchain.stages import Stage, Stages, Watch
 
-_REPORT_EVERY_S = 15.0  # arbitrary: seldom enough for a log, often enough for somebody who waits
-_TELLING_SHARE = 0.03  # of a build: what is expected from less is wild
 
-
-@dataclass
+@dataclass(frozen=True)
 class Building:
     """One build under way."""
 
@@ -44,10 +41,6 @@ class Building:
     plan: BuildPlan
     fetched: Fetched
     progress: Progress
-    _began_s: float = field(default_factory=time.monotonic, init=False)
-    _reported_s: float = field(default=0.0, init=False)
-    _share: float = field(default=0.0, init=False)  # of all the work, that is done
-    _found_share: float | None = field(default=None, init=False)  # what earlier runs had done; once known
 
     def run(self) -> Manifest:
         """Do what is not done yet, and return the manifest of what is installed.
@@ -57,7 +50,8 @@ class Building:
         self._root.mkdir(mode=0o755, exist_ok=True)
         if done := self._stages.seconds():
             self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")
-        self._stages.run(self._begin, self._report)
+        time_left = TimeLeft(self.progress, self._stages.share_done())
+        self._stages.run(self._begin, time_left.tell)
         manifest = read_manifest(self._prefix).value
         assert isinstance(manifest, Manifest)  # noqa: S101 — written a moment ago
         shutil.rmtree(self._root)
@@ -184,16 +178,6 @@ class Building:
 
     def _begin(self, stage: Stage) -> None:
         self.progress.step(f"{self.plan.name}: {stage.name}")
-        self._found_share = self._share if self._found_share is None else self._found_share
-
-    def _report(self, share: float) -> None:
-        """Say how far it is; the rest is expected to go as fast as what was done since this run began."""
-        self._share, now_s = share, time.monotonic()
-        gained = share - (share if self._found_share is None else self._found_share)
-        if now_s - self._reported_s >= _REPORT_EVERY_S and gained >= _TELLING_SHARE:
-            self._reported_s = now_s
-            elapsed_s = now_s - self._began_s
-            self.progress.advance(elapsed_s, elapsed_s + elapsed_s * (1 - share) / gained)
 
     def _counting_server(self) -> Installation:
         return installation_at(self._staged("counting") / "bin", self.place.account)

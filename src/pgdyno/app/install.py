@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno.app.fetch import downloads, fetch_packages
+from pgdyno.app.time_left import TimeLeft
 from pgdyno.app.wiring import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.facts import Unknown
@@ -23,8 +23,6 @@ from pgdyno.toolchain.source_package import UNPACKED, SourcePackage, unpack
 
 _NEEDED_BYTES = 512 << 20  # to build one version after the other; measured: 210 MB
 _KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of sources, 40 MB of indexes
-_TELLING_SHARE = 0.05  # of a build: what is expected from less is wild (measured: 9000 s instead of 400 s)
-_REPORT_EVERY_S = 15.0  # arbitrary: seldom enough for a log, often enough for somebody who waits
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def install_from_source(request: InstallRequest, progress: Progress) -> list[Man
             "remove something, or set PGDYNO_HOME to a directory on a larger disk",
         )
         packages = fetch_packages(place, missing, progress)
-        present |= _Installing(place, recipe, progress, time.monotonic(), len(missing)).all(packages)
+        present |= _Installing(place, recipe, progress, TimeLeft(progress), len(missing)).all(packages)
     return [present[major] for major in request.majors]
 
 
@@ -94,10 +92,9 @@ class _Installing:
     place: Workspace
     recipe: Recipe
     progress: Progress
-    started_s: float
+    time_left: TimeLeft
     count: int
     done: int = 0
-    reported_s: float = 0.0
 
     def all(self, packages: dict[int, SourcePackage]) -> dict[int, Manifest]:
         """Build and install. No measurement runs meanwhile: both would only disturb each other."""
@@ -127,13 +124,7 @@ class _Installing:
         return manifest
 
     def _report(self, share: float) -> None:
-        """Say how far it is; the rest is expected to go as fast as what is done."""
-        now_s = time.monotonic()
-        done = (self.done + share) / self.count
-        if now_s - self.reported_s >= _REPORT_EVERY_S and self.done + share >= _TELLING_SHARE:
-            self.reported_s = now_s
-            elapsed_s = now_s - self.started_s
-            self.progress.advance(elapsed_s, elapsed_s / done)
+        self.time_left.tell((self.done + share) / self.count)
 
 
 def _manifest(package: SourcePackage, recipe: Recipe, built: Built, major: int) -> Manifest:

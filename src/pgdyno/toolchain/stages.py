@@ -40,19 +40,27 @@ class Stages:
             return {}
         return {name: float(seconds) for name, _, seconds in (line.partition("\t") for line in lines)}
 
+    def share_done(self) -> float:
+        """Return the share of all the work that is done."""
+        done = self.seconds()
+        return sum(stage.expected_s for stage in self.stages if stage.name in done) / self._expected_s
+
     def run(self, begin: Callable[[Stage], None], watch: Watch) -> None:
         """Run what is not done yet; ``begin`` is told of every stage, ``watch`` the share of all the work."""
         done = self.seconds()
-        total_s = sum(stage.expected_s for stage in self.stages)
         passed_s = 0.0
         for stage in self.stages:
             if stage.name not in done:
                 begin(stage)
                 began_s = time.monotonic()
-                stage.run(_share_of_all(watch, passed_s, stage.expected_s, total_s))
+                stage.run(_share_of_all(watch, passed_s, stage.expected_s, self._expected_s))
                 self._note(stage.name, time.monotonic() - began_s)
             passed_s += stage.expected_s
-            watch(passed_s / total_s)
+            watch(passed_s / self._expected_s)
+
+    @property
+    def _expected_s(self) -> float:
+        return sum(stage.expected_s for stage in self.stages)
 
     def _note(self, name: str, seconds: float) -> None:
         with self.record.open("a") as file:

@@ -35,7 +35,7 @@ class Workshop:
         self.stages.run(lambda _: None, self.shares.append)
 
 
-def test_every_step_is_done_and_timed(tmp_path: Path) -> None:
+def test_every_stage_is_done_and_timed(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path / "done")
     workshop.go()
     assert workshop.ran == ["a", "b", "c"]
@@ -55,6 +55,7 @@ def test_what_was_interrupted_is_done_again_and_nothing_else(tmp_path: Path) -> 
     with pytest.raises(KeyboardInterrupt):
         workshop.go()
     again = Workshop(tmp_path / "done")
+    assert again.stages.share_done() == 0.125
     again.go()
     assert (workshop.ran, again.ran) == (["a"], ["b", "c"])
     third = Workshop(tmp_path / "done")
