@@ -120,9 +120,9 @@ class Building:
         self._making.build(self.plan.recipe.directories, variables, watch)
         self._making.install(self.plan.recipe.directories, self._empty("counting"), variables)
 
-    def _train(self, _: Watch) -> None:
+    def _train(self, watch: Watch) -> None:
         environment = self.plan.compiler.counting_environment(self._empty("counts"))
-        train(self._counting_server(), environment, self.plan.training, self.progress)
+        train(self._counting_server(), environment, self.plan.training, self.progress, watch)
 
     def _compile(self, watch: Watch) -> None:
         self._making.clean()

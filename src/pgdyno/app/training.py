@@ -6,12 +6,14 @@ when it ends. The server is shut down in order, because one that is ended at onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import groupby
 from typing import LiteralString
 
 from pgdyno.app.arm import Arm
+from pgdyno.app.load import Loads
 from pgdyno.app.measure import find_workloads
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.wiring import open_scratch_arena
@@ -20,11 +22,12 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import Workload
 from pgdyno.server.installation import Installation
+from pgdyno.toolchain.stages import Watch
 
 WORKLOADS = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")
 """What a build is trained on unless something else is asked for."""
 SECONDS = 40.0  # for each; arbitrary: the share of code that is reached does not grow any more
-_CLIENTS = 4
+_DESIGN = Design(clients=4, is_isolated=False)
 
 _CHORES: tuple[LiteralString, ...] = (
     "CREATE TABLE chore (id bigint, kind int, note text, amount numeric(12, 2), at timestamptz)",
@@ -61,33 +64,61 @@ def train(
     environment: Mapping[str, str],
     names: Sequence[str],
     progress: Progress,
+    watch: Watch,
 ) -> None:
     """Run the workloads on a server of this installation, in this environment.
+
+    ``progress`` is told which of them runs, ``watch`` which share is over.
 
     Raises: ServerError, GeneratorError, StorageError; UsageError for a workload that is not known.
     """
     variant = Variant("training", {f"env.{name}": value for name, value in environment.items()})
     workloads = sorted(find_workloads(tuple(names)).values(), key=lambda one: one.data_set.key)
-    design = Design(clients=_CLIENTS, is_isolated=False)
+    groups = [list(group) for _, group in groupby(workloads, key=lambda one: one.data_set.key)]
+    lessons = _Lessons(progress, watch, len(workloads) + len(groups))
     with open_scratch_arena(installation, [variant], progress, is_isolated=False) as arena:
-        for _, group in groupby(workloads, key=lambda one: one.data_set.key):
-            _train_on_one_data_set(arena, variant, list(group), design)
+        for group in groups:
+            _train_on_one_data_set(arena, variant, group, lessons)
+
+
+@dataclass
+class _Lessons:
+    """Workloads, and chores on each data set: parts of a training that take about as long as each other."""
+
+    progress: Progress
+    watch: Watch
+    count: int
+    over: int = 0
+
+    @contextmanager
+    def give(self, name: str) -> Iterator[None]:
+        """Tell what is trained on, and the share that is over afterwards."""
+        self.progress.step(f"training on {name}")
+        yield
+        self.over += 1
+        self.watch(self.over / self.count)
 
 
 def _train_on_one_data_set(
-    arena: ScratchArena, variant: Variant, workloads: Sequence[Workload], design: Design
+    arena: ScratchArena, variant: Variant, workloads: Sequence[Workload], lessons: _Lessons
 ) -> None:
     data_set = workloads[0].data_set
     arena.restore([variant], [0], data_set)
     with arena.arms([variant], [0], data_set) as (arm,):
         for workload in workloads:
-            label = f"training.{workload.name}"
-            with closing(arena.loads.prepare([arm], [label], workload, design, SECONDS)) as turns:
-                turns.warm_up(0, SECONDS)
-                turns.end()
-            arena.loads.forget(label)
-        _do_chores(arm)
+            with lessons.give(workload.name):
+                _run(arena.loads, arm, workload)
+        with lessons.give("chores"):
+            _do_chores(arm)
         arm.server.stop()
+
+
+def _run(loads: Loads, arm: Arm, workload: Workload) -> None:
+    label = f"training.{workload.name}"
+    with closing(loads.prepare([arm], [label], workload, _DESIGN, SECONDS)) as turns:
+        turns.warm_up(0, SECONDS)
+        turns.end()
+    loads.forget(label)
 
 
 def _do_chores(arm: Arm) -> None:
