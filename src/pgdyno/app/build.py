@@ -24,7 +24,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.find_compiler import find_compiler
 from pgdyno.toolchain.manifest import Manifest, read_manifest
-from pgdyno.toolchain.prerequisites import compiler_version, find_recipe
+from pgdyno.toolchain.prerequisites import compiler_version, find_recipe, require_target
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
 
@@ -52,6 +52,8 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     profile = parse_profile(STRONGEST if request.profile == AUTO else request.profile)
     training = _training(request.training, profile)
     compiler = find_compiler(request.compiler, profile)
+    if target is not None:
+        require_target(compiler.program, target)
     fetched = fetch(request.source, place, progress)
     recipe = find_recipe([fetched.major], "", wants_liburing=False, compiler=compiler.program)
     plan = BuildPlan(

@@ -11,6 +11,7 @@ from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
 
 _COMPILERS = ("gcc", "clang")  # the first one found
 _PROBE_LIMIT_S = 20.0
+_PROGRAM = "int main(void) { return 0; }\n"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,17 @@ def find_recipe(
     return recipe
 
 
+def require_target(compiler: str, target: str) -> None:
+    """Raise UsageError if the compiler makes no code for a CPU of this name."""
+    said = compiles(compiler, ["-c", f"-march={target}"], _PROGRAM)
+    if said is not None:
+        raise UsageError(
+            f'{compiler} does not take --portable "{target}"',
+            detail=said,
+            hint="leave it out, or name a CPU of this architecture that the compiler knows",
+        )
+
+
 def compiler_version(compiler: str) -> str:
     """Return the first line of what the compiler says of itself."""
     done = capture([compiler, "--version"], limit_s=_PROBE_LIMIT_S)
@@ -80,7 +92,7 @@ def _has_header(compiler: str, header: str) -> bool:
 
 
 def _require_flags(recipe: Recipe) -> None:
-    said = compiles(recipe.compiler, ["-c", *recipe.cflags.split()], "int main(void) { return 0; }\n")
+    said = compiles(recipe.compiler, ["-c", *recipe.cflags.split()], _PROGRAM)
     if said is not None:
         raise UsageError(f'{recipe.compiler} does not take --cflags "{recipe.cflags}"', detail=said)
 

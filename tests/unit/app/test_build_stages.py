@@ -243,6 +243,15 @@ def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("unfetched")
+def test_a_cpu_that_the_compiler_does_not_know_is_refused_in_its_own_words(tree: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(replace(request(tree), target="commodore-64"), Remembered())
+    assert caught.value.message == 'gcc does not take --portable "commodore-64"'
+    assert "'commodore-64'" in (caught.value.detail or "")
+    assert caught.value.hint == "leave it out, or name a CPU of this architecture that the compiler knows"
+
+
+@pytest.mark.usefixtures("unfetched")
 def test_an_unknown_workload_is_named_before_anything_is_fetched(tree: Path) -> None:
     asked = replace(request(tree), training=("sysbench-read-only", "sysbench-read"))
     with pytest.raises(UsageError) as caught:
