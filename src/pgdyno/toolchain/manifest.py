@@ -30,9 +30,12 @@ class Trained:
 
 @dataclass(frozen=True)
 class Optimised:
-    """What a build did beyond compiling with equal flags; all of it was found in the build, not planned."""
+    """What a build did beyond compiling with equal flags.
 
-    source: str  # as it was asked for
+    ``source``, ``profile``, ``target`` and ``training`` were planned; all else was found in the build.
+    """
+
+    source: str
     profile: str
     target: str | None  # None: every CPU of the architecture
     common_flags: tuple[str, ...]  # of every object file, from the log of what was installed
@@ -50,10 +53,10 @@ class Manifest:
 
     name: str  # source-17
     server_version: str  # 17.11
-    package: str  # postgresql-17
+    package: str  # postgresql-17; empty, like the next two, if it came from no archive
     package_version: str  # the distribution's: 17.11-0+deb13u1
     suite: str  # the release's own name: trixie
-    tarball: str
+    tarball: str  # empty if the source was a directory
     tarball_sha256: str
     unpacked: str  # with which program, and what of the package
     compiler: str  # the first line of what it says of itself
@@ -74,8 +77,16 @@ class Manifest:
     @property
     def summary(self) -> str:
         """One line for a list of servers."""
-        options = [one for one in self.configure if one.startswith("--with-")]
-        return f"{self.suite} {self.package_version}, {self.compiler}, {self.flags}, {' '.join(options)}"
+        profile = self.optimised.profile if self.optimised else ""
+        options = " ".join(one for one in self.configure if one.startswith("--with-"))
+        return ", ".join(filter(None, (self._origin, profile, self.compiler, self.flags, options)))
+
+    @property
+    def _origin(self) -> str:
+        """Where the source came from: an archive, or the tarball or directory that was named."""
+        if self.package:
+            return f"{self.suite} {self.package_version}"
+        return self.tarball or (self.optimised.source if self.optimised else "")
 
 
 def dump_manifest(manifest: Manifest) -> str:

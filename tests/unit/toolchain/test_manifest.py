@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.facts import Unknown
-from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, parse_manifest, read_manifest
+from pgdyno.toolchain.manifest import (
+    FILE,
+    Manifest,
+    Optimised,
+    Trained,
+    dump_manifest,
+    parse_manifest,
+    read_manifest,
+)
 
 MANIFEST = Manifest(
     name="source-17",
@@ -29,9 +37,24 @@ MANIFEST = Manifest(
     installed_at="2026-11-21T11:00:00+00:00",
 )
 
+FROM_NO_ARCHIVE = {"package": "", "package_version": "", "suite": ""}
+OPTIMISED = Optimised(
+    source="debian:18",
+    profile="lto+pgo",
+    target="native",
+    common_flags=("-O3", "-march=native"),
+    other_flags=(("-funroll-loops", 2),),
+    linking_flags=("-pie",),
+    objects=850,
+    training=(Trained("pgbench-tpcb", 40.0),),
+    reached="4012 functions",
+    text_bytes=8_000_000,
+)
+
 
 def test_what_is_written_is_read() -> None:
-    assert parse_manifest(dump_manifest(MANIFEST)) == MANIFEST
+    for manifest in (MANIFEST, dataclasses.replace(MANIFEST, optimised=OPTIMISED)):
+        assert parse_manifest(dump_manifest(manifest)) == manifest
 
 
 def test_the_document_has_a_schema_version_and_every_member() -> None:
@@ -79,3 +102,21 @@ def test_the_summary_has_what_tells_builds_apart() -> None:
         "trixie 17.11-0+deb13u1, gcc (Debian 12.2.0-14) 12.2.0, -O2 -fno-omit-frame-pointer, "
         "--with-icu --with-lz4"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "origin"),
+    [
+        ({}, "trixie 17.11-0+deb13u1"),
+        ({**FROM_NO_ARCHIVE, "tarball": "pg.tar.bz2"}, "pg.tar.bz2"),
+        ({**FROM_NO_ARCHIVE, "tarball": ""}, "~/src/postgresql"),
+    ],
+    ids=["package", "tarball", "tree"],
+)
+def test_the_summary_of_an_optimised_build_has_its_profile_and_where_it_came_from(
+    source: dict[str, str], origin: str
+) -> None:
+    optimised = dataclasses.replace(OPTIMISED, source="~/src/postgresql")
+    configure = ("--without-icu", "CC=gcc", "CFLAGS=-O3 -march=native")
+    found = dataclasses.replace(MANIFEST, configure=configure, optimised=optimised, **source)  # type: ignore[arg-type]
+    assert found.summary == f"{origin}, lto+pgo, gcc (Debian 12.2.0-14) 12.2.0, -O3 -march=native"
