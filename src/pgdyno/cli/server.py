@@ -83,7 +83,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
 @click.argument("name")
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
-    """Remove the server NAME, which pgdyno server install has built."""
+    """Remove the server NAME, which pgdyno server install or pgdyno build has made."""
     from pgdyno.app.servers import remove_server
 
     prefix = remove_server(name)

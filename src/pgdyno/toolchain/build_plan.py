@@ -1,4 +1,4 @@
-"""What is built and how, in full: from this follow a build's name, and every flag of each of its passes.
+"""What is built and how, in full: from this follow a build's name, and every flag of each of its programs.
 
 The distribution's hardening is kept: a position-independent program, a protected stack, checked libc calls,
 relocations that are read-only once they are made. Products are never contracted with sums, whatever the

@@ -44,7 +44,7 @@ class SourceBuild:
     def run(self, destination: Path, watch: Watch) -> Built:
         """Configure, compile and install below ``destination``, which stands for the root directory.
 
-        Raises: InstallationError with the last lines of the failed step's output and the log's path.
+        Raises: InstallationError with the last lines of the failed program's output and the log's path.
         """
         started_s = time.monotonic()
         self.log.unlink(missing_ok=True)

@@ -121,7 +121,7 @@ def request(tree: Path, profile: str = "pgo+lto") -> BuildRequest:
     return BuildRequest(str(tree), profile, "gcc")
 
 
-def test_a_build_goes_through_its_steps_and_can_be_named(tree: Path, home: Path) -> None:
+def test_a_build_goes_through_its_stages_and_can_be_named(tree: Path, home: Path) -> None:
     said = Remembered()
     manifest = build(request(tree), said)
     assert [line.partition(": ")[2] for line in said.steps if line.startswith("built-")] == STAGES
@@ -216,7 +216,7 @@ def _broken(run: Callable[[Any], None]) -> Callable[[Any], None]:
     return broken
 
 
-def test_a_failed_step_shows_the_compilers_words_and_keeps_the_log(tree: Path) -> None:
+def test_a_failed_stage_shows_the_compilers_words_and_keeps_the_log(tree: Path) -> None:
     (tree / "main.c").write_text("int main(void) { return nothing; }\n")
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "o2"), Remembered())

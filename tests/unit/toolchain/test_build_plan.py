@@ -49,7 +49,7 @@ def test_results_stay_the_same_and_hardening_is_kept() -> None:
     assert "--without-icu" in build.options
 
 
-def test_the_pass_that_counts_and_the_one_that_is_installed() -> None:
+def test_the_program_that_counts_and_the_one_that_is_installed() -> None:
     counting, final = plan().counting(COUNTS), plan().final(COUNTS)
     assert counting["PROFILE"] == "-fprofile-generate=/var/counts"
     assert counting["enable_coverage"] == "yes"
