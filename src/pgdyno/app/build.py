@@ -1,6 +1,6 @@
 """The use case ``build``: a faster PostgreSQL from its own source, in stages that are done once.
 
-    unpack → configure → [compile for counting → train] → compile → install
+    unpack → configure → [compile for counting → train] → compile → verify → install
 
 A build is called by what goes into it, so that whoever asks for the same again has it at once, and whoever
 asks again after an interruption goes on where it stopped. As root, sources are compiled and trained by the
@@ -10,17 +10,21 @@ servers' unprivileged account; what it has made is copied, and the copy belongs 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.app.build_stages import Building
 from pgdyno.app.fetch import fetch
 from pgdyno.app.measure import find_workloads
+from pgdyno.app.reference import find_reference
 from pgdyno.app.training import WORKLOADS
 from pgdyno.app.wiring import workspace
-from pgdyno.model.build import AUTO, STRONGEST, Profile, parse_profile, parse_target
+from pgdyno.model.build import AUTO, PLAIN, STRONGEST, Profile, parse_profile, parse_target
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
+from pgdyno.server.installation import Installation
+from pgdyno.server.registry import find_installation
+from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.find_compiler import find_compiler
 from pgdyno.toolchain.manifest import Manifest, read_manifest
@@ -73,7 +77,8 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
         return found
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
-    return Building(place, plan, fetched, progress).run()
+    reference = None if plan.is_plain else _reference(request, fetched.sha256, place, progress)
+    return Building(place, plan, fetched, reference, progress).run()
 
 
 def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
@@ -85,3 +90,16 @@ def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
             hint=f"--profile {profile.name}+pgo, or leave --train out",
         )
     return tuple(find_workloads(asked)) or WORKLOADS
+
+
+def _reference(
+    request: BuildRequest, source_sha256: str, place: Workspace, progress: Progress
+) -> Installation:
+    """Return a plain build of the same source, which is made if there is none yet."""
+    found = find_reference(source_sha256, place)
+    if found is None:
+        progress.step("first a plain build of the same source, to hold the faster one against")
+        plain = build(replace(request, profile=PLAIN, target=None, training=()), progress)
+        found = find_installation(plain.name, place)
+    progress.step(f"to be held against {found.name}, a plain build of the same source")
+    return found

@@ -5,6 +5,9 @@ builds/built-<id>/          the caller's: nobody else may put links into it
     source/                 the servers' account's, and so are all others
     counts/                 what the trained program has counted
     counting/  built/       installations: of the program that counts, and of the one that is kept
+    manifest.json           once it is verified
+
+What is kept is copied beside its place, verified there, and renamed: what is installed is what was tested.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from pathlib import Path
 from pgdyno.app.fetch import Fetched
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.app.training import SECONDS, train
+from pgdyno.app.verification import SECONDS as VERIFYING_SECONDS
+from pgdyno.app.verification import Subject, verify
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation, installation_at
 from pgdyno.server.workspace import Workspace
@@ -27,8 +32,16 @@ from pgdyno.toolchain.build_log import used_flags
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.counts import gather, reached
 from pgdyno.toolchain.making import Making
-from pgdyno.toolchain.manifest import FILE, Manifest, Optimised, Trained, dump_manifest, read_manifest
-from pgdyno.toolchain.publishing import publish
+from pgdyno.toolchain.manifest import (
+    FILE,
+    Manifest,
+    Optimised,
+    Trained,
+    Verified,
+    dump_manifest,
+    read_manifest,
+)
+from pgdyno.toolchain.publishing import publish, put_beside
 from pgdyno.toolchain.source_build import ask, text_bytes
 from pgdyno.toolchain.stages import Stage, Stages, Watch
 
@@ -40,6 +53,7 @@ class Building:
     place: Workspace
     plan: BuildPlan
     fetched: Fetched
+    reference: Installation | None  # a plain build of the same source; None: this is one
     progress: Progress
 
     def run(self) -> Manifest:
@@ -68,7 +82,8 @@ class Building:
             yield Stage("compile for counting", 280, self._alone(self._compile_for_counting))
             yield Stage("train", 60 + SECONDS * len(self.plan.training), self._train)
         yield Stage("compile", 340, self._alone(self._compile))
-        yield Stage("install", 5, self._install)
+        yield Stage("verify", VERIFYING_SECONDS, self._alone(self._verify))
+        yield Stage("install", 1, self._install)
 
     def _alone(self, run: Callable[[Watch], None]) -> Callable[[Watch], None]:
         """Let no measurement run meanwhile: both would only disturb each other."""
@@ -98,6 +113,10 @@ class Building:
     @property
     def _log(self) -> Path:
         return self._root / "log"
+
+    @property
+    def _verified(self) -> Path:
+        return self._root / FILE
 
     @cached_property
     def _making(self) -> Making:
@@ -133,12 +152,22 @@ class Building:
         self._making.build(self.plan.recipe.directories, variables, watch)
         self._making.install(self.plan.recipe.directories, self._empty("built"), variables)
 
-    def _install(self, _: Watch) -> None:
-        staged = self._staged("built")
-        installation_at(staged / "bin", self.place.account)
-        publish(staged, self._prefix, (FILE, dump_manifest(self._manifest(staged))), self._run_as)
+    def _verify(self, watch: Watch) -> None:
+        placed = put_beside(self._prefix, self._staged("built"), self._run_as)
+        subject = Subject(
+            tested=installation_at(placed / "bin", self.place.account, self.plan.name),
+            reference=self.reference,
+            making=self._making,
+            variables=self.plan.final(self._counts),
+            extensions=self.plan.recipe.extensions,
+        )
+        verified = verify(subject, self.place, self.progress, watch)
+        self._verified.write_text(dump_manifest(self._manifest(placed, verified)))
 
-    def _manifest(self, staged: Path) -> Manifest:
+    def _install(self, _: Watch) -> None:
+        publish(self._prefix, (FILE, self._verified.read_text()))
+
+    def _manifest(self, staged: Path, verified: Verified) -> Manifest:
         package = self.fetched.package
         return Manifest(
             name=self.plan.name,
@@ -157,6 +186,7 @@ class Building:
             build_s=round(sum(self._stages.seconds().values()), 1),
             installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
             optimised=self._optimised(staged),
+            verified=verified,
         )
 
     def _optimised(self, staged: Path) -> Optimised:

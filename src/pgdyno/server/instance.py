@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,6 +112,15 @@ class Instance:
                 self._ended()
         self._wait_until_ready()
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the server, and shut it down in order. Raises: what ``start`` and ``stop`` do."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+
     def stop(self, *, is_immediate: bool = False) -> None:
         """Stop the server; ``is_immediate`` skips the shutdown checkpoint of data to be thrown away.
 
@@ -124,6 +133,28 @@ class Instance:
             self._end(self._process, is_immediate=is_immediate)
         finally:
             self._ended()
+
+    def crash(self) -> None:
+        """End all processes of the server at once, as they are: none of them writes anything any more.
+
+        Raises: ServerCrashedError if it was not running; ServerError if a process does not end.
+        """
+        self.require_running()
+        assert self._process is not None  # noqa: S101 — require_running has checked it
+        pids = children(self._process.pid)
+        self._process.kill()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # it has seen that the postmaster is gone
+                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        self._process.wait(_STOP_TIMEOUT_S)
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):  # they hold the shared memory
+            if time.monotonic() > deadline:
+                raise ServerError(
+                    f"processes of the server did not end within {_STOP_TIMEOUT_S:.0f} s of SIGKILL"
+                )
+            time.sleep(_POLL_S)
+        self._ended()
 
     def require_running(self) -> None:
         """Raise ServerCrashedError, with the server's log lines, if the postmaster has ended."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgdyno.model.build import Profile
+from pgdyno.model.build import PLAIN, Profile
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.recipe import Recipe
 from pgdyno.toolchain.source import major_of
@@ -45,6 +45,11 @@ class BuildPlan:
     def major(self) -> int:
         """The major version."""
         return major_of(self.version)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is what faster builds of the same source are held against."""
+        return self.profile.name == PLAIN and self.target is None
 
     @property
     def name(self) -> str:

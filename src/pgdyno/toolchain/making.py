@@ -18,6 +18,7 @@ _LIMIT_S = 7200.0  # arbitrary, for one program; a whole build takes 6 minutes o
 _LOG_LINES = 12
 _CHECK_LINE = b"\nchecking "  # of configure's output
 _OBJECT_LINE = b" -c -o "  # in every line of make's output that compiles a file
+_TEST_LINE = b" ms\n"  # ends with the time that a test took
 _EXPECTED_CHECKS = 343  # measured: 17.11 and 18.6
 _EXPECTED_OBJECTS = 1157  # measured: 17.11; 18.6 has 1186
 
@@ -54,30 +55,55 @@ class Making:
         """Remove what was compiled, and keep what was configured. Raises: InstallationError."""
         self._make(["clean"], {}, _unwatched)
 
+    def test(
+        self, directory: str, target: str, variables: Mapping[str, str], expected: int, watch: Watch
+    ) -> str:
+        """Run a directory's tests, of which there are about so many, and return what they have printed.
+
+        Raises: InstallationError if they do not end.
+        """
+        argv = ["make", "-C", directory, target, *_assigned(variables)]
+        return self._follow(argv, _TEST_LINE, expected, watch)[1]
+
     def _make(self, arguments: Sequence[str], variables: Mapping[str, str], watch: Watch) -> None:
-        assigned = [f"{name}={value}" for name, value in variables.items()]
-        self._run(["make", *arguments, *assigned], _OBJECT_LINE, _EXPECTED_OBJECTS, watch)
+        self._run(["make", *arguments, *_assigned(variables)], _OBJECT_LINE, _EXPECTED_OBJECTS, watch)
 
     def _run(self, argv: Sequence[str], line: bytes, expected: int, watch: Watch) -> None:
+        status, said = self._follow(argv, line, expected, watch)
+        if status != 0:
+            raise self._error(f'"{argv[0]}" failed with status {status}', said)
+
+    def _follow(self, argv: Sequence[str], line: bytes, expected: int, watch: Watch) -> tuple[int, str]:
+        """Run a program; return its status and what it said. About so many such lines are expected of it."""
         start = self.log.stat().st_size if self.log.exists() else 0
 
-        def look() -> None:
+        def said() -> bytes:
             with self.log.open("rb") as output:
                 output.seek(start)
-                watch(min(1.0, output.read().count(line) / expected))
+                return output.read()
+
+        def look() -> None:
+            watch(min(1.0, said().count(line) / expected))
 
         status = run_logged(self.run_as(argv), cwd=self.tree, log=self.log, limit_s=_LIMIT_S, watch=look)
-        if status == 0:
-            return
-        what = f"did not end within {_LIMIT_S:g} s" if status is None else f"failed with status {status}"
-        raise InstallationError(
-            f'building {self.title}: "{argv[0]}" {what}',
-            detail="\n         ".join(["the last lines of its output are:", *self._last_lines()]),
+        text = said().decode(errors="replace")
+        if status is None:
+            raise self._error(f'"{argv[0]}" did not end within {_LIMIT_S:g} s', text)
+        return status, text
+
+    def _error(self, what: str, said: str) -> InstallationError:
+        return InstallationError(
+            f"building {self.title}: {what}",
+            detail="\n         ".join(
+                ["the last lines of its output are:", *said.splitlines()[-_LOG_LINES:]]
+            ),
             hint=f"the whole log is in {self.log}",
         )
 
-    def _last_lines(self) -> list[str]:
-        return self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+
+def _assigned(variables: Mapping[str, str]) -> list[str]:
+    """Return variables as make is told them."""
+    return [f"{name}={value}" for name, value in variables.items()]
 
 
 def _unwatched(_: float) -> None:

@@ -48,6 +48,25 @@ class Optimised:
 
 
 @dataclass(frozen=True)
+class Passed:
+    """Tests of PostgreSQL's own, all of which passed."""
+
+    suite: str  # regress
+    tests: int
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a build went through before it was installed."""
+
+    suites: tuple[Passed, ...]
+    reference: str  # the plain build of the same source that it was compared with; empty: it is plain itself
+    answers: int  # lines of answers, equal to the reference's to the last bit
+    crashes: int  # under load, of either build, after which nothing was missing
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Manifest:
     """One built server."""
 
@@ -67,6 +86,7 @@ class Manifest:
     build_s: float  # configure to installation, wall time
     installed_at: str  # ISO 8601, UTC
     optimised: Optimised | None = None
+    verified: Verified | None = None
 
     @property
     def flags(self) -> str:

@@ -1,7 +1,8 @@
 """Copies a finished installation to its place, where it belongs to the caller and everybody can read it.
 
 What an unprivileged account has made is read as that account and written as the caller: neither its links
-nor its permissions mean anything to root.
+nor its permissions mean anything to root. Until it is published it lies beside its place, under a name by
+which no server is found.
 """
 
 from __future__ import annotations
@@ -18,21 +19,28 @@ _LIMIT_S = 300.0  # arbitrary; it takes a second
 _AS_OURS = ("--no-same-owner", "--no-same-permissions")  # nothing runs with another's privileges
 
 
-def publish(staged: Path, prefix: Path, manifest: tuple[str, str], run_as: RunAs) -> None:
-    """Copy ``staged`` to ``prefix``, which appears with its manifest (file name, text), or not at all.
+def hidden(prefix: Path) -> Path:
+    """Return where an installation lies until it is published."""
+    return prefix.with_name(f".{prefix.name}.partial")
+
+
+def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
+    """Copy ``staged`` to where it is hidden, over what an earlier try has left, and return that place.
 
     Raises: InstallationError with tar's words.
     """
-    partial = prefix.with_name(f".{prefix.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # what a killed pgdyno has left
+    partial = hidden(prefix)
+    shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(mode=0o755)
-    try:
-        _copy(staged, partial, run_as)
-        name, text = manifest
-        (partial / name).write_text(text)
-        partial.rename(prefix)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    _copy(staged, partial, run_as)
+    return partial
+
+
+def publish(prefix: Path, manifest: tuple[str, str]) -> None:
+    """Let what lies beside ``prefix`` appear there, with its manifest (file name, text)."""
+    name, text = manifest
+    (hidden(prefix) / name).write_text(text)
+    hidden(prefix).rename(prefix)
 
 
 def _copy(staged: Path, target: Path, run_as: RunAs) -> None:

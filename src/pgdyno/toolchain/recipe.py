@@ -16,7 +16,7 @@ from pgdyno.model.errors import UsageError
 DEFAULT_CFLAGS = "-O2 -fno-omit-frame-pointer"
 """The flags of the published Insert Benchmark studies, whose builds are named ``o2nofp``."""
 OLDEST_MAJOR = 14  # the oldest version that pgdyno knows the settings of
-_EXTENSIONS = ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple")
+_EXTENSIONS = ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple", "amcheck")
 _SAFE_FLAGS = re.compile(r"[\w+=,./:@%\- ]*")  # make hands them to a shell
 
 

@@ -53,7 +53,7 @@ class Stages:
             if stage.name not in done:
                 begin(stage)
                 began_s = time.monotonic()
-                stage.run(_share_of_all(watch, passed_s, stage.expected_s, self._expected_s))
+                stage.run(share_of_all(watch, passed_s, stage.expected_s, self._expected_s))
                 self._note(stage.name, time.monotonic() - began_s)
             passed_s += stage.expected_s
             watch(passed_s / self._expected_s)
@@ -69,5 +69,6 @@ class Stages:
             os.fsync(file.fileno())
 
 
-def _share_of_all(watch: Watch, passed_s: float, expected_s: float, total_s: float) -> Watch:
+def share_of_all(watch: Watch, passed_s: float, expected_s: float, total_s: float) -> Watch:
+    """Return what is told the share of one part, and tells ``watch`` the share of all that this makes."""
     return lambda share: watch((passed_s + share * expected_s) / total_s)

@@ -20,12 +20,14 @@ from tests.fix_progress import Remembered
 from pgdyno.app import build_stages, wiring
 from pgdyno.app.build import BuildRequest, build
 from pgdyno.app.servers import list_servers
+from pgdyno.app.verification import Subject
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.server.account import caller
 from pgdyno.server.installation import Installation
 from pgdyno.server.registry import find_installation
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.manifest import Manifest, Passed, Verified, read_manifest
 from pgdyno.toolchain.stages import Stage
 
 pytestmark = pytest.mark.skipif(
@@ -78,7 +80,8 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-STAGES = ["unpack", "configure", "compile for counting", "train", "compile", "install"]
+STAGES = ["unpack", "configure", "compile for counting", "train", "compile", "verify", "install"]
+VERIFIED = Verified((Passed("regress", 229),), "built-of-the-test", 60_000, 40, 300.0)
 
 
 @pytest.fixture
@@ -91,7 +94,7 @@ def tree(tmp_path: Path) -> Path:
         (root / name).chmod(0o755)
     (root / "Makefile").write_text(MAKEFILE)
     (root / "main.c").write_text(MAIN)
-    for name in ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple", "pgcrypto"):
+    for name in ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple", "amcheck", "pgcrypto"):
         (root / "contrib" / name).mkdir(parents=True)
         (root / "contrib" / name / "Makefile").write_text("all install:\n\t@true\n")
     return root
@@ -99,10 +102,11 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace of the test's own, and a training that takes no server."""
+    """A workspace of the test's own; neither training nor verification takes a server."""
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(wiring, "current_account", caller)  # the test's directory is closed to others
     monkeypatch.setattr(build_stages, "train", run_it)
+    monkeypatch.setattr(build_stages, "verify", lambda *_: VERIFIED)
     expected = Gcc().coverage(Path())
     monkeypatch.setattr(Gcc, "coverage", lambda _, counts: Coverage((*_argv(counts),), expected.unit, 1))
     return tmp_path / "home"
@@ -117,10 +121,17 @@ def run_it(installation: Installation, environment: Mapping[str, str], *_: objec
     subprocess.run([program], env={**os.environ, **environment}, check=True)
 
 
+@pytest.fixture
+def plain(tree: Path) -> str:
+    """Return the name of the plain build that others are held against."""
+    return build(request(tree, "o2"), Remembered()).name
+
+
 def request(tree: Path, profile: str = "pgo+lto") -> BuildRequest:
     return BuildRequest(str(tree), profile, "gcc")
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_build_goes_through_its_stages_and_can_be_named(tree: Path, home: Path) -> None:
     said = Remembered()
     manifest = build(request(tree), said)
@@ -155,6 +166,60 @@ def test_nothing_that_counts_is_left_in_what_is_installed(tree: Path) -> None:
     assert "__gcov" not in symbols
 
 
+def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subjects: list[Subject] = []
+
+    def remember(subject: Subject, *_: object) -> Verified:
+        subjects.append(subject)
+        return VERIFIED
+
+    monkeypatch.setattr(build_stages, "verify", remember)
+    said = Remembered()
+    manifest = build(request(tree, "lto"), said)
+    first, second = subjects
+    assert first.reference is None
+    assert second.reference is not None
+    assert second.reference.name == first.tested.name
+    assert f"to be held against {first.tested.name}, a plain build of the same source" in said.steps
+    assert read_plain(first.tested.name) == ("o2", None)
+    assert (second.tested.name, manifest.verified) == (manifest.name, VERIFIED)
+    assert second.tested.bin_directory.parent.name == f".{manifest.name}.partial"
+
+
+def read_plain(name: str) -> tuple[str, str | None] | None:
+    manifest = read_manifest(wiring.workspace().servers() / name).value
+    assert isinstance(manifest, Manifest)
+    return None if manifest.optimised is None else (manifest.optimised.profile, manifest.optimised.target)
+
+
+def test_another_source_is_held_against_a_plain_build_of_its_own(tree: Path, plain: str) -> None:
+    (tree / "main.c").write_text(MAIN + "/* changed */\n")
+    said = Remembered()
+    build(request(tree, "lto"), said)
+    assert "first a plain build of the same source, to hold the faster one against" in said.steps
+    assert not any(plain in line for line in said.steps)
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_fails_verification_is_not_installed_and_can_be_tried_again(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Verified:
+        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build_stages, "verify", fail)
+        with pytest.raises(InstallationError, match="does not pass its own tests"):
+            build(request(tree), Remembered())
+    assert (
+        len([server for server in list_servers() if server.name.startswith("built-")]) == 1
+    )  # the plain one
+    said = Remembered()
+    manifest = build(request(tree), said)
+    assert [line.partition(": ")[2] for line in said.steps if line.startswith("built-")] == STAGES[-2:]
+    assert find_installation(manifest.name, wiring.workspace()).version == "18.6"
+
+
 def test_what_is_there_is_not_built_again(tree: Path) -> None:
     first = build(request(tree), Remembered())
     said = Remembered()
@@ -168,6 +233,7 @@ def test_another_source_is_another_build(tree: Path) -> None:
     assert build(request(tree, "o2"), Remembered()).name != first.name
 
 
+@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("at", STAGES[:-1])
 def test_a_build_that_was_interrupted_goes_on_where_it_stopped(
     at: str, tree: Path, monkeypatch: pytest.MonkeyPatch
@@ -184,6 +250,7 @@ def test_a_build_that_was_interrupted_goes_on_where_it_stopped(
     assert manifest.optimised.objects == 1
 
 
+@pytest.mark.usefixtures("plain")
 def test_one_that_was_killed_at_its_very_end_is_there(
     tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.publishing import publish
+from pgdyno.toolchain.publishing import hidden, publish, put_beside
 
 MANIFEST = ("manifest.json", "{}\n")
 
@@ -25,7 +25,8 @@ def staged(tmp_path: Path) -> Path:
 
 
 def test_everything_is_copied_and_nothing_runs_with_anothers_privileges(staged: Path, tmp_path: Path) -> None:
-    publish(staged, tmp_path / "built", MANIFEST, list)
+    put_beside(tmp_path / "built", staged, list)
+    publish(tmp_path / "built", MANIFEST)
     assert (tmp_path / "built/bin/postgres").read_text() == "program"
     assert stat.S_IMODE((tmp_path / "built/bin/postgres").stat().st_mode) == 0o755
     assert (tmp_path / "built/lib/libpq.so").readlink() == Path("libpq.so.5")
@@ -33,14 +34,20 @@ def test_everything_is_copied_and_nothing_runs_with_anothers_privileges(staged: 
     assert stat.S_IMODE((tmp_path / "built").stat().st_mode) == 0o755
 
 
-def test_what_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
+def test_until_it_is_published_it_is_not_there(staged: Path, tmp_path: Path) -> None:
+    assert put_beside(tmp_path / "built", staged, list) == hidden(tmp_path / "built")
+    assert (hidden(tmp_path / "built") / "bin/postgres").is_file()
+    assert not (tmp_path / "built").exists()
+
+
+def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InstallationError, match="could not copy the finished installation"):
-        publish(tmp_path / "nowhere", tmp_path / "built", MANIFEST, list)
-    assert list(tmp_path.iterdir()) == []
+        put_beside(tmp_path / "built", tmp_path / "nowhere", list)
 
 
 def test_what_a_killed_pgdyno_has_left_is_replaced(staged: Path, tmp_path: Path) -> None:
     (tmp_path / ".built.partial").mkdir()
     (tmp_path / ".built.partial/old").write_text("")
-    publish(staged, tmp_path / "built", MANIFEST, list)
+    put_beside(tmp_path / "built", staged, list)
+    publish(tmp_path / "built", MANIFEST)
     assert sorted(path.name for path in (tmp_path / "built").iterdir()) == ["bin", "lib", "manifest.json"]

@@ -1,0 +1,120 @@
+"""Kills servers under write load, again and again, and looks for commits that were acknowledged and are gone.
+
+Two builds take turns on one data directory: what one of them has written to the log when it is killed, the
+other one recovers.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import psycopg
+
+from pgdyno.model.errors import InstallationError
+from pgdyno.server.instance import Instance
+from pgdyno.toolchain.stages import Watch
+
+_CLIENTS = 4
+_SHORTEST_S, _LONGEST_S = 0.05, 0.8  # of load before a kill; arbitrary, some hundreds of commits
+_TABLES = (
+    "CREATE TABLE ledger (client int, number int, note text, PRIMARY KEY (client, number))",
+    "CREATE INDEX ON ledger (note)",
+    "CREATE TABLE balance (client int PRIMARY KEY, number int NOT NULL)",
+    "CHECKPOINT",
+)
+_ENTRY = "INSERT INTO ledger VALUES (%s, %s, md5(random()::text))"
+_BALANCE = "INSERT INTO balance VALUES (%s, %s) ON CONFLICT (client) DO UPDATE SET number = excluded.number"
+_FOUND = """
+SELECT b.number, count(l.number), max(l.number)
+FROM balance b LEFT JOIN ledger l USING (client) WHERE client = %s GROUP BY b.number
+"""
+
+
+@dataclass
+class _Client:
+    """Writes one entry after the other, and remembers the last one whose commit was acknowledged."""
+
+    number: int
+    acknowledged: int = 0
+    error: Exception | None = field(default=None, init=False)
+
+    def write(self, server: Instance, is_over: threading.Event) -> None:
+        """Write until the server goes; its end is expected once ``is_over`` is set."""
+        try:
+            with closing(server.connect()) as connection:
+                while True:
+                    self._write_one(connection)
+        except psycopg.OperationalError as error:
+            if not is_over.is_set():
+                self.error = error
+
+    def _write_one(self, connection: psycopg.Connection) -> None:
+        following = self.acknowledged + 1
+        with connection.transaction():
+            connection.execute(_ENTRY, (self.number, following))
+            connection.execute(_BALANCE, (self.number, following))
+        self.acknowledged = following
+
+
+def survive_crashes(servers: Sequence[Instance], rounds: int, watch: Watch) -> int:
+    """Let the servers of one data directory take turns in being killed; return how many crashes there were.
+
+    Each is killed in ``rounds`` of them; whoever recovers from the last one is stopped in order.
+    Raises: InstallationError for a commit that was lost, or half of one; errors of servers and connections.
+    """
+    clients = [_Client(number) for number in range(_CLIENTS)]
+    chance = random.Random(0)  # noqa: S311 — when to kill
+    with servers[0].running(), closing(servers[0].connect()) as connection:
+        for statement in _TABLES:
+            connection.execute(statement)
+    crashes = rounds * len(servers)
+    for crash in range(crashes + 1):
+        server = servers[crash % len(servers)]
+        server.start()
+        try:
+            _require_kept(server, clients)
+            if crash < crashes:
+                _crash_under_load(server, clients, chance.uniform(_SHORTEST_S, _LONGEST_S))
+            else:
+                server.stop()
+        finally:
+            server.stop(is_immediate=True)  # it has ended, unless something is wrong
+        watch((crash + 1) / (crashes + 1))
+    return crashes
+
+
+def _crash_under_load(server: Instance, clients: Sequence[_Client], after_s: float) -> None:
+    is_over = threading.Event()
+    threads = [threading.Thread(target=client.write, args=(server, is_over)) for client in clients]
+    for thread in threads:
+        thread.start()
+    time.sleep(after_s)
+    is_over.set()
+    server.crash()
+    for thread in threads:
+        thread.join()
+    for client in clients:
+        if client.error is not None:
+            raise client.error
+
+
+def _require_kept(server: Instance, clients: Sequence[_Client]) -> None:
+    """Compare what is there with what was acknowledged: at most the one commit under way may be there too."""
+    with closing(server.connect()) as connection:
+        for client in clients:
+            row = connection.execute(_FOUND, (client.number,)).fetchone()
+            balance, count, last = (0, 0, 0) if row is None else row
+            is_whole = balance == count == last
+            if not is_whole or balance not in (client.acknowledged, client.acknowledged + 1):
+                raise InstallationError(
+                    "after a crash under load the database is not what its clients were told",
+                    detail=f"client {client.number}: acknowledged {client.acknowledged}, balance {balance}, "
+                    f"{count} entries, the last one {last}; recovered by {server.installation.title}",
+                    hint="the build was not installed",
+                )
+            client.acknowledged = balance

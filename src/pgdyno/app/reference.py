@@ -1,0 +1,34 @@
+"""Finds the plain build that faster ones are held against: of the very same source, with everyday flags."""
+
+from __future__ import annotations
+
+import platform
+
+from pgdyno.model.build import PLAIN
+from pgdyno.model.facts import Unknown
+from pgdyno.server.installation import Installation
+from pgdyno.server.registry import find_installation, registered_servers
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.recipe import DEFAULT_CFLAGS
+
+_CONTRACTS_NOTHING = frozenset({"x86_64"})
+"""Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""
+
+
+def find_reference(source_sha256: str, place: Workspace) -> Installation | None:
+    """Return a plain build of a source, if one is installed. Raises: ServerError if it does not run."""
+    for server in registered_servers(place):
+        manifest = read_manifest(server.bin_directory.parent).value
+        if isinstance(manifest, Unknown) or manifest.tarball_sha256 != source_sha256:
+            continue
+        if is_plain(manifest):
+            return find_installation(manifest.name, place)
+    return None
+
+
+def is_plain(manifest: Manifest) -> bool:
+    """Whether a server was built with everyday flags, for every CPU of the architecture."""
+    if manifest.optimised is not None:
+        return manifest.optimised.profile == PLAIN and manifest.optimised.target is None
+    return manifest.flags == DEFAULT_CFLAGS and platform.machine() in _CONTRACTS_NOTHING

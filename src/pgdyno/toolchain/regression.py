@@ -1,0 +1,64 @@
+"""PostgreSQL's own tests, run from its source tree against a server that is running.
+
+Source: PostgreSQL documentation, "Running the Tests Against an Existing Installation".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from pgdyno.model.errors import InstallationError
+from pgdyno.toolchain.making import Making
+from pgdyno.toolchain.stages import Watch
+
+_ALL_PASSED = re.compile(r"\bAll (\d+) tests passed")
+_FAILED = re.compile(
+    r"^not ok \d+ +[-+] (\S+)|^(?:test)? *(\S+) +\.\.\. FAILED", re.MULTILINE
+)  # from 16 on; before
+_WITHOUT_TESTS = frozenset({"pg_prewarm"})  # but for one of a whole server, which starts its own
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The tests of one directory of the tree; ``expected`` is about how many there are, and ``seconds``."""
+
+    name: str
+    directory: str
+    target: str
+    expected: int
+    seconds: float
+
+
+REGRESSION = Suite("regress", "src/test/regress", "installcheck-parallel", expected=229, seconds=90)
+ISOLATION = Suite("isolation", "src/test/isolation", "installcheck", expected=120, seconds=130)
+
+
+def suites_of(extensions: Collection[str]) -> tuple[Suite, ...]:
+    """Return the suites of the contrib modules."""
+    return tuple(
+        Suite(name, f"contrib/{name}", "installcheck", expected=10, seconds=5)
+        for name in extensions
+        if name not in _WITHOUT_TESTS
+    )
+
+
+def run_suite(making: Making, suite: Suite, variables: Mapping[str, str], watch: Watch) -> int:
+    """Run a suite and return how many tests have passed.
+
+    ``variables`` tell make which programs are tested (``bindir``), and clients where the server is
+    (``PGHOST`` and the like: make passes on what it is called with).
+    Raises: InstallationError naming the tests that failed, or with make's last words if none was run.
+    """
+    # Some modules say that they cannot be tested so, because they have to be preloaded. Here they are.
+    variables = {**variables, "NO_INSTALLCHECK": ""}
+    said = making.test(suite.directory, suite.target, variables, suite.expected, watch)
+    if passed := _ALL_PASSED.search(said):
+        return int(passed[1])
+    failed = [new or old for new, old in _FAILED.findall(said)]
+    raise InstallationError(
+        f"{making.title} does not pass its own tests: {suite.name}",
+        detail=f"failed: {', '.join(failed)}" if failed else "\n         ".join(said.splitlines()[-12:]),
+        hint=f"see regression.diffs in {making.tree / suite.directory}; the build was not installed",
+    )

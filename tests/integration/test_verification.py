@@ -1,0 +1,132 @@
+"""What a build is tried with before it is installed, on real servers: each passes, and each can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from pgdyno.app.crashes import survive_crashes
+from pgdyno.app.same_answers import ask_all, require_equal
+from pgdyno.app.same_data import require_same_data
+from pgdyno.model.errors import InstallationError
+from pgdyno.server.account import current_account
+from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.workspace import Workspace
+
+pytestmark = pytest.mark.server
+
+PORT = 5998
+
+
+@pytest.fixture
+def workspace(home: Path) -> Workspace:
+    return Workspace(home, current_account())
+
+
+@pytest.fixture
+def installation(pg18_bin: Path) -> Installation:
+    return installation_at(pg18_bin, current_account())
+
+
+@pytest.fixture
+def sockets(workspace: Workspace) -> Iterator[Path]:
+    with workspace.scratch() as scratch, workspace.sockets(scratch) as path:
+        yield path
+
+
+@pytest.fixture
+def data(workspace: Workspace, installation: Installation) -> Iterator[Path]:
+    with workspace.scratch() as scratch:
+        initialise(installation, workspace.account, scratch / "data")
+        yield scratch / "data"
+
+
+@contextmanager
+def server_of(
+    installation: Installation, data: Path, sockets: Path, settings: Mapping[str, str]
+) -> Iterator[Instance]:
+    made = Instance(installation, current_account(), data, sockets, PORT, settings)
+    try:
+        yield made
+    finally:
+        made.stop(is_immediate=True)
+
+
+def test_a_build_gives_the_same_answers_as_itself(
+    installation: Installation, data: Path, sockets: Path
+) -> None:
+    with server_of(installation, data, sockets, {"fsync": "off"}) as server, server.running():
+        first, second = ask_all(server), ask_all(server)
+        with closing(server.connect()) as connection:
+            assert (
+                connection.execute("SELECT 1 FROM pg_database WHERE datname = 'answers'").fetchone() is None
+            )
+    assert require_equal(first, second) > 60_000
+    assert any("0.0" in line for line in first[next(iter(first))])
+
+
+def test_an_answer_that_differs_in_its_last_bit_is_seen(
+    installation: Installation, data: Path, sockets: Path
+) -> None:
+    answers = []
+    for digits in ("1", "0"):  # 0: fifteen digits, one or two fewer than make the value out
+        settings = {"fsync": "off", "extra_float_digits": digits}
+        with server_of(installation, data, sockets, settings) as server, server.running():
+            answers.append(ask_all(server))
+    with pytest.raises(InstallationError, match="gives another answer than the plain build"):
+        require_equal(*answers)
+
+
+def test_no_acknowledged_commit_is_lost_in_crashes(
+    installation: Installation, data: Path, sockets: Path
+) -> None:
+    shares: list[float] = []
+    with (
+        server_of(installation, data, sockets, {}) as one,
+        server_of(installation, data, sockets, {}) as other,
+    ):
+        assert survive_crashes((one, other), 2, shares.append) == 4
+    assert shares == [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def test_a_server_that_acknowledges_too_early_is_caught(
+    installation: Installation, data: Path, sockets: Path
+) -> None:
+    early = {"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
+    with (
+        server_of(installation, data, sockets, early) as server,
+        pytest.raises(InstallationError, match="not what its clients were told") as caught,
+    ):
+        survive_crashes((server,), 5, lambda _: None)
+    assert "acknowledged" in (caught.value.detail or "")
+
+
+def test_data_move_between_servers_both_ways(installation: Installation, data: Path, sockets: Path) -> None:
+    with (
+        server_of(installation, data, sockets, {"fsync": "off"}) as one,
+        server_of(installation, data, sockets, {"fsync": "off"}) as other,
+    ):
+        require_same_data(one, other)
+
+
+class Forgetful(Instance):
+    """A server that has lost a row whenever it starts."""
+
+    def start(self) -> None:
+        super().start()
+        with closing(self.connect()) as connection:
+            connection.execute("DELETE FROM moved WHERE id = (SELECT max(id) FROM moved)")
+
+
+def test_data_that_are_read_otherwise_are_seen(installation: Installation, data: Path, sockets: Path) -> None:
+    forgetful = Forgetful(installation, current_account(), data, sockets, PORT, {"fsync": "off"})
+    with (
+        server_of(installation, data, sockets, {"fsync": "off"}) as one,
+        pytest.raises(InstallationError, match="reads something else") as caught,
+    ):
+        require_same_data(one, forgetful)
+    assert "written: 5000\t" in (caught.value.detail or "")

@@ -1,0 +1,34 @@
+"""Nothing that counts gets into an installation."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.errors import InstallationError
+from pgdyno.toolchain.residue import require_nothing_counts
+
+SOURCE = "int main(void) { return 0; }\n"
+
+
+def compile_to(program: Path, *flags: str) -> None:
+    program.parent.mkdir(parents=True, exist_ok=True)
+    argv = ["gcc", "-x", "c", *flags, "-o", str(program), "-"]
+    subprocess.run(argv, input=SOURCE, text=True, check=True)
+
+
+def test_an_everyday_program_counts_nothing(tmp_path: Path) -> None:
+    compile_to(tmp_path / "bin/postgres", "-O2")
+    require_nothing_counts(tmp_path)
+
+
+@pytest.mark.parametrize("flags", [("-fprofile-generate",), ("-fprofile-generate", "-c")])
+def test_a_program_or_library_that_counts_is_named(flags: tuple[str, ...], tmp_path: Path) -> None:
+    compile_to(tmp_path / "bin/postgres", "-O2")
+    compile_to(tmp_path / "lib/libpgport.a", *flags)
+    with pytest.raises(InstallationError) as caught:
+        require_nothing_counts(tmp_path)
+    assert caught.value.message == "parts of the finished build still count what they do, 1 of them"
+    assert caught.value.detail == "for example lib/libpgport.a"
