@@ -18,17 +18,18 @@ from pgdyno.app.measure import find_workloads
 from pgdyno.app.reference import find_reference
 from pgdyno.app.training import WORKLOADS
 from pgdyno.app.wiring import workspace
-from pgdyno.model.build import AUTO, PLAIN, STRONGEST, Profile, parse_profile, parse_target
+from pgdyno.model.build import AUTO, PLAIN, STRONGEST, WITHOUT_BOLT, Profile, parse_profile, parse_target
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation
 from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.find_compiler import find_compiler
 from pgdyno.toolchain.manifest import Manifest, read_manifest
-from pgdyno.toolchain.prerequisites import compiler_version, find_recipe, require_target
+from pgdyno.toolchain.prerequisites import Need, compiler_version, find_recipe, missing_error, require_target
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
 
@@ -53,7 +54,8 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
     """
     place, target = workspace(), parse_target(request.target)
-    profile = parse_profile(STRONGEST if request.profile == AUTO else request.profile)
+    bolt = find_bolt()
+    profile = _profile(request.profile, bolt, progress)
     training = _training(request.training, profile)
     compiler = find_compiler(request.compiler, profile)
     if target is not None:
@@ -69,6 +71,7 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         target=target or profile.target,
         recipe=recipe,
         training=training,
+        bolt=bolt if profile.is_rearranged else None,
     )
     found = read_manifest(place.servers() / plan.name).value
     if not isinstance(found, Unknown):
@@ -81,11 +84,22 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     return Building(place, plan, fetched, reference, progress).run()
 
 
+def _profile(asked: str, bolt: Bolt | None, progress: Progress) -> Profile:
+    """Return what is asked for. Raises: UsageError; InstallationError if it takes what is not installed."""
+    if asked == AUTO and bolt is None:
+        progress.step(f"without BOLT: {PACKAGE} is not installed")
+        return parse_profile(WITHOUT_BOLT)
+    profile = parse_profile(STRONGEST if asked == AUTO else asked)
+    if profile.is_rearranged and bolt is None:
+        raise missing_error([Need("llvm-bolt", PACKAGE)])
+    return profile
+
+
 def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
     """Return what is trained on. Raises: UsageError for an unknown workload, or if nothing is trained."""
     if asked and not profile.is_trained:
         raise UsageError(
-            "--train needs a profile with pgo",
+            "--train needs a profile with pgo or bolt",
             detail=f"asked for: {profile.name}",
             hint=f"--profile {profile.name}+pgo, or leave --train out",
         )

@@ -1,59 +1,47 @@
-"""The stages of one build, and where each leaves what it made.
-
-builds/built-<id>/          the caller's: nobody else may put links into it
-    done  log               which stages are done; what configure and make have printed
-    source/                 the servers' account's, and so are all others
-    counts/                 what the trained program has counted
-    counting/  built/       installations: of the program that counts, and of the one that is kept
-    manifest.json           once it is verified
-
-What is kept is copied beside its place, verified there, and renamed: what is installed is what was tested.
-"""
+"""The stages of one build, in order; ``build_directory.py`` says where each leaves what it made."""
 
 from __future__ import annotations
 
-import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from pgdyno.app.build_directory import BuildDirectory
+from pgdyno.app.build_manifest import describe
 from pgdyno.app.fetch import Fetched
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.app.training import SECONDS, train
 from pgdyno.app.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.app.verification import Subject, verify
+from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.processes import running_from
 from pgdyno.server.workspace import Workspace
-from pgdyno.toolchain.build_log import used_flags
+from pgdyno.toolchain import bolt
 from pgdyno.toolchain.build_plan import BuildPlan
-from pgdyno.toolchain.counts import gather, reached
+from pgdyno.toolchain.counts import gather
 from pgdyno.toolchain.making import Making
-from pgdyno.toolchain.manifest import (
-    FILE,
-    Manifest,
-    Optimised,
-    Trained,
-    Verified,
-    dump_manifest,
-    read_manifest,
-)
+from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manifest
+from pgdyno.toolchain.programs import output_of
 from pgdyno.toolchain.publishing import publish, put_beside
-from pgdyno.toolchain.source_build import ask, text_bytes
 from pgdyno.toolchain.stages import Stage, Stages, Watch
+
+_COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
+_BRANCHES = "branches.fdata"
 
 
 @dataclass(frozen=True)
 class Building:
-    """One build under way."""
+    """One build under way. ``reference``: a plain build of the same source; None: this is one."""
 
     place: Workspace
     plan: BuildPlan
     fetched: Fetched
-    reference: Installation | None  # a plain build of the same source; None: this is one
+    reference: Installation | None
     progress: Progress
 
     def run(self) -> Manifest:
@@ -61,27 +49,32 @@ class Building:
 
         Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
         """
-        self._root.mkdir(mode=0o755, exist_ok=True)
+        self._at.root.mkdir(mode=0o755, exist_ok=True)
         if done := self._stages.seconds():
             self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")
         time_left = TimeLeft(self.progress, self._stages.share_done())
         self._stages.run(self._begin, time_left.tell)
-        manifest = read_manifest(self._prefix).value
+        manifest = read_manifest(self._at.prefix).value
         assert isinstance(manifest, Manifest)  # noqa: S101 — written a moment ago
-        shutil.rmtree(self._root)
+        shutil.rmtree(self._at.root)
         return manifest
 
     @cached_property
     def _stages(self) -> Stages:
-        return Stages(tuple(self._in_order()), self._root / "done")
+        return Stages(tuple(self._in_order()), self._at.done)
 
     def _in_order(self) -> Iterator[Stage]:
+        training_s = 60 + SECONDS * len(self.plan.training)
         yield Stage("unpack", 5, self._unpack)
         yield Stage("configure", 30, self._alone(self._configure))
-        if self.plan.profile.is_trained:
+        if self.plan.profile.is_counted:
             yield Stage("compile for counting", 280, self._alone(self._compile_for_counting))
-            yield Stage("train", 60 + SECONDS * len(self.plan.training), self._train)
+            yield Stage("train", training_s, self._train)
         yield Stage("compile", 340, self._alone(self._compile))
+        if self.plan.bolt is not None:
+            yield Stage("make it count branches", 20, self._alone(self._make_it_count_branches))
+            yield Stage("train on branches", training_s, self._train_on_branches)
+            yield Stage("rearrange", 10, self._alone(self._rearrange))
         yield Stage("verify", VERIFYING_SECONDS, self._alone(self._verify))
         yield Stage("install", 1, self._install)
 
@@ -94,136 +87,100 @@ class Building:
 
         return run_alone
 
-    @property
-    def _root(self) -> Path:
-        return self.place.builds() / self.plan.name
-
-    @property
-    def _prefix(self) -> Path:
-        return self.place.servers() / self.plan.name
-
-    @property
-    def _source(self) -> Path:
-        return self._root / "source"
-
-    @property
-    def _counts(self) -> Path:
-        return self._root / "counts"
-
-    @property
-    def _log(self) -> Path:
-        return self._root / "log"
-
-    @property
-    def _verified(self) -> Path:
-        return self._root / FILE
+    @cached_property
+    def _at(self) -> BuildDirectory:
+        name = self.plan.name
+        return BuildDirectory(self.place.builds() / name, self.place.servers() / name, self.place.account)
 
     @cached_property
     def _making(self) -> Making:
-        return Making(self._source, self._log, f"PostgreSQL {self.plan.version}", self._run_as)
+        return Making(self._at.source, self._at.log, f"PostgreSQL {self.plan.version}", self._run_as)
 
     def _run_as(self, argv: Sequence[str]) -> list[str]:
         return self.place.account.command(argv)
 
     def _unpack(self, _: Watch) -> None:
-        shutil.rmtree(self._source, ignore_errors=True)
-        self.fetched.unpack(self._source)
-        self._give(self._source)
+        shutil.rmtree(self._at.source, ignore_errors=True)
+        self.fetched.unpack(self._at.source)
+        self._at.give(self._at.source)
 
     def _configure(self, watch: Watch) -> None:
-        self._log.unlink(missing_ok=True)
-        self._making.configure((f"--prefix={self._prefix}", *self.plan.options), watch)
+        self._at.log.unlink(missing_ok=True)
+        self._making.configure((f"--prefix={self._at.prefix}", *self.plan.options), watch)
 
     def _compile_for_counting(self, watch: Watch) -> None:
-        variables = self.plan.counting(self._counts)
+        variables = self.plan.counting(self._at.counts)
         self._making.build(self.plan.recipe.directories, variables, watch)
-        self._making.install(self.plan.recipe.directories, self._empty("counting"), variables)
+        self._making.install(self.plan.recipe.directories, self._at.empty("counting"), variables)
 
     def _train(self, watch: Watch) -> None:
-        environment = self.plan.compiler.counting_environment(self._empty("counts"))
-        train(self._counting_server(), environment, self.plan.training, self.progress, watch)
+        environment = self.plan.compiler.counting_environment(self._at.empty("counts"))
+        counting = installation_at(self._at.staged("counting") / "bin", self.place.account)
+        train(counting, self._plain, environment, self.plan.training, self.progress, watch)
 
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
-        self._log.unlink()  # of the program that is not installed
-        if self.plan.profile.is_trained:
-            gather(self.plan.compiler, self._counts, self._source, self._run_as)
-        variables = self.plan.final(self._counts)
+        self._at.log.unlink()  # of the program that is not installed
+        if self.plan.profile.is_counted:
+            gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
+        variables = self.plan.final(self._at.counts)
         self._making.build(self.plan.recipe.directories, variables, watch)
-        self._making.install(self.plan.recipe.directories, self._empty("built"), variables)
+        self._making.install(self.plan.recipe.directories, self._at.empty("built"), variables)
+
+    def _make_it_count_branches(self, _: Watch) -> None:
+        self._remake("branching", self._bolt.counting)
+
+    def _train_on_branches(self, watch: Watch) -> None:
+        self._at.empty("branches")
+        # Looked at as it is without counting: nobody could wait for the end of what the other one prints.
+        finished = installation_at(self._at.staged("built") / "bin", self.place.account)
+        counting = replace(finished, bin_directory=self._at.staged("branching") / "bin")
+        train(counting, self._plain, {}, self.plan.training, self.progress, watch)
+        deadline_s = time.monotonic() + _COUNTED_WITHIN_S
+        while running_from(self._at.staged("branching")):
+            if time.monotonic() > deadline_s:
+                raise InstallationError("the process that writes BOLT's counts does not end")
+            time.sleep(0.1)
+
+    def _rearrange(self, _: Watch) -> None:
+        said = self._remake("moved", self._bolt.rearranging)
+        bolt.require_reached(said)
+        self._at.rearranged.write_text(said)
+
+    def _remake(self, name: str, command: Callable[[Path, Path, Path], Sequence[str]]) -> str:
+        """Copy what is built, with its server made anew by a command; return what that has said."""
+        copy, made = self._at.empty(name), self._at.staged(name) / "bin/postgres"
+        output_of(["cp", "--archive", f"{self._at.root / 'built'}/.", str(copy)], self._run_as)
+        finished = self._at.staged("built") / "bin/postgres"
+        return output_of(command(finished, self._at.branches / _BRANCHES, made), self._run_as)
 
     def _verify(self, watch: Watch) -> None:
-        placed = put_beside(self._prefix, self._staged("built"), self._run_as)
+        staged = self._at.staged("built" if self.plan.bolt is None else "moved")
+        placed = put_beside(self._at.prefix, staged, self._run_as)
         subject = Subject(
             tested=installation_at(placed / "bin", self.place.account, self.plan.name),
             reference=self.reference,
             making=self._making,
-            variables=self.plan.final(self._counts),
+            variables=self.plan.final(self._at.counts),
             extensions=self.plan.recipe.extensions,
         )
         verified = verify(subject, self.place, self.progress, watch)
-        self._verified.write_text(dump_manifest(self._manifest(placed, verified)))
+        build_s = sum(self._stages.seconds().values())
+        manifest = describe(self.plan, self.fetched, self._at, placed, verified, build_s)
+        self._at.manifest.write_text(dump_manifest(manifest))
 
     def _install(self, _: Watch) -> None:
-        publish(self._prefix, (FILE, self._verified.read_text()))
+        publish(self._at.prefix, (FILE, self._at.manifest.read_text()))
 
-    def _manifest(self, staged: Path, verified: Verified) -> Manifest:
-        package = self.fetched.package
-        return Manifest(
-            name=self.plan.name,
-            server_version=ask(staged / "bin/pg_config", "--version").removeprefix("PostgreSQL "),
-            package=package.name if package else "",
-            package_version=package.version if package else "",
-            suite=package.suite if package else "",
-            tarball=self.fetched.tarball,
-            tarball_sha256=self.fetched.sha256,
-            unpacked=self.fetched.how,
-            compiler=self.plan.compiler_version,
-            configure=self.plan.options,
-            cflags=ask(staged / "bin/pg_config", "--cflags"),
-            extensions=self.plan.recipe.extensions,
-            notes=self.plan.recipe.notes(self.plan.major),
-            build_s=round(sum(self._stages.seconds().values()), 1),
-            installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            optimised=self._optimised(staged),
-            verified=verified,
-        )
+    @property
+    def _plain(self) -> Installation:
+        assert self.reference is not None  # noqa: S101 — what is trained is not plain
+        return self.reference
 
-    def _optimised(self, staged: Path) -> Optimised:
-        plan, is_trained = self.plan, self.plan.profile.is_trained
-        with self._log.open(errors="replace") as lines:
-            used = used_flags(lines, plan.compiler.program)
-        return Optimised(
-            source=self.fetched.asked,
-            profile=plan.profile.name,
-            target=plan.target,
-            common_flags=used.common,
-            other_flags=used.some,
-            linking_flags=used.linking,
-            objects=used.objects,
-            training=tuple(Trained(name, SECONDS) for name in plan.training) if is_trained else (),
-            reached=reached(plan.compiler, self._counts, self._run_as) if is_trained else "",
-            text_bytes=text_bytes(staged / "bin/postgres"),
-        )
+    @property
+    def _bolt(self) -> bolt.Bolt:
+        assert self.plan.bolt is not None  # noqa: S101 — else these stages are not there
+        return self.plan.bolt
 
     def _begin(self, stage: Stage) -> None:
         self.progress.step(f"{self.plan.name}: {stage.name}")
-
-    def _counting_server(self) -> Installation:
-        return installation_at(self._staged("counting") / "bin", self.place.account)
-
-    def _staged(self, name: str) -> Path:
-        return self._root / name / self._prefix.relative_to("/")
-
-    def _empty(self, name: str) -> Path:
-        """Return an empty directory of the account's, whatever was there before."""
-        path = self._root / name
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
-        self.place.account.own(path)
-        return path
-
-    def _give(self, tree: Path) -> None:
-        """Give a tree to the account, its directories last: until then nobody can change what is in them."""
-        for directory, _, files in os.walk(tree, topdown=False):
-            self.place.account.own(*(Path(directory) / name for name in files), Path(directory))

@@ -61,6 +61,7 @@ _COPY_IN: LiteralString = "COPY chore_again FROM STDIN"
 
 def train(
     installation: Installation,
+    plain: Installation,
     environment: Mapping[str, str],
     names: Sequence[str],
     progress: Progress,
@@ -68,6 +69,7 @@ def train(
 ) -> None:
     """Run the workloads on a server of this installation, in this environment.
 
+    Their data are loaded by ``plain``, a build of the same version: what counts is run for nothing else.
     ``progress`` is told which of them runs, ``watch`` which share is over.
 
     Raises: ServerError, GeneratorError, StorageError; UsageError for a workload that is not known.
@@ -78,6 +80,7 @@ def train(
     lessons = _Lessons(progress, watch, len(workloads) + len(groups))
     with open_scratch_arena(installation, [variant], progress, is_isolated=False) as arena:
         for group in groups:
+            arena.data_sets.ensure(group[0].data_set, plain)
             _train_on_one_data_set(arena, variant, group, lessons)
 
 

@@ -26,7 +26,7 @@ from pgdyno.model.build import AUTO, COMPILERS
     default=AUTO,
     show_default=True,
     metavar="PROFILE",
-    help="o2, o3, native, lto, pgo, or several of them joined with +: pgo+lto. auto: the strongest.",
+    help="o2, o3, native, lto, pgo, bolt, or several joined with +: pgo+lto. auto: all that can be had.",
 )
 @click.option(
     "--compiler",
@@ -55,11 +55,13 @@ def command(
     """Build PostgreSQL for this machine and this work, to be named built, or built-ID.
 
     With pgo it is compiled twice: first as a program that counts what it does, which is then put under load,
-    and then for what was counted. What was asked for before is there at once; what was interrupted goes on
-    where it stopped. Nothing is installed outside pgdyno's own directory, and no server is touched.
+    and then for what was counted. With bolt, what is finished is rearranged by the branches that it takes.
 
-    PostgreSQL's own tests are not run on the result yet: measure with it, but trust it with data only after
-    make installcheck.
+    Nothing is installed before it is verified: PostgreSQL's own tests, the same answers to the last bit as a
+    plain build of the same source, data that either of them can read, and crashes that lose no commit.
+
+    What was asked for before is there at once; what was interrupted goes on where it stopped. Nothing is
+    installed outside pgdyno's own directory, and no server is touched.
     """
     from pgdyno.app.build import BuildRequest, build
     from pgdyno.model.document import to_document

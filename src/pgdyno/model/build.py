@@ -4,6 +4,7 @@
     native    for exactly the CPU that it is built on
     lto       optimised as a whole, at link time
     pgo       optimised by a profile of what it does under load, for which it is built twice
+    bolt      rearranged, when it is finished, by the branches that it takes under load
 
 Whatever is more than a level is for this CPU too, unless another target is named.
 """
@@ -16,9 +17,10 @@ from dataclasses import dataclass
 from pgdyno.model.errors import UsageError
 
 LEVELS = ("o2", "o3")
-PARTS = (*LEVELS, "native", "lto", "pgo")
+PARTS = (*LEVELS, "native", "lto", "pgo", "bolt")
 NATIVE = "native"
-STRONGEST = "pgo+lto"
+STRONGEST = "pgo+lto+bolt"
+WITHOUT_BOLT = "pgo+lto"
 PLAIN = "o2"  # what faster builds are held against
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 AUTO = "auto"  # what can be had here: the strongest profile, the first complete compiler
@@ -53,9 +55,19 @@ class Profile:
         return "lto" in self.parts
 
     @property
-    def is_trained(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether the compiler gets a profile."""
         return "pgo" in self.parts
+
+    @property
+    def is_rearranged(self) -> bool:
+        """Whether BOLT gets one."""
+        return "bolt" in self.parts
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether anything depends on what it does under load."""
+        return self.is_counted or self.is_rearranged
 
 
 def parse_profile(text: str) -> Profile:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.model.build import PLAIN, Profile
+from pgdyno.toolchain.bolt import LINKING, Bolt
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.recipe import Recipe
 from pgdyno.toolchain.source import major_of
@@ -40,6 +41,7 @@ class BuildPlan:
     target: str | None
     recipe: Recipe  # the libraries
     training: tuple[str, ...]
+    bolt: Bolt | None = None  # where the profile takes it
 
     @property
     def major(self) -> int:
@@ -61,6 +63,7 @@ class BuildPlan:
             "compiler": self.compiler_version,
             "options": self.options,
             "training": self.training if self.profile.is_trained else (),
+            "bolt": self.bolt.version if self.bolt else "",
         }
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         return f"{NAME}-{digest[:_ID_LENGTH]}"
@@ -69,6 +72,8 @@ class BuildPlan:
     def options(self) -> tuple[str, ...]:
         """The arguments of configure, without the prefix."""
         cflags = [self.profile.optimisation, *_SAME_RESULTS, *_HARDENED]
+        if self.bolt is not None:
+            cflags += self.compiler.movable()
         if self.target is not None:
             cflags.append(f"-march={self.target}")
         return (
@@ -77,7 +82,7 @@ class BuildPlan:
             ),
             f"CPPFLAGS={_CHECKED_CALLS}",
             f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
-            "LDFLAGS_EX=-pie",
+            f"LDFLAGS_EX={' '.join(('-pie', *((LINKING,) if self.bolt else ())))}",
         )
 
     def counting(self, counts: Path) -> Mapping[str, str]:
@@ -88,7 +93,7 @@ class BuildPlan:
     def final(self, counts: Path) -> Mapping[str, str]:
         """Return make's variables for the program that is installed."""
         flags = [
-            *(self.compiler.counted(counts) if self.profile.is_trained else ()),
+            *(self.compiler.counted(counts) if self.profile.is_counted else ()),
             *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
         ]
         profile = {"PROFILE": " ".join(flags)} if flags else {}

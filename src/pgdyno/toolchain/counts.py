@@ -7,9 +7,7 @@ from pathlib import Path
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.making import RunAs
-from pgdyno.toolchain.programs import capture
-
-_LIMIT_S = 600.0  # arbitrary; it takes seconds
+from pgdyno.toolchain.programs import output_of
 
 
 def gather(compiler: Compiler, counts: Path, tree: Path, run_as: RunAs) -> None:
@@ -18,7 +16,7 @@ def gather(compiler: Compiler, counts: Path, tree: Path, run_as: RunAs) -> None:
     Raises: InstallationError if too little was reached: such a profile would make the rest slower.
     """
     for argv in compiler.gathering(counts, tree):
-        _run(argv, run_as)
+        output_of(argv, run_as)
     least, number = compiler.coverage(counts).least, _reached(compiler, counts, run_as)
     if number < least:
         raise InstallationError(
@@ -34,13 +32,4 @@ def reached(compiler: Compiler, counts: Path, run_as: RunAs) -> str:
 
 
 def _reached(compiler: Compiler, counts: Path, run_as: RunAs) -> int:
-    return len(_run(compiler.coverage(counts).argv, run_as).splitlines())
-
-
-def _run(argv: tuple[str, ...], run_as: RunAs) -> str:
-    done = capture(run_as(argv), limit_s=_LIMIT_S)
-    if done.returncode != 0:
-        raise InstallationError(
-            f'"{argv[0]}" failed with status {done.returncode}', detail=done.stderr.strip()
-        )
-    return done.stdout
+    return len(output_of(compiler.coverage(counts).argv, run_as).splitlines())

@@ -58,7 +58,7 @@ def _programs(directory: Path) -> list[Path]:
 def _missing(compiler: Compiler, profile: Profile) -> list[Need]:
     needs = compiler.needs(profile)
     missing = [Need(program, package) for program, package in needs.items() if not is_installed(program)]
-    if profile.is_trained and not missing and is_installed(compiler.program) and not _can_count(compiler):
+    if profile.is_counted and not missing and is_installed(compiler.program) and not _can_count(compiler):
         return [
             Need(f"the library for programs that count, of {compiler.program}", compiler.counting_package)
         ]

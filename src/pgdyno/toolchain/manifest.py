@@ -29,6 +29,16 @@ class Trained:
 
 
 @dataclass(frozen=True)
+class Rearranged:
+    """What BOLT did to a server's program; branches are those of its training."""
+
+    bolt: str  # 19.1.7
+    functions: int  # that training has reached
+    taken_branches: int  # before
+    taken_branches_left: int
+
+
+@dataclass(frozen=True)
 class Optimised:
     """What a build did beyond compiling with equal flags.
 
@@ -43,8 +53,9 @@ class Optimised:
     linking_flags: tuple[str, ...]  # of the server's program
     objects: int
     training: tuple[Trained, ...]
-    reached: str  # "4012 functions"; empty if it was not trained
+    reached: str  # "4012 functions"; empty if the compiler had no profile
     text_bytes: int  # machine code of the server's program
+    rearranged: Rearranged | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from pathlib import Path
 from pgdyno.model.errors import InstallationError
 
 _POLL_S = 1.0
+_LIMIT_S = 600.0  # arbitrary, for programs that take seconds
+_LAST_LINES = 12
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 _KEPT_VARIABLES = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", *_PROXIES)
 """All others stay behind: CFLAGS, LDFLAGS, COPT or MAKEFLAGS of the caller would make builds unequal."""
@@ -55,6 +57,17 @@ def capture(
             f'"{" ".join(argv[:2])}" did not end within {limit_s:g} s',
             hint="check the network, and try again",
         ) from error
+
+
+def output_of(argv: Sequence[str], run_as: Callable[[Sequence[str]], list[str]] = list) -> str:
+    """Return what a program prints. Raises: InstallationError with its last words if it fails."""
+    done = capture(run_as(argv), limit_s=_LIMIT_S)
+    if done.returncode != 0:
+        raise InstallationError(
+            f'"{argv[0]}" failed with status {done.returncode}',
+            detail="\n         ".join((done.stderr or done.stdout).strip().splitlines()[-_LAST_LINES:]),
+        )
+    return done.stdout
 
 
 def run_logged(

@@ -25,6 +25,7 @@ from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.server.account import caller
 from pgdyno.server.installation import Installation
 from pgdyno.server.registry import find_installation
+from pgdyno.toolchain import bolt
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.manifest import Manifest, Passed, Verified, read_manifest
@@ -116,7 +117,7 @@ def _argv(counts: Path) -> tuple[str, ...]:
     return ("find", str(counts), "-name", "*.gcda")
 
 
-def run_it(installation: Installation, environment: Mapping[str, str], *_: object) -> None:
+def run_it(installation: Installation, _: Installation, environment: Mapping[str, str], *__: object) -> None:
     program = installation.program("postgres")
     subprocess.run([program], env={**os.environ, **environment}, check=True)
 
@@ -190,6 +191,63 @@ def read_plain(name: str) -> tuple[str, str | None] | None:
     manifest = read_manifest(wiring.workspace().servers() / name).value
     assert isinstance(manifest, Manifest)
     return None if manifest.optimised is None else (manifest.optimised.profile, manifest.optimised.target)
+
+
+REARRANGED = [*STAGES[:5], "make it count branches", "train on branches", "rearrange", *STAGES[5:]]
+
+
+@pytest.fixture
+def bolted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BOLT is there, and content with a program of two functions."""
+    if bolt.find_bolt() is None:
+        pytest.skip(f"needs BOLT: apt-get install {bolt.PACKAGE}")
+    monkeypatch.setattr(bolt, "LEAST_FUNCTIONS", 1)
+
+
+@pytest.mark.usefixtures("plain", "bolted")
+@pytest.mark.parametrize("at", [None, *REARRANGED[5:9]])
+def test_bolt_rearranges_what_is_compiled_and_what_is_tested_is_that(
+    at: str | None, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if at is not None:
+        with monkeypatch.context() as patched:
+            patched.setattr(build_stages.Building, "_in_order", interrupted(at))
+            with pytest.raises(KeyboardInterrupt):
+                build(request(tree, "pgo+bolt"), Remembered())
+    said = Remembered()
+    manifest = build(request(tree, "pgo+bolt"), said)
+    stages = [line.partition(": ")[2] for line in said.steps if line.startswith("built-")]
+    assert stages == REARRANGED[0 if at is None else REARRANGED.index(at) :]
+    assert manifest.optimised is not None
+    assert manifest.optimised.rearranged is not None
+    assert manifest.optimised.rearranged.functions >= 1
+    program = find_installation(manifest.name, wiring.workspace()).program("postgres")
+    sections = subprocess.run(["readelf", "-S", program], capture_output=True, text=True, check=True).stdout
+    assert ".note.bolt_info" in sections
+    assert b"__bolt_instr" not in Path(program).read_bytes()
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_without_bolt_its_package_is_named_before_anything_is_fetched(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
+    with pytest.raises(InstallationError) as caught:
+        build(request(tree, "pgo+bolt"), Remembered())
+    assert caught.value.detail == "missing: llvm-bolt"
+    assert caught.value.hint == "apt-get install bolt-19"
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_strongest_without_bolt_says_that_it_is_without(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
+    said = Remembered()
+    manifest = build(request(tree, "auto"), said)
+    assert said.steps[0] == "without BOLT: bolt-19 is not installed"
+    assert manifest.optimised is not None
+    assert manifest.optimised.profile == "lto+pgo"
 
 
 def test_another_source_is_held_against_a_plain_build_of_its_own(tree: Path, plain: str) -> None:
@@ -332,7 +390,7 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build(replace(request(tree, "o2+lto"), training=("pgbench-tpcb",)), Remembered())
     assert str(caught.value) == (
-        "--train needs a profile with pgo\n"
+        "--train needs a profile with pgo or bolt\n"
         "DETAIL:  asked for: o2+lto\n"
         "HINT:  --profile o2+lto+pgo, or leave --train out"
     )

@@ -16,6 +16,7 @@ from pgdyno.app.training import train
 from pgdyno.server.installation import Installation
 
 HERE = Installation(Path("/nowhere"), "18.6", 18, "counting")
+PLAIN = Installation(Path("/nowhere"), "18.6", 18, "plain")
 
 
 class Arena:
@@ -25,11 +26,15 @@ class Arena:
         self.done: list[str] = []
         self.environments: list[dict[str, str]] = []
         self.loads = self
+        self.data_sets = self
 
     @contextmanager
     def opened(self, _: object, variants: list[Any], *__: object, **___: object) -> Iterator[Arena]:
         self.environments = [dict(variant.environment) for variant in variants]
         yield self
+
+    def ensure(self, data_set: Any, loader: Installation) -> None:
+        self.done.append(f"load {data_set.key} by {loader.name}")
 
     def restore(self, _: object, __: object, data_set: Any) -> None:
         self.done.append(f"restore {data_set.key}")
@@ -58,11 +63,12 @@ def arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
 
 def test_every_workload_runs_once_on_its_data_and_chores_after_them(arena: Arena) -> None:
     names = ("sysbench-read-only", "pgbench-tpcb", "sysbench-read-write")
-    train(HERE, {"COUNTS": "/var/counts"}, names, Remembered(), lambda _: None)
+    train(HERE, PLAIN, {"COUNTS": "/var/counts"}, names, Remembered(), lambda _: None)
     assert arena.environments == [{"COUNTS": "/var/counts"}]
     assert arena.done == [
-        "restore pgbench-40", "pgbench-tpcb 40 s", "chores", "stop",
-        "restore sysbench-tables8-300", "sysbench-read-only 40 s", "sysbench-read-write 40 s",
+        "load pgbench-40 by plain", "restore pgbench-40", "pgbench-tpcb 40 s", "chores", "stop",
+        "load sysbench-tables8-300 by plain", "restore sysbench-tables8-300",
+        "sysbench-read-only 40 s", "sysbench-read-write 40 s",
         "chores", "stop",
     ]  # fmt: skip
 
@@ -70,7 +76,7 @@ def test_every_workload_runs_once_on_its_data_and_chores_after_them(arena: Arena
 @pytest.mark.usefixtures("arena")
 def test_what_is_trained_on_is_announced_and_which_share_is_over() -> None:
     progress, shares = Remembered(), list[float]()
-    train(HERE, {}, ("sysbench-read-only", "pgbench-tpcb"), progress, shares.append)
+    train(HERE, PLAIN, {}, ("sysbench-read-only", "pgbench-tpcb"), progress, shares.append)
     assert progress.steps == [
         "training on pgbench-tpcb", "training on chores",
         "training on sysbench-read-only", "training on chores",

@@ -34,8 +34,8 @@ def test_an_unknown_part_is_named_with_those_that_there_are() -> None:
         parse_profile("pgo+fast")
     assert str(caught.value) == (
         '--profile "pgo+fast": there is no "fast"\n'
-        "DETAIL:  parts are o2, o3, native, lto, pgo, joined with +\n"
-        "HINT:  for example pgo+lto, or auto for the strongest that can be had here"
+        "DETAIL:  parts are o2, o3, native, lto, pgo, bolt, joined with +\n"
+        "HINT:  for example pgo+lto+bolt, or auto for the strongest that can be had here"
     )
 
 

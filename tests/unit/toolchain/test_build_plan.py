@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.build import parse_profile
+from pgdyno.toolchain.bolt import Bolt
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
@@ -95,3 +96,14 @@ def test_a_build_is_called_by_all_that_goes_into_it() -> None:
 
 def test_what_a_plain_build_would_have_been_trained_on_makes_no_difference() -> None:
     assert plan("o3").name == replace(plan("o3"), training=()).name
+
+
+def test_what_bolt_rearranges_is_linked_for_it_and_is_another_build() -> None:
+    bolt = Bolt(Path("/usr/lib/llvm-19/bin/llvm-bolt"), "19.1.7")
+    build = replace(plan("pgo+lto+bolt"), bolt=bolt)
+    assert option(build, "LDFLAGS_EX") == ["-pie", "-Wl,--emit-relocs"]
+    assert "-fno-reorder-blocks-and-partition" not in option(build, "CFLAGS")
+    with_gcc = replace(build, compiler=Gcc())
+    assert "-fno-reorder-blocks-and-partition" in option(with_gcc, "CFLAGS")
+    newer = replace(build, bolt=replace(bolt, version="21.1.0"))
+    assert len({plan().name, build.name, newer.name, with_gcc.name}) == 4

@@ -64,6 +64,10 @@ class Compiler(Protocol):
         """Return the flags that use what was counted."""
         ...
 
+    def movable(self) -> tuple[str, ...]:
+        """Return the flags for code that BOLT can rearrange."""
+        ...
+
     def linked_whole(self) -> tuple[str, ...]:
         """Return the flags for optimising at link time."""
         ...

@@ -49,7 +49,7 @@ class Clang:
         needed = {f"ld.lld{self.suffix}": f"lld{self.suffix}"}
         if profile.is_linked_whole:
             needed |= {f"llvm-{name}{self.suffix}": llvm for name in ("ar", "ranlib", "nm")}
-        if profile.is_trained:
+        if profile.is_counted:
             needed[self.profdata] = llvm
         return needed
 
@@ -82,6 +82,10 @@ class Clang:
             "-Wno-profile-instr-unprofiled",
             "-Wno-profile-instr-out-of-date",
         )
+
+    def movable(self) -> tuple[str, ...]:
+        """BOLT takes what clang makes."""
+        return ()
 
     def linked_whole(self) -> tuple[str, ...]:
         """Take ThinLTO: as good as the full one for programs of this size, and parallel."""

@@ -75,6 +75,10 @@ class Gcc:
             "-Wno-missing-profile",
         )
 
+    def movable(self) -> tuple[str, ...]:
+        """Leave functions in one piece: BOLT splits them itself, and fails at some that are split already."""
+        return ("-fno-reorder-blocks-and-partition",)
+
     def linked_whole(self) -> tuple[str, ...]:
         """Use as many jobs as there are CPUs; static libraries stay readable for other linkers."""
         return ("-flto=auto", "-ffat-lto-objects")

@@ -1,0 +1,84 @@
+"""Where the stages of one build leave what they made.
+
+builds/built-<id>/          the caller's: nobody else may put links into it
+    done                    which stages are done
+    log  rearranged.log     what configure and make have printed, and what BOLT
+    source/                 the servers' account's, and so are all others
+    counts/  branches/      what trained programs have counted: for the compiler, and for BOLT
+    counting/  built/       installations: of the program that counts, and of the one that is built by that
+    branching/  moved/      copies of the latter: with a server that counts its branches, and a rearranged one
+    manifest.json           once it is verified
+
+What is kept is copied beside its place, verified there, and renamed: what is installed is what was tested.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.server.account import Account
+from pgdyno.toolchain.manifest import FILE
+
+
+@dataclass(frozen=True)
+class BuildDirectory:
+    """The directory of one build, of which ``prefix`` is what it is built for."""
+
+    root: Path
+    prefix: Path
+    account: Account
+
+    @property
+    def done(self) -> Path:
+        """The record of stages."""
+        return self.root / "done"
+
+    @property
+    def log(self) -> Path:
+        """What configure and make have printed."""
+        return self.root / "log"
+
+    @property
+    def source(self) -> Path:
+        """The tree."""
+        return self.root / "source"
+
+    @property
+    def counts(self) -> Path:
+        """What was counted for the compiler."""
+        return self.root / "counts"
+
+    @property
+    def branches(self) -> Path:
+        """What was counted for BOLT."""
+        return self.root / "branches"
+
+    @property
+    def rearranged(self) -> Path:
+        """What BOLT has said."""
+        return self.root / "rearranged.log"
+
+    @property
+    def manifest(self) -> Path:
+        """The manifest of what is verified."""
+        return self.root / FILE
+
+    def staged(self, name: str) -> Path:
+        """Return the prefix of an installation below ``name``, which stands for the root directory."""
+        return self.root / name / self.prefix.relative_to("/")
+
+    def empty(self, name: str) -> Path:
+        """Return an empty directory of the account's, whatever was there before."""
+        path = self.root / name
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        self.account.own(path)
+        return path
+
+    def give(self, tree: Path) -> None:
+        """Give a tree to the account, its directories last: until then nobody can change what is in them."""
+        for directory, _, files in os.walk(tree, topdown=False):
+            self.account.own(*(Path(directory) / name for name in files), Path(directory))

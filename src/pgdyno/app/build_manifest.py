@@ -1,0 +1,76 @@
+"""Writes down what a build was made of and went through."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgdyno.app.build_directory import BuildDirectory
+from pgdyno.app.fetch import Fetched
+from pgdyno.app.training import SECONDS
+from pgdyno.toolchain import bolt
+from pgdyno.toolchain.build_log import used_flags
+from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.counts import reached
+from pgdyno.toolchain.manifest import Manifest, Optimised, Rearranged, Trained, Verified
+from pgdyno.toolchain.source_build import ask, text_bytes
+
+
+def describe(
+    plan: BuildPlan,
+    fetched: Fetched,
+    at: BuildDirectory,
+    placed: Path,
+    verified: Verified,
+    build_s: float,
+) -> Manifest:
+    """Return the manifest of what lies in ``placed``; flags and sizes are those that are found there.
+
+    Raises: InstallationError if the build cannot be asked.
+    """
+    package = fetched.package
+    return Manifest(
+        name=plan.name,
+        server_version=ask(placed / "bin/pg_config", "--version").removeprefix("PostgreSQL "),
+        package=package.name if package else "",
+        package_version=package.version if package else "",
+        suite=package.suite if package else "",
+        tarball=fetched.tarball,
+        tarball_sha256=fetched.sha256,
+        unpacked=fetched.how,
+        compiler=plan.compiler_version,
+        configure=plan.options,
+        cflags=ask(placed / "bin/pg_config", "--cflags"),
+        extensions=plan.recipe.extensions,
+        notes=plan.recipe.notes(plan.major),
+        build_s=round(build_s, 1),
+        installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        optimised=_optimised(plan, fetched, at, placed),
+        verified=verified,
+    )
+
+
+def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Path) -> Optimised:
+    profile = plan.profile
+    with at.log.open(errors="replace") as lines:
+        used = used_flags(lines, plan.compiler.program)
+    return Optimised(
+        source=fetched.asked,
+        profile=profile.name,
+        target=plan.target,
+        common_flags=used.common,
+        other_flags=used.some,
+        linking_flags=used.linking,
+        objects=used.objects,
+        training=tuple(Trained(name, SECONDS) for name in plan.training) if profile.is_trained else (),
+        reached=reached(plan.compiler, at.counts, at.account.command) if profile.is_counted else "",
+        text_bytes=text_bytes(placed / "bin/postgres"),
+        rearranged=_rearranged(plan, at),
+    )
+
+
+def _rearranged(plan: BuildPlan, at: BuildDirectory) -> Rearranged | None:
+    if plan.bolt is None:
+        return None
+    said = at.rearranged.read_text()
+    return Rearranged(plan.bolt.version, bolt.reached(said), *bolt.taken_branches(said))
