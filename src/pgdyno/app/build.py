@@ -9,6 +9,7 @@ servers' unprivileged account; what it has made is copied, and the copy belongs 
 
 from __future__ import annotations
 
+import platform
 import shutil
 from dataclasses import dataclass, replace
 
@@ -59,7 +60,7 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     training = _training(request.training, profile)
     compiler = find_compiler(request.compiler, profile)
     if target is not None:
-        require_target(compiler.program, target)
+        require_target(compiler.program, target, platform.machine())
     fetched = fetch(request.source, place, progress)
     recipe = find_recipe([fetched.major], "", wants_liburing=False, compiler=compiler.program)
     plan = BuildPlan(
@@ -69,6 +70,7 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         compiler=compiler,
         compiler_version=compiler_version(compiler.program),
         target=target or profile.target,
+        machine=platform.machine(),
         recipe=recipe,
         training=training,
         bolt=bolt if profile.is_rearranged else None,

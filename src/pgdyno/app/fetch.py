@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from pgdyno.model.ports import Progress
 from pgdyno.server.workspace import Workspace
@@ -32,6 +35,8 @@ from pgdyno.toolchain.source_package import (
     version_in_tarball,
 )
 
+_ASKED_AGAIN_AFTER_S = 86_400.0
+_PACKAGES = TypeAdapter(SourcePackage)
 _COPIED = "copied from a directory, without a version control's own files"
 
 
@@ -61,7 +66,7 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
     """
     source = parse_source(asked)
     if isinstance(source, Package):
-        package = fetch_packages(place, [source.major], progress)[source.major]
+        package = _package(place, source.major, progress)
         return Fetched(
             asked=asked,
             sha256=package.tarball.sha256,
@@ -100,6 +105,18 @@ def fetch_packages(place: Workspace, majors: Sequence[int], progress: Progress) 
 def downloads(place: Workspace) -> Path:
     """Return where source packages are kept."""
     return place.builds() / "sources"
+
+
+def _package(place: Workspace, major: int, progress: Progress) -> SourcePackage:
+    """Return a source package that is at hand. The archive is asked once a day: its answer takes seconds."""
+    answer = place.builds() / f"package-{major}.json"
+    if answer.is_file() and time.time() - answer.stat().st_mtime < _ASKED_AGAIN_AFTER_S:
+        package = _PACKAGES.validate_json(answer.read_bytes())
+        if (downloads(place) / package.tarball.name).is_file():
+            return package
+    package = fetch_packages(place, [major], progress)[major]
+    write_whole(answer, _PACKAGES.dump_json(package))
+    return package
 
 
 def _version(place: Workspace, tarball: Path, digest: str) -> str:

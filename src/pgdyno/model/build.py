@@ -85,6 +85,11 @@ def parse_profile(text: str) -> Profile:
     return Profile(tuple(part for part in PARTS if part in parts))
 
 
+def target_flag(target: str, machine: str) -> str:
+    """Return the compilers' flag for a CPU. On Arm one name stands for its instructions and its pipeline."""
+    return f"-mcpu={target}" if machine == "aarch64" else f"-march={target}"
+
+
 def parse_target(text: str | None) -> str | None:
     """Return the CPU that code is compiled for. Raises: UsageError for what is no CPU's name."""
     if text is not None and not _TARGET.fullmatch(text):

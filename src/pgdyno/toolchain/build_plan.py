@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgdyno.model.build import PLAIN, Profile
+from pgdyno.model.build import PLAIN, Profile, target_flag
 from pgdyno.toolchain.bolt import LINKING, Bolt
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.recipe import Recipe
@@ -39,6 +39,7 @@ class BuildPlan:
     compiler: Compiler
     compiler_version: str
     target: str | None
+    machine: str  # x86_64
     recipe: Recipe  # the libraries
     training: tuple[str, ...]
     bolt: Bolt | None = None  # where the profile takes it
@@ -75,7 +76,7 @@ class BuildPlan:
         if self.bolt is not None:
             cflags += self.compiler.movable()
         if self.target is not None:
-            cflags.append(f"-march={self.target}")
+            cflags.append(target_flag(self.target, self.machine))
         return (
             *replace(self.recipe, compiler=self.compiler.program, cflags=" ".join(cflags)).options(
                 self.major

@@ -7,6 +7,7 @@ what a server would in children of its own.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -374,6 +375,16 @@ def test_a_cpu_that_the_compiler_does_not_know_is_refused_in_its_own_words(tree:
     assert caught.value.message == 'gcc does not take --portable "commodore-64"'
     assert "'commodore-64'" in (caught.value.detail or "")
     assert caught.value.hint == "leave it out, or name a CPU of this architecture that the compiler knows"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names a CPU of x86-64")
+@pytest.mark.usefixtures("unfetched")
+def test_a_cpu_that_can_do_more_than_this_one_is_refused(tree: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(replace(request(tree), target="knl"), Remembered())  # a Xeon Phi: no other has AVX512ER
+    assert caught.value.message == '--portable "knl" is more than this CPU can run'
+    assert "it lacks AVX512ER, " in (caught.value.detail or "")
+    assert caught.value.hint == "build on such a host, or name an older CPU"
 
 
 @pytest.mark.usefixtures("unfetched")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.app import fetch as fetching
-from pgdyno.app.fetch import fetch
+from pgdyno.app.fetch import downloads, fetch
 from pgdyno.server.account import caller
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.private_apt import SourceFile
@@ -56,9 +58,37 @@ def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_packages_version_needs_no_look_into_it(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = SourceFile("postgresql-18_18~rc1.orig.tar.bz2", 1, "ab" * 32)
-    package = SourcePackage("postgresql-18", "18~rc1-1", "trixie", file)
-    monkeypatch.setattr(fetching, "fetch_packages", lambda *_: {18: package})
+@pytest.fixture
+def archive(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> list[SourcePackage]:
+    """An archive with one package; returns what was fetched from it."""
+    fetched: list[SourcePackage] = []
+
+    def fetch_packages(*_: object) -> dict[int, SourcePackage]:
+        file = SourceFile("postgresql-18_18~rc1.orig.tar.bz2", 1, "ab" * 32)
+        fetched.append(SourcePackage("postgresql-18", f"18~rc1-{len(fetched) + 1}", "trixie", file))
+        downloads(place).mkdir(exist_ok=True)
+        (downloads(place) / file.name).write_text("")
+        return {18: fetched[-1]}
+
+    monkeypatch.setattr(fetching, "fetch_packages", fetch_packages)
+    return fetched
+
+
+def test_a_packages_version_needs_no_look_into_it(place: Workspace, archive: list[SourcePackage]) -> None:
     found = fetch("debian:18", place, Remembered())
-    assert (found.version, found.sha256, found.package) == ("18rc1", "ab" * 32, package)
+    assert (found.version, found.sha256, found.package) == ("18rc1", "ab" * 32, archive[0])
+
+
+def test_the_archive_is_asked_once_a_day(place: Workspace, archive: list[SourcePackage]) -> None:
+    first, second = (fetch("debian:18", place, Remembered()).package for _ in range(2))
+    assert len(archive) == 1
+    assert first == second == archive[0]
+    yesterday = time.time() - 86_401
+    os.utime(place.builds() / "package-18.json", (yesterday, yesterday))
+    assert fetch("debian:18", place, Remembered()).package == archive[1]
+
+
+def test_a_tarball_that_was_removed_is_fetched_again(place: Workspace, archive: list[SourcePackage]) -> None:
+    fetch("debian:18", place, Remembered())
+    (downloads(place) / archive[0].tarball.name).unlink()
+    assert fetch("debian:18", place, Remembered()).package == archive[1]

@@ -27,6 +27,7 @@ def plan(profile: str = "pgo+lto", target: str | None = "native") -> BuildPlan:
         compiler=Clang("-19"),
         compiler_version="Debian clang version 19.1.7",
         target=target,
+        machine="x86_64",
         recipe=RECIPE,
         training=("sysbench-read-only",),
     )
@@ -107,3 +108,9 @@ def test_what_bolt_rearranges_is_linked_for_it_and_is_another_build() -> None:
     assert "-fno-reorder-blocks-and-partition" in option(with_gcc, "CFLAGS")
     newer = replace(build, bolt=replace(bolt, version="21.1.0"))
     assert len({plan().name, build.name, newer.name, with_gcc.name}) == 4
+
+
+def test_on_arm_a_cpu_is_named_by_another_flag() -> None:
+    build = replace(plan(target="neoverse-n1"), machine="aarch64")
+    assert "-mcpu=neoverse-n1" in option(build, "CFLAGS")
+    assert "-march=neoverse-n1" not in option(build, "CFLAGS")
