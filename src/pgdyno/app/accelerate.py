@@ -3,7 +3,8 @@
 facts      a server of the user's kind on the workloads' data, and what its host has
 plan       levers/ on those facts; checked against the live server, with a memory proof
 noise      the baseline against itself: an A/A experiment, where arms take turns
-trial      baseline, plan and pgtune's configuration side by side
+trial      baseline, plan and pgtune's configuration side by side; a plan of several layers is built up
+           between the baseline and itself, one layer after the other
 fresh      the same on new instances and new random numbers, if the trial promises a gain: a winner is
            never reported with the figures that made it win
 """
@@ -15,12 +16,15 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
+from pgdyno.app.known_builds import known_builds
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import Subject, inspect_scratch, plan_for
+from pgdyno.app.wiring import workspace
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
 from pgdyno.experiments.replication import blocks_per_round, expectations
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.sharing import not_shareable
+from pgdyno.model.builds import KnownBuild
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
@@ -58,12 +62,23 @@ class AccelerateRequest:
 
 @dataclass(frozen=True)
 class Acceleration:
-    """What came out. ``experiment`` holds the figures that count; ``earlier`` how the winner was found."""
+    """What came out. ``experiment`` holds the figures that count; ``earlier`` how the winner was found.
+
+    ``layers`` are the configurations that lead from the baseline to the plan, which is the last of them.
+    """
 
     plan: Plan
     acceptance: Acceptance
     experiment: Experiment
     earlier: tuple[Experiment, ...]
+    layers: tuple[str, ...] = (PLAN,)
+
+    @property
+    def trial(self) -> Experiment:
+        """The experiment in which all configurations ran side by side."""
+        names = set(self.layers)
+        experiments = (*reversed(self.earlier), self.experiment)
+        return next(one for one in experiments if names <= {variant.name for variant in one.variants})
 
 
 def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
@@ -72,16 +87,21 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     Raises: MemoryProofError and SettingError from planning; whatever measuring raises.
     """
     deadline = time.monotonic() + request.budget_s
-    subject = request.subject or inspect_scratch(
-        request.base, request.conditions, request.plan.figures, progress
-    )
-    planned = plan_for(subject, request.base, request.conditions, request.plan)
+    if request.subject is None:
+        subject = inspect_scratch(request.base, request.conditions, request.plan.figures, progress)
+        plan = replace(request.plan, builds=_builds(request.conditions))
+    else:
+        subject, plan = request.subject, request.plan
+    planned = plan_for(subject, request.base, request.conditions, plan)
     context = Context(document_of(subject.host), document_of(subject.server), planned.plan)
+
+    layers = (*planned.study_context.layers, PLAN)
+    conditions = replace(request.conditions, accepts_builds=planned.plan.server is not None)
 
     def run(study: Study, share: float | None, context: Context) -> Experiment:
         left_s = max(0.0, deadline - time.monotonic())
         budget_s = None if share is None else share * left_s
-        return measure(study, replace(request.conditions, budget_s=budget_s), progress, context)
+        return measure(study, replace(conditions, budget_s=budget_s), progress, context)
 
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))
@@ -94,10 +114,17 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     trial = run(study, _TRIAL_SHARE, context)
     if not promises(trial.verdicts, PLAN, max_loss=request.max_loss):
         rejected = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
-        return Acceleration(planned.plan, rejected, trial, earlier)
+        return Acceleration(planned.plan, rejected, trial, earlier, layers)
     fresh = run(_afresh(study, trial, deadline - time.monotonic()), 1.0, context)
     confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss)
-    return Acceleration(planned.plan, confirmed, fresh, (*earlier, trial))
+    return Acceleration(planned.plan, confirmed, fresh, (*earlier, trial), layers)
+
+
+def _builds(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
+    """Return what scratch servers could be run by instead."""
+    if conditions.installation is None:
+        return None
+    return known_builds(workspace(), conditions.installation.bin_directory)
 
 
 def design_for(budget_s: float) -> Design:

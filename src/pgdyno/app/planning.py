@@ -49,17 +49,34 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
         programs = conditions.installation.bin_directory
         request = replace(request, probe=wiring.probe(programs, subject.server))
     plan = make_plan(subject.host, subject.server, request)
-    configurations: dict[str, Mapping[str, str]] = {PLAN: plan.values}
+    parts = _layer_by_layer(plan)
+    configurations: dict[str, Mapping[str, str]] = {}
     if Layer.SYSTEM in request.layers:
         files = {change.key: change.value for change in plan.host_changes}
         configurations |= {APPLICATION: plan.settings, SYSTEM: files, TUNED: tuned_files(subject.host)}
+    configurations |= {name: part.values for name, part in parts.items()}
     notes: tuple[str, ...] = ()
     peer = _pgtune(subject.server, subject.resources)
     if peer is not None:
         configurations[PGTUNE] = peer.settings
         notes = tuple(f"pgtune's {out.name} = {out.value} is left out: {out.reason}" for out in peer.left_out)
-    context = StudyContext(base, tuple(conditions.workloads), conditions.design, configurations, notes)
+    context = StudyContext(
+        base,
+        tuple(conditions.workloads),
+        conditions.design,
+        configurations,
+        notes,
+        servers={name: part.server for name, part in parts.items() if part.server is not None},
+        layers=tuple(name for name in parts if name != PLAN),
+    )
     return Planned(subject, plan, context)
+
+
+def _layer_by_layer(plan: Plan) -> dict[str, Plan]:
+    """Return the plan with its first layer alone, with its first two, and so on; the last is all of it."""
+    names = [layer.value for layer in plan.layers]
+    parts = {"+".join(names[:count]): plan.of_layers(plan.layers[:count]) for count in range(1, len(names))}
+    return {**parts, PLAN: plan}
 
 
 def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:

@@ -64,6 +64,7 @@ def command(*, is_json: bool, **options: Any) -> None:
     looked at, and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it
     pays. ``pgdyno revert`` undoes that. With --layers application,system root also changes the running
     kernel, for the time of each trial; trials then alternate and need longer to tell the same difference.
+    With --layers application,compiler the plan's server is the newest of pgdyno build's, of the same major.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
     asked = Asked(**options, figures=StatedFigures(**figures))
@@ -176,6 +177,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.app.report import write_report
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.journal_text import apply_text
+    from pgdyno.report.layers_text import layers_text
     from pgdyno.report.plan_text import unavailable_text
 
     if is_json:
@@ -188,6 +190,8 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     click.echo(unavailable_text(done.plan), nl=False)
+    if text := layers_text(done.trial, done.layers):
+        click.echo(f"\n{text}", nl=False)
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
@@ -207,5 +211,6 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
         **comparison_document(done.experiment),
+        "layers": list(done.layers),
         "earlier_experiments": [experiment.id for experiment in done.earlier],
     }

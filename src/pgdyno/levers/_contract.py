@@ -33,6 +33,7 @@ from pgdyno.model.guc import readable_bytes as readable
 from pgdyno.model.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path, value_in
 from pgdyno.model.plan import (
     REFUSED_ABOVE,
+    SERVER,
     SETTING,
     Change,
     Effect,
@@ -44,8 +45,9 @@ from pgdyno.model.plan import (
 )
 
 __all__ = [
-    "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "WORTH_A_CHANGE",
-    "Detected", "Evidence", "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
+    "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "SERVER", "WORTH_A_CHANGE",
+    "Change", "Detected", "Effect", "Evidence",
+    "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
     "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
     "choices_in", "detect_files", "detect_report", "detect_settings", "display_name", "format_bytes",
     "is_virtual", "lines_or_skipped", "matches", "owner_of", "propose", "propose_file", "readable",

@@ -14,6 +14,7 @@ from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.memory_proof import PLANNED_BELOW, memory_proof
 from pgdyno.levers.metadata import Goal, Lever
 from pgdyno.levers.resources import Resources, StorageKind
+from pgdyno.model.builds import KnownBuild
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import format_bytes
 from pgdyno.model.host import BlockDevice, Host, Owner
@@ -37,7 +38,8 @@ class PlanContext:
     """Everything a lever may look at. ``host`` is None unless the server is proven to run on it.
 
     ``planned_files`` are what levers before this one write into the kernel's files, by path.
-    ``may_change_host`` False: whoever asks is not root, and wants what can be done without.
+    ``may_change_host`` False: whoever asks is not root, and wants what can be done without. ``builds`` are
+    those that its data could be run by, the newest first; None: it stays with its own.
     """
 
     settings: EffectiveSettings
@@ -48,6 +50,7 @@ class PlanContext:
     planned_files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     probe: Probe | None = None
     may_change_host: bool = True
+    builds: tuple[KnownBuild, ...] | None = None
 
     @property
     def server(self) -> Server:

@@ -55,7 +55,8 @@ class Lever:
     cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch nothing
     reports: its plan is always ``Skipped``, with what was found and what one could do. ``is_instant``: what
     is written counts at once for everybody, and leaves nothing behind when something else is written.
-    ``without_files`` says what it means that the kernel shows none of them, where that is known.
+    ``chooses_server``: it may plan another build of PostgreSQL. ``without_files`` says what it means that the
+    kernel shows none of them, where that is known.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Lever:
     without_files: str = ""
     conflicts: tuple[str, ...] = ()
     is_instant: bool = False
+    chooses_server: bool = False
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property

@@ -16,9 +16,10 @@ from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.findings import findings_for
 from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
 from pgdyno.levers.resources import Figures, proven_host, resources_of, with_pool_changed
+from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import SettingError
 from pgdyno.model.host import Host
-from pgdyno.model.plan import HOST_KINDS, HUGE_PAGES, SETTING, Layer, Plan, PlanLine, Skipped
+from pgdyno.model.plan import HOST_KINDS, HUGE_PAGES, SERVER, SETTING, Layer, Plan, PlanLine, Skipped
 from pgdyno.model.server import Server
 
 
@@ -31,6 +32,7 @@ class PlanRequest:
     goal: Goal = Goal.OLTP
     probe: Probe | None = None
     may_change_host: bool = True
+    builds: tuple[KnownBuild, ...] | None = None
 
 
 def make_plan(
@@ -54,6 +56,7 @@ def make_plan(
         goal=request.goal,
         probe=request.probe,
         may_change_host=request.may_change_host,
+        builds=request.builds,
     )
     lines, skipped, settings = _run(load() if levers is None else levers, ctx, request.layers)
     check_durability(settings.planned, server)
@@ -142,6 +145,10 @@ def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str |
 
 def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
     key = line.change.key
+    if line.change.kind == SERVER:
+        if not lever.chooses_server or line.change.value not in {build.name for build in ctx.builds or ()}:
+            raise SettingError(f'"{line.change.value}" is not a build that this lever may choose')
+        return
     if line.change.kind in HOST_KINDS:
         if not any(matches(key, pattern) for pattern in lever.files) or ctx.value(key) is None:
             raise SettingError(f'"{key}" is not a file that this lever may touch')

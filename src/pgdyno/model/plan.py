@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pgdyno.model.msr import register_of
@@ -38,6 +39,7 @@ class Effect(StrEnum):
 
 
 SETTING = "setting"
+SERVER = "server"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 PERSISTED_FILE = "persisted_file"
 HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, PERSISTED_FILE)
@@ -59,6 +61,7 @@ class Change:
     setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
     is the path; ``msr`` for a register of a CPU, see ``model/msr.py``; ``persisted_file`` for a file that
     sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a plan.
+    ``server`` is another build of PostgreSQL, by its name: measured, never applied.
     """
 
     lever: str
@@ -152,6 +155,21 @@ class Plan:
     def host_changes(self) -> tuple[Change, ...]:
         """The planned changes on the machine itself."""
         return tuple(line.change for line in self.lines if line.change.kind in HOST_KINDS)
+
+    @property
+    def server(self) -> str | None:
+        """The planned build of PostgreSQL; None: the one that there is."""
+        return next((line.change.value for line in self.lines if line.change.kind == SERVER), None)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers in which anything is planned, outermost first."""
+        planned = {line.layer for line in self.lines}
+        return tuple(layer for layer in Layer if layer in planned)
+
+    def of_layers(self, layers: Collection[Layer]) -> Plan:
+        """Return what is planned in these layers alone."""
+        return replace(self, lines=tuple(line for line in self.lines if line.layer in layers))
 
     @property
     def values(self) -> dict[str, str]:

@@ -104,7 +104,9 @@ class StudyContext:
     accept it: pgdyno's own plan, and what others would set where that is known. ``notes`` say what was left
     out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``:
     what every server can do that is measured, in their order. ``pages`` is for ``NEEDS_PAGE_SUPPORT``.
-    ``factors`` replace the study's variants by their combinations afterwards.
+    ``factors`` replace the study's variants by their combinations afterwards. ``servers`` are the builds of
+    those configurations that have one of their own, ``layers`` the configurations between the baseline and
+    the plan, each of which has one more layer of it.
     """
 
     baseline: Variant
@@ -116,3 +118,5 @@ class StudyContext:
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     io: tuple[IoSupport, ...] = ()
     pages: PageSupport | None = None
+    servers: Mapping[str, str] = field(default_factory=dict)
+    layers: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """The baseline, pgdyno's own plan and pgtune's configuration, side by side.
 
+A plan of several layers is built up between the two: with one layer, with two, and so on.
 pgtune's formula is the configuration that most people compare with; see ``experiments/pgtune.py``.
 """
 
@@ -18,8 +19,13 @@ def study(context: StudyContext) -> Study:
     """Return a comparison of the baseline with every configuration made for this host."""
     baseline = context.baseline
     others = tuple(
-        replace(baseline, name=name, settings={**baseline.settings, **context.configurations[name]})
-        for name in (PLAN, PGTUNE)
+        replace(
+            baseline,
+            name=name,
+            settings={**baseline.settings, **context.configurations[name]},
+            server=context.servers.get(name, baseline.server),
+        )
+        for name in (*context.layers, PLAN, PGTUNE)
         if name in context.configurations
     )
     return Study(

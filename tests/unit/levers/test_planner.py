@@ -126,7 +126,7 @@ def test_only_the_layers_asked_for_are_planned() -> None:
     plan = make_plan(host_of(), server_of(18), PlanRequest(layers=(Layer.SYSTEM,)))
     assert {line.layer for line in plan.lines} == {Layer.SYSTEM}
     assert plan.settings == {}
-    none = make_plan(host_of(), server_of(18), PlanRequest(layers=(Layer.COMPILER,)))
+    none = make_plan(host_of(), server_of(18), PlanRequest(layers=(Layer.MICROARCHITECTURE,)))
     assert (none.lines, none.skipped) == ((), ())
 
 

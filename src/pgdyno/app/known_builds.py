@@ -1,0 +1,35 @@
+"""Which builds of pgdyno build's a plan may choose from: verified ones, the newest first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgdyno.model.builds import KnownBuild
+from pgdyno.model.facts import Unknown
+from pgdyno.server.registry import registered_servers
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.manifest import Manifest, read_manifest
+
+
+def known_builds(place: Workspace, in_use: Path) -> tuple[KnownBuild, ...]:
+    """Return the optimised builds that are installed, but for the one whose programs are ``in_use``."""
+    prefixes = [server.bin_directory.parent for server in registered_servers(place)]
+    others = [prefix for prefix in dict.fromkeys(prefixes) if prefix.resolve() != in_use.resolve().parent]
+    builds = [known for prefix in others if (known := _known(read_manifest(prefix).value)) is not None]
+    return tuple(builds)
+
+
+def _known(manifest: Manifest | Unknown) -> KnownBuild | None:
+    """Return a build whose manifest says that it is more than plain, and verified."""
+    if isinstance(manifest, Unknown) or manifest.optimised is None or manifest.verified is None:
+        return None
+    if not manifest.verified.reference:  # it is what others are held against
+        return None
+    return KnownBuild(
+        name=manifest.name,
+        version=manifest.server_version,
+        compiler=manifest.compiler,
+        profile=manifest.optimised.profile,
+        training=tuple(one.workload for one in manifest.optimised.training),
+        tests=sum(suite.tests for suite in manifest.verified.suites),
+    )

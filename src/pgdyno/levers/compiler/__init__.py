@@ -1,0 +1,1 @@
+"""Levers of the compiler: how the server's program was made."""
