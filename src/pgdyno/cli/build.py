@@ -1,4 +1,4 @@
-"""``pgdyno build``: a faster PostgreSQL from its own source."""
+"""``pgdyno build``: a faster PostgreSQL from its own source, and what was built."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import click
 
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.build import AUTO, COMPILERS
+from pgdyno.model.errors import UsageError
 
 
-@click.command(
+@click.group(
     name="build",
+    invoke_without_command=True,
     epilog="\b\nExamples:\n"
     "  pgdyno build --source debian:18\n"
     "  pgdyno build --source postgresql-18.6.tar.bz2 --profile pgo+lto --compiler gcc\n"
@@ -17,7 +19,6 @@ from pgdyno.model.build import AUTO, COMPILERS
 )
 @click.option(
     "--source",
-    required=True,
     metavar="DIR|TARBALL|debian:MAJOR",
     help="A clean source tree, a tarball, or a source package from the archives that apt knows here.",
 )
@@ -49,8 +50,16 @@ from pgdyno.model.build import AUTO, COMPILERS
     help="What a profile is made of; repeatable. [default: reading, writing, and chores]",
 )
 @json_option
+@click.pass_context
 def command(
-    *, source: str, profile: str, compiler: str, target: str | None, training: tuple[str, ...], is_json: bool
+    context: click.Context,
+    *,
+    source: str | None,
+    profile: str,
+    compiler: str,
+    target: str | None,
+    training: tuple[str, ...],
+    is_json: bool,
 ) -> None:
     """Build PostgreSQL for this machine and this work, to be named built, or built-ID.
 
@@ -63,15 +72,103 @@ def command(
     What was asked for before is there at once; what was interrupted goes on where it stopped. Nothing is
     installed outside pgdyno's own directory, and no server is touched.
     """
+    if context.invoked_subcommand is not None:
+        return
+    if source is None:
+        raise UsageError(
+            "no source was named", hint="pgdyno build --source debian:18, or a directory, or a tarball"
+        )
+
     from pgdyno.app.build import BuildRequest, build
-    from pgdyno.model.document import to_document
 
     progress = open_progress()
     try:
         manifest = build(BuildRequest(source, profile, compiler, target, training), progress)
     finally:
         progress.close()
+    _print_one(manifest.name, is_json=is_json)
+
+
+@command.command(name="list")
+@json_option
+def list_(*, is_json: bool) -> None:
+    """List what was built, the newest first."""
+    from pgdyno.app.build_inventory import list_builds
+    from pgdyno.model.document import to_document
+
+    builds = list_builds()
     if is_json:
-        print_json({"server": to_document(manifest)})
+        print_json({"builds": to_document(builds)})
         return
-    click.echo(f"{manifest.name:20} {manifest.server_version:8} {manifest.summary}")
+    for build in builds:
+        click.echo(f"{build.manifest.name:20} {build.manifest.server_version:8} {build.manifest.summary}")
+        click.echo(f"{'':20} {build.manifest.verification}")
+    if not builds:
+        click.echo("nothing was built yet: pgdyno build --source debian:18")
+
+
+@command.command(name="diff")
+@click.argument("first")
+@click.argument("second")
+@json_option
+def diff(first: str, second: str, *, is_json: bool) -> None:
+    """Say in what two builds differ: source, compiler, flags, training, sizes."""
+    from pgdyno.app.build_inventory import diff_builds
+    from pgdyno.model.document import to_document
+
+    differences = diff_builds(first, second)
+    if is_json:
+        print_json({"differences": to_document(differences)})
+        return
+    for one in differences:
+        click.echo(f"{one.what}\n  {first}: {_value(one.first)}\n  {second}: {_value(one.second)}")
+    if not differences:
+        click.echo("they differ in nothing but their names and times")
+
+
+@command.command(name="verify")
+@click.argument("name")
+@json_option
+def verify(name: str, *, is_json: bool) -> None:
+    """Try the build NAME again as before it was installed: about five minutes.
+
+    One that fails is not taken into plans any more.
+    """
+    from pgdyno.app.build_inventory import verify_build
+
+    progress = open_progress()
+    try:
+        verified = verify_build(name, progress)
+    finally:
+        progress.close()
+    _print_one(verified.manifest.name, is_json=is_json)
+
+
+@command.command(name="remove")
+@click.argument("name")
+@json_option
+def remove(name: str, *, is_json: bool) -> None:
+    """Remove the build NAME."""
+    from pgdyno.app.build_inventory import remove_build
+
+    prefix = remove_build(name)
+    if is_json:
+        print_json({"removed": str(prefix)})
+    else:
+        click.echo(f"{name} removed from {prefix}")
+
+
+def _print_one(name: str, *, is_json: bool) -> None:
+    from pgdyno.app.build_inventory import list_builds
+    from pgdyno.model.document import to_document
+
+    build = next(build for build in list_builds() if build.manifest.name == name)
+    if is_json:
+        print_json({"server": to_document(build.manifest), "prefix": build.prefix})
+        return
+    click.echo(f"{name:20} {build.manifest.server_version:8} {build.manifest.summary}")
+    click.echo(f"{'':20} {build.manifest.verification}")
+
+
+def _value(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from pgdyno.model.build import PLAIN, Profile, target_flag
 from pgdyno.toolchain.bolt import LINKING, Bolt
@@ -26,7 +27,8 @@ _SAME_RESULTS = ("-ffp-contract=off",)
 _HARDENED = ("-fstack-protector-strong", "-fPIE")
 _CHECKED_CALLS = "-D_FORTIFY_SOURCE=2"
 _LINKED = ("-Wl,-z,relro", "-Wl,-z,now")
-_RELOCATABLE = "$$ORIGIN/../lib:$$ORIGIN/.."  # as make is told it: from bin/ and from lib/postgresql/
+ALWAYS: Mapping[str, str] = MappingProxyType({"rpathdir": "$$ORIGIN/../lib:$$ORIGIN/.."})
+"""Make's variables for all that is built: libraries are found from bin/ and from lib/postgresql/."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class BuildPlan:
     def counting(self, counts: Path) -> Mapping[str, str]:
         """Return make's variables for the program that is trained."""
         # Counting programs end in a way that libpq's build would refuse; so do those that measure coverage.
-        return {**self._always, "PROFILE": " ".join(self.compiler.counting(counts)), "enable_coverage": "yes"}
+        return {**ALWAYS, "PROFILE": " ".join(self.compiler.counting(counts)), "enable_coverage": "yes"}
 
     def final(self, counts: Path) -> Mapping[str, str]:
         """Return make's variables for the program that is installed."""
@@ -98,8 +100,4 @@ class BuildPlan:
             *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
         ]
         profile = {"PROFILE": " ".join(flags)} if flags else {}
-        return {**self._always, **profile, **self.compiler.make_variables(self.profile)}
-
-    @property
-    def _always(self) -> Mapping[str, str]:
-        return {"rpathdir": _RELOCATABLE}
+        return {**ALWAYS, **profile, **self.compiler.make_variables(self.profile)}

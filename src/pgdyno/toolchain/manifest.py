@@ -119,6 +119,17 @@ class Manifest:
             return f"{self.suite} {self.package_version}"
         return self.tarball or (self.optimised.source if self.optimised else "")
 
+    @property
+    def verification(self) -> str:
+        """What it went through, in one line."""
+        if self.verified is None:
+            return "not verified"
+        tests = sum(suite.tests for suite in self.verified.suites)
+        said = f"verified: {tests} tests of PostgreSQL's own, {self.verified.crashes} crashes"
+        if not self.verified.reference:
+            return f"{said}; plain, so that others can be held against it"
+        return f"{said}, {self.verified.answers} answers and all data the same as {self.verified.reference}'s"
+
 
 def dump_manifest(manifest: Manifest) -> str:
     """Return a manifest as JSON text."""

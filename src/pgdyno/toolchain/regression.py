@@ -34,6 +34,9 @@ class Suite:
 REGRESSION = Suite("regress", "src/test/regress", "installcheck-parallel", expected=229, seconds=90)
 ISOLATION = Suite("isolation", "src/test/isolation", "installcheck", expected=120, seconds=130)
 
+TEST_DIRECTORIES = (REGRESSION.directory, ISOLATION.directory)
+"""What of a tree has to be built for its tests, if nothing else is."""
+
 
 def suites_of(extensions: Collection[str]) -> tuple[Suite, ...]:
     """Return the suites of the contrib modules."""
