@@ -1,6 +1,7 @@
 """The use case ``build``: a faster PostgreSQL from its own source, in stages that are done once.
 
-    unpack → configure → [compile for counting → train] → compile → verify → install
+    unpack → configure → [compile for counting → train] → compile
+           → [make it count branches → train on branches → rearrange] → verify → install
 
 A build is called by what goes into it, so that whoever asks for the same again has it at once, and whoever
 asks again after an interruption goes on where it stopped. As root, sources are compiled and trained by the
@@ -14,13 +15,13 @@ import shutil
 from dataclasses import dataclass, replace
 
 from pgdyno.app.build_stages import Building
-from pgdyno.app.fetch import fetch
+from pgdyno.app.fetch import changed, fetch
 from pgdyno.app.measure import find_workloads
 from pgdyno.app.reference import find_reference
 from pgdyno.app.training import WORKLOADS
 from pgdyno.app.wiring import workspace
 from pgdyno.model.build import AUTO, PLAIN, STRONGEST, WITHOUT_BOLT, Profile, parse_profile, parse_target
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation
@@ -73,16 +74,27 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         machine=platform.machine(),
         recipe=recipe,
         training=training,
-        bolt=bolt if profile.is_rearranged else None,
+        bolt=replace(bolt, is_position_independent=profile.is_hardened)
+        if bolt is not None and profile.is_rearranged
+        else None,
     )
-    found = read_manifest(place.servers() / plan.name).value
+    prefix = place.servers() / plan.name
+    found = read_manifest(prefix).value
+    if prefix.exists() and (isinstance(found, Unknown) or found.verified is None):
+        raise InstallationError(
+            f"{plan.name} is there, and not to be trusted",
+            detail=f"its manifest: {found.reason}"
+            if isinstance(found, Unknown)
+            else "it failed when it was last tried",
+            hint=f"remove {prefix}, and ask for the same again",
+        )
     if not isinstance(found, Unknown):
         progress.step(f"{plan.name} is there already")
         # One that was killed at its very end has left the directory that it worked in.
         shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
         return found
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
-    reference = None if plan.is_plain else _reference(request, fetched.sha256, place, progress)
+    reference = None if plan.is_plain else _reference(request, plan, place, progress)
     return Building(place, plan, fetched, reference, progress).run()
 
 
@@ -108,14 +120,17 @@ def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
     return tuple(find_workloads(asked)) or WORKLOADS
 
 
-def _reference(
-    request: BuildRequest, source_sha256: str, place: Workspace, progress: Progress
-) -> Installation:
-    """Return a plain build of the same source, which is made if there is none yet."""
-    found = find_reference(source_sha256, place)
+def _reference(request: BuildRequest, plan: BuildPlan, place: Workspace, progress: Progress) -> Installation:
+    """Return a plain build of the same source, which is made if there is none yet.
+
+    Raises: InstallationError if the source has changed since it was looked at.
+    """
+    found = find_reference(plan.source_sha256, plan.options, place)
     if found is None:
         progress.step("first a plain build of the same source, to hold the faster one against")
         plain = build(replace(request, profile=PLAIN, target=None, training=()), progress)
+        if plain.tarball_sha256 != plan.source_sha256:
+            raise changed(request.source)
         found = find_installation(plain.name, place)
     progress.step(f"to be held against {found.name}, a plain build of the same source")
     return found

@@ -1,4 +1,7 @@
-"""Writes down what a build was made of and went through."""
+"""Writes down what a build was made of and went through.
+
+What is asked of its programs is asked by the servers' account, which has made them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ def describe(
     package = fetched.package
     return Manifest(
         name=plan.name,
-        server_version=ask(placed / "bin/pg_config", "--version").removeprefix("PostgreSQL "),
+        server_version=ask(placed / "bin/pg_config", "--version", at.account.command).removeprefix(
+            "PostgreSQL "
+        ),
         package=package.name if package else "",
         package_version=package.version if package else "",
         suite=package.suite if package else "",
@@ -40,7 +45,7 @@ def describe(
         unpacked=fetched.how,
         compiler=plan.compiler_version,
         configure=plan.options,
-        cflags=ask(placed / "bin/pg_config", "--cflags"),
+        cflags=ask(placed / "bin/pg_config", "--cflags", at.account.command),
         extensions=plan.recipe.extensions,
         notes=plan.recipe.notes(plan.major),
         build_s=round(build_s, 1),
@@ -64,7 +69,7 @@ def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Pa
         objects=used.objects,
         training=tuple(Trained(name, SECONDS) for name in plan.training) if profile.is_trained else (),
         reached=reached(plan.compiler, at.counts, at.account.command) if profile.is_counted else "",
-        text_bytes=text_bytes(placed / "bin/postgres"),
+        text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
         rearranged=_rearranged(plan, at),
     )
 

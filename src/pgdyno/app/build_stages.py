@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,7 +66,7 @@ class Building:
 
     def _in_order(self) -> Iterator[Stage]:
         training_s = 60 + SECONDS * len(self.plan.training)
-        yield Stage("unpack", 5, self._unpack)
+        yield Stage("unpack", 5, self._alone(self._unpack))
         yield Stage("configure", 30, self._alone(self._configure))
         if self.plan.profile.is_counted:
             yield Stage("compile for counting", 280, self._alone(self._compile_for_counting))
@@ -97,7 +98,8 @@ class Building:
         return Making(self._at.source, self._at.log, f"PostgreSQL {self.plan.version}", self._run_as)
 
     def _run_as(self, argv: Sequence[str]) -> list[str]:
-        return self.place.account.command(argv)
+        # make is asked to end, so that what it has started ends too; killed, it would leave that behind.
+        return self.place.account.command(argv, death_signal=signal.SIGTERM)
 
     def _unpack(self, _: Watch) -> None:
         shutil.rmtree(self._at.source, ignore_errors=True)
@@ -110,6 +112,7 @@ class Building:
 
     def _compile_for_counting(self, watch: Watch) -> None:
         variables = self.plan.counting(self._at.counts)
+        self._making.clean()  # of what an interrupted try has left
         self._making.build(self.plan.recipe.directories, variables, watch)
         self._making.install(self.plan.recipe.directories, self._at.empty("counting"), variables)
 
@@ -139,12 +142,17 @@ class Building:
         deadline_s = time.monotonic() + _COUNTED_WITHIN_S
         while running_from(self._at.staged("branching")):
             if time.monotonic() > deadline_s:
-                raise InstallationError("the process that writes BOLT's counts does not end")
+                raise InstallationError(
+                    f"what counts branches does not end within {_COUNTED_WITHIN_S:g} s of its server",
+                    detail=f"processes: {', '.join(map(str, running_from(self._at.staged('branching'))))}",
+                    hint="end them, and ask for the same again: it goes on from there",
+                )
             time.sleep(0.1)
 
     def _rearrange(self, _: Watch) -> None:
         said = self._remake("moved", self._bolt.rearranging)
         bolt.require_reached(said)
+        bolt.taken_branches(said)  # are written into the manifest later
         self._at.rearranged.write_text(said)
 
     def _remake(self, name: str, command: Callable[[Path, Path, Path], Sequence[str]]) -> str:

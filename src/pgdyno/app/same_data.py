@@ -6,6 +6,7 @@ It holds what PostgreSQL's own tests leave behind: objects of nearly every kind 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from contextlib import closing
 from itertools import zip_longest
 from typing import LiteralString
@@ -41,7 +42,7 @@ def require_same_data(first: Instance, second: Instance) -> None:
         left = _write_and_dump(server)
 
 
-def _write_and_dump(server: Instance) -> str:
+def _write_and_dump(server: Instance) -> list[bytes]:
     with server.running():
         with closing(server.connect()) as connection:
             for statement in _WRITTEN:
@@ -49,46 +50,40 @@ def _write_and_dump(server: Instance) -> str:
         return _dump(server)
 
 
-def _dump(server: Instance) -> str:
-    """Return all of a server's databases as SQL, by its own pg_dumpall."""
+def _dump(server: Instance) -> list[bytes]:
+    """Return the lines of all of a server's databases as SQL, by its own pg_dumpall."""
     said = _run(server, "pg_dumpall", "--no-sync")
     # A key of its own for every dump keeps what restores it from taking data for commands.
-    lines = (line for line in said.splitlines() if not line.startswith(("\\restrict ", "\\unrestrict ")))
-    return "\n".join(lines)
+    return [line for line in said.split(b"\n") if not line.startswith((b"\\restrict ", b"\\unrestrict "))]
 
 
 def _check(server: Instance) -> None:
-    """Let pg_amcheck read every table and index, where the build has what it takes."""
+    """Let pg_amcheck read every table and index. Plain builds of an older pgdyno have no amcheck."""
     with closing(server.connect()) as connection:
         if connection.execute(_AMCHECK).fetchone() is None:
             return
     _run(server, "pg_amcheck", "--all", "--install-missing", "--heapallindexed", "--rootdescend")
 
 
-def _run(server: Instance, program: str, *options: str) -> str:
+def _run(server: Instance, program: str, *options: str) -> bytes:
     place = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}")
-    done = subprocess.run(
-        server.account.command([server.installation.program(program), *place, *options]),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_LIMIT_S,
-        check=False,
-    )
+    limited = ["timeout", f"{_LIMIT_S:g}", server.installation.program(program), *place, *options]
+    done = subprocess.run(server.account.command(limited), capture_output=True, check=False)
     if done.returncode != 0:
+        said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
         raise InstallationError(
             f'"{program}" of {server.installation.title} failed with status {done.returncode}',
-            detail="\n         ".join((done.stdout + done.stderr).splitlines()[-12:]),
-            hint="the build was not installed",
+            detail="\n         ".join(said[-12:]) or None,
         )
     return done.stdout
 
 
-def _require_equal(expected: str, found: str, server: Instance) -> None:
-    for line, other in zip_longest(expected.splitlines(), found.splitlines(), fillvalue="(nothing)"):
+def _require_equal(expected: Sequence[bytes], found: Sequence[bytes], server: Instance) -> None:
+    for line, other in zip_longest(expected, found, fillvalue=b"(nothing)"):
         if line != other:
+            written, read = line.decode(errors="replace"), other.decode(errors="replace")
             raise InstallationError(
                 f"{server.installation.title} reads something else than another build has written",
-                detail=f"in a dump of all databases:\n         written: {line}\n         read:    {other}",
-                hint="the build was not installed",
+                detail=f"in a dump of all databases:\n         written: {written}\n         read:    {read}",
+                hint="keep no data with it; another compiler or a lower level may do better",
             )

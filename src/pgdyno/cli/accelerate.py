@@ -211,6 +211,6 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
         **comparison_document(done.experiment),
-        "layers": list(done.layers),
+        "layers": to_document([one for one in done.trial.verdicts if one.variant in done.layers]),
         "earlier_experiments": [experiment.id for experiment in done.earlier],
     }

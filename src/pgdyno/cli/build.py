@@ -112,7 +112,10 @@ def list_(*, is_json: bool) -> None:
 @click.argument("second")
 @json_option
 def diff(first: str, second: str, *, is_json: bool) -> None:
-    """Say in what two builds differ: source, compiler, flags, training, sizes."""
+    """Say in what two builds differ.
+
+    Source, compiler, flags, training, sizes, by their manifests.
+    """
     from pgdyno.app.build_inventory import diff_builds
     from pgdyno.model.document import to_document
 
@@ -130,9 +133,10 @@ def diff(first: str, second: str, *, is_json: bool) -> None:
 @click.argument("name")
 @json_option
 def verify(name: str, *, is_json: bool) -> None:
-    """Try the build NAME again as before it was installed: about five minutes.
+    """Try the build NAME again.
 
-    One that fails is not taken into plans any more.
+    As it was tried before it was installed, with tests that are compiled anew: about five minutes. One that
+    fails is not taken into plans any more.
     """
     from pgdyno.app.build_inventory import verify_build
 

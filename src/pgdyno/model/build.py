@@ -5,8 +5,10 @@
     lto       optimised as a whole, at link time
     pgo       optimised by a profile of what it does under load, for which it is built twice
     bolt      rearranged, when it is finished, by the branches that it takes under load
+    unhardened  at fixed addresses, without a protected stack, without checked calls of libc
 
-Whatever is more than a level is for this CPU too, unless another target is named.
+Whatever makes use of more than a level is for this CPU too, unless another target is named. ``unhardened`` is
+never chosen by itself: what an attacker can make of a mistake in the server becomes worse by it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from dataclasses import dataclass
 from pgdyno.model.errors import UsageError
 
 LEVELS = ("o2", "o3")
-PARTS = (*LEVELS, "native", "lto", "pgo", "bolt")
+UNHARDENED = "unhardened"
+PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", UNHARDENED)
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
@@ -47,12 +50,17 @@ class Profile:
     @property
     def target(self) -> str | None:
         """What it is built for unless something else is asked for; None: every CPU of the architecture."""
-        return NATIVE if set(self.parts) - set(LEVELS) else None
+        return NATIVE if set(self.parts) - {*LEVELS, UNHARDENED} else None
 
     @property
     def is_linked_whole(self) -> bool:
         """Whether the program is optimised at link time."""
         return "lto" in self.parts
+
+    @property
+    def is_hardened(self) -> bool:
+        """Whether it keeps what distributions build in against attacks."""
+        return UNHARDENED not in self.parts
 
     @property
     def is_counted(self) -> bool:

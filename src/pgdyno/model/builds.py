@@ -10,7 +10,7 @@ class KnownBuild:
     """A build that is installed here, and was verified to be the same PostgreSQL."""
 
     name: str  # built-0123456789ab
-    version: str  # 18.6
+    version: str  # 18.6; of releases only
     compiler: str
     profile: str  # lto+pgo+bolt
     training: tuple[str, ...]
@@ -19,4 +19,9 @@ class KnownBuild:
     @property
     def major(self) -> int:
         """The major version."""
-        return int(self.version.split(".")[0])
+        return self.release[0]
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as numbers."""
+        return tuple(map(int, self.version.split(".")))

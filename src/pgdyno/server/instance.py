@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerEr
 from pgdyno.server.account import Account
 from pgdyno.server.installation import Installation
 from pgdyno.server.memory_limit import MemoryGroup
-from pgdyno.server.processes import children
+from pgdyno.server.processes import children, is_alive, is_stopped
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
@@ -115,8 +115,8 @@ class Instance:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Start the server, and shut it down in order. Raises: what ``start`` and ``stop`` do."""
-        self.start()
         try:
+            self.start()
             yield
         finally:
             self.stop()
@@ -141,19 +141,18 @@ class Instance:
         """
         self.require_running()
         assert self._process is not None  # noqa: S101 — require_running has checked it
-        pids = children(self._process.pid)
-        self._process.kill()
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):  # it has seen that the postmaster is gone
+        postmaster = self._process.pid
+        self._process.send_signal(signal.SIGSTOP)  # so that it starts no more of them
+        _await(lambda: is_stopped(postmaster), f"the postmaster {postmaster} did not stop at SIGSTOP")
+        pids = children(postmaster)
+        for pid in (postmaster, *pids):
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
                 os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + _STOP_TIMEOUT_S
         self._process.wait(_STOP_TIMEOUT_S)
-        while any(Path(f"/proc/{pid}").exists() for pid in pids):  # they hold the shared memory
-            if time.monotonic() > deadline:
-                raise ServerError(
-                    f"processes of the server did not end within {_STOP_TIMEOUT_S:.0f} s of SIGKILL"
-                )
-            time.sleep(_POLL_S)
+        # They hold the shared memory, without which no server can start on these data.
+        _await(
+            lambda: not any(map(is_alive, pids)), f"processes of the server did not end by SIGKILL: {pids}"
+        )
         self._ended()
 
     def require_running(self) -> None:
@@ -230,6 +229,18 @@ class Instance:
         except FileNotFoundError:  # not written yet, or removed by a postmaster that could not start
             return False
         return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+
+
+def _await(is_so: Callable[[], bool], otherwise: str) -> None:
+    """Wait until something is so. Raises: ServerError if that takes too long."""
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise ServerError(
+                f"{otherwise} within {_STOP_TIMEOUT_S:.0f} s",
+                hint="it may wait for a disk that does not answer (state D in ps); dmesg may tell which",
+            )
+        time.sleep(_POLL_S)
 
 
 def _ends_after(process: subprocess.Popen[bytes], stop_signal: signal.Signals) -> bool:

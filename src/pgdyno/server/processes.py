@@ -60,6 +60,22 @@ def children(pid: int) -> tuple[int, ...]:
     return tuple(int(child) for child in text.split())
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for yet has."""
+    return _state(pid) not in ("", "Z", "X")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
+    """Return the letter of a process's state, as ps shows it; nothing if there is no such process."""
+    text = read_process(pid, "stat")
+    return "" if text is None else text.rpartition(") ")[2][:1]
+
+
 def threads(pid: int) -> tuple[int, ...]:
     """Return the threads of a process, itself first; none if it has ended."""
     try:

@@ -23,16 +23,12 @@ LINKING = "-Wl,--emit-relocs"  # with which a program has to be linked: BOLT mov
 PACKAGE = "bolt-19"
 LEAST_FUNCTIONS = 800  # arbitrary: a server under load reaches about 4000
 _PROGRAM = re.compile(r"^llvm-bolt(?:-(\d+))?$")
-_LIBRARY = (
-    "lib/libbolt_rt_instr.a"  # what a counting program is linked with; Debian keeps it in another package
-)
+_LIBRARY = "lib/libbolt_rt_instr.a"  # of programs that count; Debian has it in a package of its own
 _PROBE_LIMIT_S = 20.0
-_WRITTEN_EVERY = (
-    "--instrumentation-sleep-time=10"  # seconds; without it, every process would write for itself
-)
+_WRITTEN_EVERY = "--instrumentation-sleep-time=10"  # seconds; else every process writes for itself
 _NEVER_CLEARED = "--instrumentation-no-counters-clear"
-_AS_IT_IS = "--skip-funcs=ExecInterpExpr.*"
-"""Left where it is: in a position-independent program, BOLT before 21.1 loses its computed jumps."""
+_COMPUTED_JUMPS = "--skip-funcs=ExecInterpExpr.*"  # that BOLT loses in position-independent programs
+_KEEPS_COMPUTED_JUMPS = (21, 1)  # from this version on
 _REARRANGED = (
     "--reorder-blocks=ext-tsp",
     "--reorder-functions=cdsort",
@@ -47,15 +43,19 @@ _REACHED = re.compile(r"(\d+) out of \d+ functions in the binary .*have non-empt
 
 @dataclass(frozen=True)
 class Bolt:
-    """BOLT of one version. ``program`` is its real path: beside that it finds what it links with."""
+    """BOLT of one version. ``program`` is its real path: beside that it finds what it links with.
+
+    ``is_position_independent``: so is what it rearranges.
+    """
 
     program: Path
     version: str
+    is_position_independent: bool = True
 
     def counting(self, finished: Path, counts: Path, made: Path) -> tuple[str, ...]:
         """Return the command that makes a program which counts its branches into the file ``counts``."""
         how = ("--instrument", f"--instrumentation-file={counts}", _WRITTEN_EVERY, _NEVER_CLEARED)
-        return (str(self.program), str(finished), *how, _AS_IT_IS, "-o", str(made))
+        return (str(self.program), str(finished), *how, *self._left_alone, "-o", str(made))
 
     def rearranging(self, finished: Path, counts: Path, made: Path) -> tuple[str, ...]:
         """Return the command that rearranges a program by its counts."""
@@ -64,10 +64,17 @@ class Bolt:
             str(finished),
             f"--data={counts}",
             *_REARRANGED,
-            _AS_IT_IS,
+            *self._left_alone,
             "-o",
             str(made),
         )
+
+    @property
+    def _left_alone(self) -> tuple[str, ...]:
+        """What it cannot move."""
+        version = tuple(map(int, re.findall(r"\d+", self.version)[:2]))
+        is_able = version >= _KEEPS_COMPUTED_JUMPS or not self.is_position_independent
+        return () if is_able else (_COMPUTED_JUMPS,)
 
 
 def find_bolt() -> Bolt | None:

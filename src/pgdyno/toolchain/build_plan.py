@@ -1,8 +1,8 @@
 """What is built and how, in full: from this follow a build's name, and every flag of each of its programs.
 
-The distribution's hardening is kept: a position-independent program, a protected stack, checked libc calls,
-relocations that are read-only once they are made. Products are never contracted with sums, whatever the
-target: results stay the same to the last bit.
+The distribution's hardening is kept unless the profile is ``unhardened``: a position-independent program, a
+protected stack, checked libc calls. Relocations are always read-only once they are made. Products are never
+contracted with sums, whatever the target: results stay the same to the last bit.
 """
 
 from __future__ import annotations
@@ -24,9 +24,20 @@ NAME = "built"  # the newest one; each is called built-<id>
 _FORMAT = 2  # counts changes of how builds are made, so that what is asked for again is made anew
 _ID_LENGTH = 12
 _SAME_RESULTS = ("-ffp-contract=off",)
-_HARDENED = ("-fstack-protector-strong", "-fPIE")
-_CHECKED_CALLS = "-D_FORTIFY_SOURCE=2"
 _LINKED = ("-Wl,-z,relro", "-Wl,-z,now")
+
+
+@dataclass(frozen=True)
+class _Hardening:
+    """Flags by whom they are for."""
+
+    compiling: tuple[str, ...]
+    preprocessing: tuple[str, ...]
+    linking: str
+
+
+_HARDENING = _Hardening(("-fstack-protector-strong", "-fPIE"), ("CPPFLAGS=-D_FORTIFY_SOURCE=2",), "-pie")
+_NO_HARDENING = _Hardening(("-fno-stack-protector", "-fno-pie"), (), "-no-pie")
 ALWAYS: Mapping[str, str] = MappingProxyType({"rpathdir": "$$ORIGIN/../lib:$$ORIGIN/.."})
 """Make's variables for all that is built: libraries are found from bin/ and from lib/postgresql/."""
 
@@ -74,7 +85,8 @@ class BuildPlan:
     @property
     def options(self) -> tuple[str, ...]:
         """The arguments of configure, without the prefix."""
-        cflags = [self.profile.optimisation, *_SAME_RESULTS, *_HARDENED]
+        hardening = _HARDENING if self.profile.is_hardened else _NO_HARDENING
+        cflags = [self.profile.optimisation, *_SAME_RESULTS, *hardening.compiling]
         if self.bolt is not None:
             cflags += self.compiler.movable()
         if self.target is not None:
@@ -83,9 +95,9 @@ class BuildPlan:
             *replace(self.recipe, compiler=self.compiler.program, cflags=" ".join(cflags)).options(
                 self.major
             ),
-            f"CPPFLAGS={_CHECKED_CALLS}",
+            *hardening.preprocessing,
             f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
-            f"LDFLAGS_EX={' '.join(('-pie', *((LINKING,) if self.bolt else ())))}",
+            f"LDFLAGS_EX={' '.join((hardening.linking, *((LINKING,) if self.bolt else ())))}",
         )
 
     def counting(self, counts: Path) -> Mapping[str, str]:

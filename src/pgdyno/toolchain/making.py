@@ -57,13 +57,13 @@ class Making:
 
     def test(
         self, directory: str, target: str, variables: Mapping[str, str], expected: int, watch: Watch
-    ) -> str:
-        """Run a directory's tests, of which there are about so many, and return what they have printed.
+    ) -> tuple[int, str]:
+        """Run a directory's tests, about so many; return make's status and what they have printed.
 
         Raises: InstallationError if they do not end.
         """
         argv = ["make", "-C", directory, target, *_assigned(variables)]
-        return self._follow(argv, _TEST_LINE, expected, watch)[1]
+        return self._follow(argv, _TEST_LINE, expected, watch)
 
     def _make(self, arguments: Sequence[str], variables: Mapping[str, str], watch: Watch) -> None:
         self._run(["make", *arguments, *_assigned(variables)], _OBJECT_LINE, _EXPECTED_OBJECTS, watch)

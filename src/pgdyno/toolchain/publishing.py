@@ -52,16 +52,16 @@ def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
     assert reader.stdout is not None  # noqa: S101 — asked for
     with reader:
         done = subprocess.run(
-            writing,
+            ["timeout", f"{_LIMIT_S:g}", *writing],
             stdin=reader.stdout,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_LIMIT_S,
             check=False,
             env=clean_environment(),
             umask=0o022,
         )
+        reader.stdout.close()  # else the reader would wait for a writer that has ended early
         said = (reader.stderr.read() if reader.stderr else b"").decode(errors="replace")
     if reader.returncode != 0 or done.returncode != 0:
         raise InstallationError(

@@ -13,7 +13,7 @@ from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.making import Making
 from pgdyno.toolchain.stages import Watch
 
-_ALL_PASSED = re.compile(r"\bAll (\d+) tests passed")
+_PASSED = re.compile(r"\b(?:All )?(\d+)(?: of \d+)? tests passed")  # of 15 and older, some may be ignored
 _FAILED = re.compile(
     r"^not ok \d+ +[-+] (\S+)|^(?:test)? *(\S+) +\.\.\. FAILED", re.MULTILINE
 )  # from 16 on; before
@@ -56,12 +56,13 @@ def run_suite(making: Making, suite: Suite, variables: Mapping[str, str], watch:
     """
     # Some modules say that they cannot be tested so, because they have to be preloaded. Here they are.
     variables = {**variables, "NO_INSTALLCHECK": ""}
-    said = making.test(suite.directory, suite.target, variables, suite.expected, watch)
-    if passed := _ALL_PASSED.search(said):
-        return int(passed[1])
+    status, said = making.test(suite.directory, suite.target, variables, suite.expected, watch)
+    passed = [int(number) for number in _PASSED.findall(said)]
+    if status == 0 and passed:
+        return sum(passed)
     failed = [new or old for new, old in _FAILED.findall(said)]
     raise InstallationError(
         f"{making.title} does not pass its own tests: {suite.name}",
         detail=f"failed: {', '.join(failed)}" if failed else "\n         ".join(said.splitlines()[-12:]),
-        hint=f"see regression.diffs in {making.tree / suite.directory}; the build was not installed",
+        hint=f"the differences are in regression.diffs below {making.tree / suite.directory}",
     )

@@ -87,7 +87,8 @@ def source_files(tree: Path) -> Iterator[Path]:
     for directory, names, files in os.walk(tree):
         names[:] = sorted(name for name in names if name not in NOT_SOURCE)
         links = [name for name in names if (Path(directory) / name).is_symlink()]
-        yield from (Path(directory) / name for name in sorted([*files, *links]))
+        kept = [name for name in (*files, *links) if name not in NOT_SOURCE]  # .git is a file in a worktree
+        yield from (Path(directory) / name for name in sorted(kept))
 
 
 def read_version(tree: Path) -> str:

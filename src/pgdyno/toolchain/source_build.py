@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.making import Making
+from pgdyno.toolchain.making import Making, RunAs
 from pgdyno.toolchain.programs import capture
 from pgdyno.toolchain.recipe import Recipe
 from pgdyno.toolchain.stages import Watch
@@ -76,17 +76,17 @@ class SourceBuild:
         return found
 
 
-def ask(program: Path, option: str) -> str:
+def ask(program: Path, option: str, run_as: RunAs = list) -> str:
     """Return what a built program prints. Raises: InstallationError if it does not run."""
-    done = capture([str(program), option], limit_s=_PROBE_LIMIT_S)
+    done = capture(run_as([str(program), option]), limit_s=_PROBE_LIMIT_S)
     if done.returncode != 0:
         raise InstallationError(f"the built {program.name} does not run", detail=done.stderr.strip() or None)
     return done.stdout.strip()
 
 
-def text_bytes(program: Path) -> int:
+def text_bytes(program: Path, run_as: RunAs = list) -> int:
     """Return the size of a program's machine code. Raises: InstallationError if binutils cannot tell."""
-    done = capture(["size", "--format=sysv", str(program)], limit_s=_PROBE_LIMIT_S)
+    done = capture(run_as(["size", "--format=sysv", str(program)]), limit_s=_PROBE_LIMIT_S)
     found = re.search(r"^\.text\s+(\d+)", done.stdout, re.MULTILINE)
     if found is None:
         raise InstallationError(

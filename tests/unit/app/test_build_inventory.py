@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -108,6 +109,11 @@ def source(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return found
 
 
+assert MANIFEST.optimised is not None
+PLAIN = replace(
+    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, profile="o2", target=None),
+    verified=AGAIN,
+)  # fmt: skip
 needs_make = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None, reason="needs make and setpriv"
 )
@@ -119,6 +125,8 @@ def test_a_build_that_is_tried_again_has_the_new_result(
     install: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch, place: Workspace
 ) -> None:
     prefix = install(replace(MANIFEST, configure=("--with-icu",)))
+    install(replace(PLAIN, configure=("--with-icu", "CFLAGS=-O2")))
+    os.utime(prefix, (2_000_000_000, 2_000_000_000))  # the newest
     seen: list[str] = []
 
     def passed(subject: Any, *_: object) -> Verified:
@@ -126,6 +134,7 @@ def test_a_build_that_is_tried_again_has_the_new_result(
         seen.append((tree / "configured").read_text().strip())
         seen.append((tree / "src/test/regress/compiled").read_text().strip())
         assert subject.tested.bin_directory == prefix / "bin"
+        assert subject.reference.name == PLAIN.name
         return AGAIN
 
     monkeypatch.setattr(build_inventory, "verify", passed)
@@ -133,6 +142,41 @@ def test_a_build_that_is_tried_again_has_the_new_result(
     assert seen == [f"--prefix={prefix} --with-icu", "$ORIGIN/../lib:$ORIGIN/.."]
     assert read_manifest(prefix).value == replace(MANIFEST, configure=("--with-icu",), verified=AGAIN)
     assert list(place.builds().iterdir()) == []
+    assert prefix.stat().st_mtime == 2_000_000_000
+
+
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_a_plain_build_is_held_against_nothing(
+    install: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(replace(PLAIN, verified=None))
+    references = []
+
+    def passed(subject: Any, *_: object) -> Verified:
+        references.append(subject.reference)
+        return AGAIN
+
+    monkeypatch.setattr(build_inventory, "verify", passed)
+    verify_build(PLAIN.name, Remembered())
+    assert references == [None]
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize(
+    "other", [replace(PLAIN, verified=None), replace(PLAIN, configure=("--with-lz4",)), None]
+)
+def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
+    install: Callable[[Manifest], Path], other: Manifest | None
+) -> None:
+    prefix = install(MANIFEST)
+    if other is not None:
+        install(other)
+    with pytest.raises(InstallationError) as caught:
+        verify_build(MANIFEST.name, Remembered())
+    assert caught.value.message == "there is no plain build to hold built-00000000000a against"
+    assert caught.value.hint == "pgdyno build --source debian:18 --profile o2 makes one"
+    assert read_manifest(prefix).value == MANIFEST
 
 
 @needs_make
@@ -141,6 +185,7 @@ def test_one_that_fails_is_not_called_verified_any_more(
     install: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = install(MANIFEST)
+    install(PLAIN)
 
     def failed(*_: object) -> Verified:
         raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
@@ -160,6 +205,17 @@ def test_another_source_is_no_ground_to_judge_by(
         verify_build(MANIFEST.name, Remembered())
     assert caught.value.message == 'the source of built-00000000000a, "debian:18", is another now'
     assert caught.value.detail == "PostgreSQL 18.7, sha256 cd; it was 18.6, ab"
+
+
+def test_what_is_not_finished_can_be_removed(place: Workspace) -> None:
+    unfinished, copied = (
+        place.builds() / "built-00000000000a",
+        place.servers() / ".built-00000000000a.partial",
+    )
+    for directory in (unfinished, copied):
+        (directory / "bin").mkdir(parents=True)
+    assert remove_build("built-00000000000a") == unfinished
+    assert (unfinished.exists(), copied.exists()) == (False, False)
 
 
 def test_a_build_needs_a_source() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,15 +71,26 @@ def install(place: Workspace, manifest: Manifest) -> Path:
     return programs
 
 
-def test_only_what_is_optimised_and_verified_can_be_chosen(tmp_path: Path) -> None:
+KNOWN = KnownBuild("built-00000000000a", "18.6", "clang 19", "lto+pgo", ("sysbench-read-only",), 353)
+
+
+def test_only_what_is_optimised_verified_and_released_can_be_chosen(tmp_path: Path) -> None:
     place = Workspace(tmp_path, caller())
     assert MANIFEST.verified is not None
     plain = replace(MANIFEST.verified, reference="")
-    in_use = install(place, replace(MANIFEST, name="built-00000000000b"))
     install(place, MANIFEST)
     install(place, replace(MANIFEST, name="built-00000000000c", verified=None))
     install(place, replace(MANIFEST, name="built-00000000000d", verified=plain))
+    install(place, replace(MANIFEST, name="built-00000000000e", server_version="19devel"))
     install(place, replace(MANIFEST, name="source-18", optimised=None))
-    assert known_builds(place, in_use) == (
-        KnownBuild("built-00000000000a", "18.6", "clang 19", "lto+pgo", ("sysbench-read-only",), 353),
-    )
+    assert known_builds(place, tmp_path / "elsewhere/bin") == (KNOWN,)
+
+
+def test_from_a_build_only_newer_ones_are_a_step_forward(tmp_path: Path) -> None:
+    place = Workspace(tmp_path, caller())
+    in_use = install(place, replace(MANIFEST, name="built-00000000000b"))
+    newer = install(place, MANIFEST)
+    for programs, at in ((in_use, 1_000_000), (newer, 2_000_000)):
+        os.utime(programs.parent, (at, at))
+    assert known_builds(place, in_use) == (KNOWN,)
+    assert known_builds(place, newer) == ()

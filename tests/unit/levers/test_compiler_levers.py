@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.fix_settings import server_of
 
@@ -12,6 +14,7 @@ from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import SettingError
 from pgdyno.model.plan import Layer, Plan
 
+VERSION = server_of(18).version
 MODULE = levers.load()["optimised_build"]
 NEWEST = KnownBuild("built-00000000000b", "18.6", "clang 19", "lto+pgo+bolt", ("sysbench-read-only",), 428)
 OLDER = KnownBuild("built-00000000000a", "18.6", "gcc 12", "lto+pgo", (), 428)
@@ -37,8 +40,13 @@ def test_the_newest_build_of_the_same_major_is_chosen() -> None:
 def test_without_one_it_says_how_to_make_one() -> None:
     (skipped,) = plan(OF_17).skipped
     assert skipped.reason == (
-        "no verified build of PostgreSQL 18 is here; pgdyno build --source debian:18 makes one"
+        f"no newer verified build of PostgreSQL {VERSION} or a later 18 is here; "
+        "pgdyno build --source debian:18 makes one"
     )
+
+
+def test_no_older_release_is_chosen() -> None:
+    assert plan(replace(NEWEST, version="18.0")).server is None
 
 
 def test_a_running_server_stays_with_its_own() -> None:

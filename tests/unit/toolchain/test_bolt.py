@@ -99,3 +99,16 @@ def test_an_older_bolt_without_its_library_is_not_taken(
     assert find_bolt() == Bolt(tmp_path / "llvm-19/bin/llvm-bolt", "19.1.0")
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     assert find_bolt() is None
+
+
+def test_computed_jumps_are_left_alone_where_bolt_would_lose_them() -> None:
+    skipped = "--skip-funcs=ExecInterpExpr.*"
+    here = Path("/usr/bin/llvm-bolt")
+    for bolt_of, is_skipped in (
+        (Bolt(here, "19.1.7"), True),
+        (Bolt(here, "19.1.7", is_position_independent=False), False),
+        (Bolt(here, "21.1.0"), False),
+        (Bolt(here, "22.0.1"), False),
+    ):
+        assert (skipped in bolt_of.rearranging(Path("a"), Path("b"), Path("c"))) is is_skipped
+        assert (skipped in bolt_of.counting(Path("a"), Path("b"), Path("c"))) is is_skipped

@@ -114,3 +114,14 @@ def test_on_arm_a_cpu_is_named_by_another_flag() -> None:
     build = replace(plan(target="neoverse-n1"), machine="aarch64")
     assert "-mcpu=neoverse-n1" in option(build, "CFLAGS")
     assert "-march=neoverse-n1" not in option(build, "CFLAGS")
+
+
+def test_hardening_is_dropped_only_where_that_is_asked_for() -> None:
+    build = plan("pgo+lto+unhardened")
+    assert option(build, "CFLAGS") == [
+        "-O3", "-ffp-contract=off", "-fno-stack-protector", "-fno-pie", "-march=native",
+    ]  # fmt: skip
+    assert not any(one.startswith("CPPFLAGS") for one in build.options)
+    assert option(build, "LDFLAGS_EX") == ["-no-pie"]
+    assert option(build, "LDFLAGS") == ["-Wl,-z,relro", "-Wl,-z,now", "-fuse-ld=lld"]
+    assert build.name != plan().name

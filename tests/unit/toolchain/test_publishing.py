@@ -51,3 +51,11 @@ def test_what_a_killed_pgdyno_has_left_is_replaced(staged: Path, tmp_path: Path)
     put_beside(tmp_path / "built", staged, list)
     publish(tmp_path / "built", MANIFEST)
     assert sorted(path.name for path in (tmp_path / "built").iterdir()) == ["bin", "lib", "manifest.json"]
+
+
+def test_a_writer_that_ends_early_does_not_leave_the_reader_waiting(tmp_path: Path) -> None:
+    staged = tmp_path / "staged"
+    staged.mkdir()
+    (staged / "large").write_bytes(b"\0" * (1 << 22))  # more than a pipe holds
+    with pytest.raises(InstallationError, match="could not copy the finished installation"):
+        put_beside(tmp_path / "built", staged, lambda _: ["sh", "-c", "echo no archive; cat /dev/zero"])

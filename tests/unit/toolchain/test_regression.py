@@ -31,6 +31,11 @@ test test_setup                   ... ok          330 ms
  All 2 tests passed.
 =====================
 """
+IGNORED_15 = """\
+test random                       ... failed (ignored)          330 ms
+     boolean                      ... ok           71 ms
+ 1 of 2 tests passed, 1 failed test(s) ignored.
+"""
 FAILED_18 = """\
 ok 1         - test_setup                                330 ms
 not ok 2     + boolean                                    71 ms
@@ -61,13 +66,24 @@ def test_tests_that_passed_are_counted(said: str, tmp_path: Path) -> None:
     assert run_suite(making(tmp_path, said), REGRESSION, {}, lambda _: None) == 2
 
 
+def test_what_fails_and_may_is_no_failure(tmp_path: Path) -> None:
+    assert run_suite(making(tmp_path, IGNORED_15), REGRESSION, {}, lambda _: None) == 1
+
+
+def test_tests_of_two_kinds_are_added_up_and_all_have_to_pass(tmp_path: Path) -> None:
+    assert run_suite(making(tmp_path, PASSED_18 * 2), REGRESSION, {}, lambda _: None) == 4
+    with pytest.raises(InstallationError) as caught:
+        run_suite(making(tmp_path / "again", PASSED_18 + FAILED_18, 1), REGRESSION, {}, lambda _: None)
+    assert caught.value.detail == "failed: boolean, char"
+
+
 @pytest.mark.parametrize("said", [FAILED_18, FAILED_15])
 def test_tests_that_failed_are_named(said: str, tmp_path: Path) -> None:
     with pytest.raises(InstallationError) as caught:
         run_suite(making(tmp_path, said, status=1), REGRESSION, {}, lambda _: None)
     assert caught.value.message == "PostgreSQL 18.6 does not pass its own tests: regress"
     assert caught.value.detail == "failed: boolean, char"
-    assert (caught.value.hint or "").endswith("src/test/regress; the build was not installed")
+    assert (caught.value.hint or "").endswith("tree/src/test/regress")
 
 
 def test_tests_that_could_not_be_run_have_not_passed(tmp_path: Path) -> None:

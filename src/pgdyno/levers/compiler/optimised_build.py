@@ -75,11 +75,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Choose the newest build of the same major version."""
     if ctx.builds is None:
         return Skipped(LEVER.name, _ATTACHED)
-    major = ctx.server.version_num // 10_000
-    chosen = next((build for build in ctx.builds if build.major == major), None)
+    release = divmod(ctx.server.version_num, 10_000)
+    major = release[0]
+    chosen = next((one for one in ctx.builds if one.major == major and one.release >= release), None)
     if chosen is None:
         how = f"pgdyno build --source debian:{major} makes one"
-        return Skipped(LEVER.name, f"no verified build of PostgreSQL {major} is here; {how}")
+        of = f"PostgreSQL {ctx.server.version} or a later {major}"
+        return Skipped(LEVER.name, f"no newer verified build of {of} is here; {how}")
     return (
         PlanLine(
             change=Change(
