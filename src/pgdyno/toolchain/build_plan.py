@@ -34,10 +34,11 @@ class _Hardening:
     compiling: tuple[str, ...]
     preprocessing: tuple[str, ...]
     linking: str
+    making: tuple[str, ...] = ()  # that configure must not see: what it tries, it links as the default is
 
 
 _HARDENING = _Hardening(("-fstack-protector-strong", "-fPIE"), ("CPPFLAGS=-D_FORTIFY_SOURCE=2",), "-pie")
-_NO_HARDENING = _Hardening(("-fno-stack-protector", "-fno-pie"), (), "-no-pie")
+_NO_HARDENING = _Hardening(("-fno-stack-protector",), (), "-no-pie", ("-fno-pie",))
 ALWAYS: Mapping[str, str] = MappingProxyType({"rpathdir": "$$ORIGIN/../lib:$$ORIGIN/.."})
 """Make's variables for all that is built: libraries are found from bin/ and from lib/postgresql/."""
 
@@ -85,7 +86,7 @@ class BuildPlan:
     @property
     def options(self) -> tuple[str, ...]:
         """The arguments of configure, without the prefix."""
-        hardening = _HARDENING if self.profile.is_hardened else _NO_HARDENING
+        hardening = self._hardening
         cflags = [self.profile.optimisation, *_SAME_RESULTS, *hardening.compiling]
         if self.bolt is not None:
             cflags += self.compiler.movable()
@@ -103,13 +104,19 @@ class BuildPlan:
     def counting(self, counts: Path) -> Mapping[str, str]:
         """Return make's variables for the program that is trained."""
         # Counting programs end in a way that libpq's build would refuse; so do those that measure coverage.
-        return {**ALWAYS, "PROFILE": " ".join(self.compiler.counting(counts)), "enable_coverage": "yes"}
+        flags = (*self._hardening.making, *self.compiler.counting(counts))
+        return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
 
     def final(self, counts: Path) -> Mapping[str, str]:
         """Return make's variables for the program that is installed."""
         flags = [
+            *self._hardening.making,
             *(self.compiler.counted(counts) if self.profile.is_counted else ()),
             *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
         ]
         profile = {"PROFILE": " ".join(flags)} if flags else {}
         return {**ALWAYS, **profile, **self.compiler.make_variables(self.profile)}
+
+    @property
+    def _hardening(self) -> _Hardening:
+        return _HARDENING if self.profile.is_hardened else _NO_HARDENING
