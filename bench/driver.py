@@ -39,8 +39,8 @@ from bench.driver_programs import (
 
 from pgdyno.app import wiring
 from pgdyno.app.arm import Arm
-from pgdyno.app.measure import find_workloads
 from pgdyno.app.scratch_arena import ScratchArena
+from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant

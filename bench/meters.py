@@ -14,7 +14,7 @@ from contextlib import closing
 
 from pgdyno.app import wiring
 from pgdyno.app.arm import Arm, read_meters
-from pgdyno.app.measure import find_workloads
+from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
 from pgdyno.model.experiment import Design

@@ -18,7 +18,8 @@ from pgdyno.app import wiring
 from pgdyno.app.accelerate import AccelerateRequest
 from pgdyno.app.accelerate_loaded import accelerate_loaded, restarts_at_most
 from pgdyno.app.attached import attach
-from pgdyno.app.measure import Conditions, find_workloads
+from pgdyno.app.measure import Conditions
+from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError

@@ -20,8 +20,9 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
 from pgdyno.app.compare import bench
-from pgdyno.app.measure import Conditions, find_workloads
+from pgdyno.app.measure import Conditions
 from pgdyno.app.wiring import embedded
+from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Design

@@ -14,13 +14,20 @@ import platform
 import shutil
 from dataclasses import dataclass, replace
 
-from pgdyno.app.build_stages import Building
 from pgdyno.app.fetch import changed, fetch
-from pgdyno.app.measure import find_workloads
 from pgdyno.app.reference import find_reference
-from pgdyno.app.training import WORKLOADS
 from pgdyno.app.wiring import workspace
-from pgdyno.model.build import AUTO, PLAIN, STRONGEST, WITHOUT_BOLT, Profile, parse_profile, parse_target
+from pgdyno.app.workload_choice import find_workloads
+from pgdyno.model.build import (
+    AUTO,
+    PLAIN,
+    STRONGEST,
+    TRAINED_ON,
+    WITHOUT_BOLT,
+    Profile,
+    parse_profile,
+    parse_target,
+)
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
@@ -40,7 +47,7 @@ _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger di
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What was asked for; ``target`` None: what the profile has by itself; no ``training``: ``WORKLOADS``."""
+    """What was asked for; ``target`` None: what the profile has; no ``training``: ``TRAINED_ON``."""
 
     source: str
     profile: str
@@ -94,6 +101,8 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
         return found
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
+    from pgdyno.app.build_stages import Building  # late: what is there already is there at once
+
     reference = None if plan.is_plain else _reference(request, plan, place, progress)
     return Building(place, plan, fetched, reference, progress).run()
 
@@ -117,7 +126,7 @@ def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
             detail=f"asked for: {profile.name}",
             hint=f"--profile {profile.name}+pgo, or leave --train out",
         )
-    return tuple(find_workloads(asked)) or WORKLOADS
+    return tuple(find_workloads(asked)) or TRAINED_ON
 
 
 def _reference(request: BuildRequest, plan: BuildPlan, place: Workspace, progress: Progress) -> Installation:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.app import wiring
@@ -14,17 +12,15 @@ from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.switch import Switch
 from pgdyno.levers.sharing import not_shareable
-from pgdyno.model.errors import DurabilityError, MemoryProofError, UsageError
-from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
+from pgdyno.model.errors import DurabilityError, MemoryProofError
+from pgdyno.model.experiment import Design, DesignKind, Experiment
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
-from pgdyno.model.workload import USER_SCRIPTS, Script, Workload
+from pgdyno.model.workload import Workload
 from pgdyno.server.installation import Installation
-from pgdyno.workloads import load as bundled_workloads
-from pgdyno.workloads._pgbench import PGBENCH_DATA
 
 if TYPE_CHECKING:
     from pgdyno.app.attached import Attached  # which plans for a server, and planning measures
@@ -82,48 +78,6 @@ def measure_attached(
     ):
         run = ExperimentRun(arena, store, progress, conditions.workloads)
         return run.run(study, context=context)
-
-
-def find_workloads(
-    names: tuple[str, ...],
-    scripts: tuple[str, ...] = (),
-    scale: int | None = None,
-    generator: str | None = None,
-) -> dict[str, Workload]:
-    """Return workloads by name, the user's scripts as one more, all at ``scale`` if it is given.
-
-    ``generator`` issues them instead of our driver.
-    Raises: UsageError for an unknown name, a script that is not there, or a generator that cannot issue one.
-    """
-    known = bundled_workloads()
-    for name in names:
-        if name not in known:
-            raise UsageError(f'no workload "{name}"', hint=f"known: {', '.join(sorted(known))}")
-    chosen = {name: known[name] for name in names}
-    if scripts:
-        parsed = tuple(_parse_script(text) for text in scripts)
-        chosen[USER_SCRIPTS] = Workload(
-            name=USER_SCRIPTS,
-            title=f"pgbench scripts: {', '.join(scripts)}",
-            data_set=PGBENCH_DATA,
-            reset=ResetPolicy.RESTORE,
-            scripts=parsed,
-            generator="pgbench",
-        )
-    if generator is not None:
-        chosen = {name: _issued_by(generator, workload) for name, workload in chosen.items()}
-    if scale is None:
-        return chosen
-    return {n: replace(w, data_set=replace(w.data_set, scale=scale)) for n, w in chosen.items()}
-
-
-def _issued_by(generator: str, workload: Workload) -> Workload:
-    if generator not in workload.generators:
-        raise UsageError(
-            f'the generator "{generator}" cannot issue {workload.name}',
-            hint=f"choose --generator {' or '.join(workload.generators)}",
-        )
-    return replace(workload, generator=generator)
 
 
 def require_durable(variants: tuple[Variant, ...]) -> None:
@@ -213,14 +167,3 @@ def _require_disk(study: Study, arena: ScratchArena, workloads: Mapping[str, Wor
         f"a server of {study.name}",
         hint="choose a smaller --preset or fewer --rows, or set PGDYNO_HOME to a directory on a larger disk",
     )
-
-
-def _parse_script(text: str) -> Script:
-    """Parse ``FILE[@WEIGHT]``."""
-    name, at, weight = text.rpartition("@")
-    file, count = (name, weight) if at else (text, "1")
-    if not count.isdigit() or int(count) < 1:
-        raise UsageError(f'"{text}" has no valid weight', hint="write --script file.sql@3")
-    if not os.access(file, os.R_OK):
-        raise UsageError(f'could not read script "{file}"', hint="write --script path/to/file.sql[@weight]")
-    return Script(name=Path(file).name, weight=int(count), file=str(Path(file).resolve()))

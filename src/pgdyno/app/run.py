@@ -10,10 +10,11 @@ from pgdyno.app import wiring
 from pgdyno.app.arena import online_cpus
 from pgdyno.app.experiment import Context
 from pgdyno.app.io_support import find_io_support
-from pgdyno.app.measure import Conditions, find_workloads, measure
+from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.page_support import find_page_support
 from pgdyno.app.planning import inspect_scratch, plan_for
 from pgdyno.app.variant_settings import leave_out_unknown, require_preset_durability
+from pgdyno.app.workload_choice import find_workloads
 from pgdyno.experiments.stopping import minimum_rounds
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.resources import Figures

@@ -14,9 +14,9 @@ from typing import LiteralString
 
 from pgdyno.app.arm import Arm
 from pgdyno.app.load import Loads
-from pgdyno.app.measure import find_workloads
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.wiring import open_scratch_arena
+from pgdyno.app.workload_choice import find_workloads
 from pgdyno.model.experiment import Design
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
@@ -24,8 +24,6 @@ from pgdyno.model.workload import Workload
 from pgdyno.server.installation import Installation
 from pgdyno.toolchain.stages import Watch
 
-WORKLOADS = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")
-"""What a build is trained on unless something else is asked for."""
 SECONDS = 40.0  # for each; arbitrary: the share of code that is reached does not grow any more
 _DESIGN = Design(clients=4, is_isolated=False)
 

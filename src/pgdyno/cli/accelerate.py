@@ -153,8 +153,9 @@ class Asked:
 
     def _request(self, installation: Installation) -> AccelerateRequest:
         from pgdyno.app.accelerate import DEFAULT_WORKLOADS, AccelerateRequest, design_for
-        from pgdyno.app.measure import Conditions, find_workloads
+        from pgdyno.app.measure import Conditions
         from pgdyno.app.wiring import may_change_host
+        from pgdyno.app.workload_choice import find_workloads
         from pgdyno.levers.planner import PlanRequest
         from pgdyno.model.variant import Variant
 

@@ -123,7 +123,7 @@ class Measuring:
 
     def chosen_workloads(self) -> dict[str, Workload]:
         """Return the workloads asked for. Raises: UsageError if there is none, or an unknown one."""
-        from pgdyno.app.measure import find_workloads
+        from pgdyno.app.workload_choice import find_workloads
 
         if not self.workloads and not self.scripts:
             raise UsageError("no workload was named", hint="add for example --workload pgbench-select")

@@ -26,6 +26,8 @@ STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
 PLAIN = "o2"  # what faster builds are held against
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
+TRAINED_ON = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")
+"""What a build is trained on unless something else is asked for."""
 AUTO = "auto"  # what can be had here: the strongest profile, the first complete compiler
 COMPILERS = ("clang", "gcc")
 """In the order in which they are tried: with clang, what was trained was faster (measured)."""
