@@ -124,7 +124,8 @@ def diff(first: str, second: str, *, is_json: bool) -> None:
         print_json({"differences": to_document(differences)})
         return
     for one in differences:
-        click.echo(f"{one.what}\n  {first}: {_value(one.first)}\n  {second}: {_value(one.second)}")
+        mine, others = _without_common(one.first, one.second)
+        click.echo(f"{one.what}\n  {first}: {mine}\n  {second}: {others}")
     if not differences:
         click.echo("they differ in nothing but their names and times")
 
@@ -174,5 +175,17 @@ def _print_one(name: str, *, is_json: bool) -> None:
     click.echo(f"{'':20} {build.manifest.verification}")
 
 
-def _value(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)
+def _without_common(first: object, second: object) -> tuple[str, str]:
+    """Return two values as text; of flags and other words, those that the other one does not have."""
+    words, others = _words(first), _words(second)
+    if len(words) == 1 or len(others) == 1:
+        return " ".join(words), " ".join(others)
+    only = [word for word in words if word not in others], [word for word in others if word not in words]
+    return " ".join(only[0]) or "(no more)", " ".join(only[1]) or "(no more)"
+
+
+def _words(value: object) -> list[str]:
+    if value is None:
+        return ["none"]
+    texts = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+    return " ".join(texts).split() or ["none"]

@@ -80,6 +80,23 @@ def test_two_builds_differ_in_what_they_were_made_of(install: Callable[[Manifest
     )
 
 
+def test_of_flags_those_are_shown_that_the_other_one_has_not(install: Callable[[Manifest], Path]) -> None:
+    install(replace(MANIFEST, cflags="-Wall -O3 -fPIE", configure=("--with-icu", "CFLAGS=-O3 -g")))
+    install(
+        replace(
+            MANIFEST,
+            name="built-00000000000b",
+            cflags="-Wall -O2 -fPIE",
+            configure=("--with-icu", "CFLAGS=-O3"),
+        )
+    )
+    done = CliRunner().invoke(command, ["diff", "built-00000000000a", "built-00000000000b"])
+    assert done.output == (
+        "configure\n  built-00000000000a: -g\n  built-00000000000b: (no more)\n"
+        "cflags\n  built-00000000000a: -O3\n  built-00000000000b: -O2\n"
+    )
+
+
 def test_a_build_is_removed_and_no_other_server(install: Callable[[Manifest], Path]) -> None:
     prefix = install(MANIFEST)
     source = install(replace(MANIFEST, name="source-18", optimised=None))
