@@ -32,7 +32,7 @@ from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
 from pgdyno.studies import configurations, noise_floor
-from pgdyno.studies._contract import PLAN
+from pgdyno.studies._contract import PGTUNE, PLAN
 
 _NOISE_ROUNDS, _NOISE_BLOCKS = 2, 2  # the fewest that give an interval; nothing is decided by it
 _TRIAL_SHARE = 0.4  # of the time that is left after the noise floor; the fresh measurement gets the rest
@@ -105,6 +105,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
 
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))
+    if len(layers) > 1 and request.budget_s < _SHORT_BUDGET_S:
+        study = without_peer(study)
     earlier: tuple[Experiment, ...] = ()
     if not_shareable(study.variants):
         study = replace(study, notes=(*study.notes, _NO_NOISE_FLOOR))
@@ -125,6 +127,18 @@ def _builds(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
     if conditions.installation is None:
         return None
     return known_builds(workspace(), conditions.installation.bin_directory)
+
+
+def without_peer(study: Study) -> Study:
+    """Return the study without pgtune's configuration, whose time the layers of the plan take."""
+    note = (
+        f"{PGTUNE} is left out: the plan's layers take its time; --budget {_SHORT_BUDGET_S / 60:g}m has room"
+    )
+    return replace(
+        study,
+        variants=tuple(variant for variant in study.variants if variant.name != PGTUNE),
+        notes=(*study.notes, note),
+    )
 
 
 def design_for(budget_s: float) -> Design:

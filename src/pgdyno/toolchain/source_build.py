@@ -87,8 +87,8 @@ def ask(program: Path, option: str, run_as: RunAs = list) -> str:
 def text_bytes(program: Path, run_as: RunAs = list) -> int:
     """Return the size of a program's machine code. Raises: InstallationError if binutils cannot tell.
 
-    BOLT puts what is seldom run into a section of its own. What it has rearranged it keeps under another name;
-    that does not count.
+    BOLT puts what is seldom run into a section of its own. What it has rearranged it keeps under another
+    name; that does not count.
     """
     done = capture(run_as(["size", "--format=sysv", str(program)]), limit_s=_PROBE_LIMIT_S)
     found = re.findall(r"^\.text(?:\.\w+)?\s+(\d+)", done.stdout, re.MULTILINE)
