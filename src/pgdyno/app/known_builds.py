@@ -1,4 +1,4 @@
-"""Which builds of pgdyno build's a plan may choose from: verified ones, the newest first."""
+"""Which builds of pgdyno build's a plan may choose from: verified and hardened ones, the newest first."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from itertools import takewhile
 from pathlib import Path
 
+from pgdyno.model.build import UNHARDENED
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.facts import Unknown
 from pgdyno.server.registry import registered_servers
@@ -31,6 +32,8 @@ def _known(manifest: Manifest | Unknown) -> KnownBuild | None:
     if isinstance(manifest, Unknown) or manifest.optimised is None or manifest.verified is None:
         return None
     if not manifest.verified.reference:  # it is what others are held against
+        return None
+    if UNHARDENED in manifest.optimised.profile.split("+"):  # which is for whoever names it
         return None
     if not _RELEASE.fullmatch(manifest.server_version):  # whose data no other version may be able to read
         return None

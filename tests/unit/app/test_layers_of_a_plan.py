@@ -82,6 +82,9 @@ def test_only_what_is_optimised_verified_and_released_can_be_chosen(tmp_path: Pa
     install(place, replace(MANIFEST, name="built-00000000000c", verified=None))
     install(place, replace(MANIFEST, name="built-00000000000d", verified=plain))
     install(place, replace(MANIFEST, name="built-00000000000e", server_version="19devel"))
+    assert MANIFEST.optimised is not None
+    unhardened = replace(MANIFEST.optimised, profile="lto+pgo+unhardened")
+    install(place, replace(MANIFEST, name="built-00000000000f", optimised=unhardened))
     install(place, replace(MANIFEST, name="source-18", optimised=None))
     assert known_builds(place, tmp_path / "elsewhere/bin") == (KNOWN,)
 
