@@ -27,7 +27,7 @@ from pgdyno.model.errors import UsageError
     default=AUTO,
     show_default=True,
     metavar="PROFILE",
-    help="o2, o3, native, lto, pgo, bolt, or several joined with +: pgo+lto. auto: all that can be had.",
+    help="o2, o3, native, lto, pgo, bolt, unhardened, joined with +: pgo+lto. auto: pgo+lto+bolt.",
 )
 @click.option(
     "--compiler",
