@@ -2,7 +2,14 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("tests.fix_home", "tests.fix_servers", "tests.fix_debian", "tests.fix_machine")
+pytest_plugins = (
+    "tests.fix_home",
+    "tests.fix_servers",
+    "tests.fix_scratch",
+    "tests.fix_builds",
+    "tests.fix_debian",
+    "tests.fix_machine",
+)
 
 # Tests run beside measuring ones on few CPUs: how long an example takes says nothing about the code.
 settings.register_profile("pgdyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])

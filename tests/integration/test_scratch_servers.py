@@ -22,7 +22,7 @@ from pgdyno.experiments.isolation import split_cpus
 from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartError, StorageError
 from pgdyno.server.account import current_account
-from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.processes import children
 from pgdyno.server.workspace import Workspace
@@ -31,16 +31,6 @@ from pgdyno.workloads._pgbench import PGBENCH_DATA
 pytestmark = pytest.mark.server
 
 PORT = 5999
-
-
-@pytest.fixture
-def workspace(home: Path) -> Workspace:
-    return Workspace(home, current_account())
-
-
-@pytest.fixture
-def installation(pg18_bin: Path) -> Installation:
-    return installation_at(pg18_bin, current_account())
 
 
 @pytest.fixture

@@ -13,23 +13,13 @@ from pgdyno.app.same_answers import ask_all, require_equal
 from pgdyno.app.same_data import require_same_data
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.account import current_account
-from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.workspace import Workspace
 
 pytestmark = pytest.mark.server
 
 PORT = 5998
-
-
-@pytest.fixture
-def workspace(home: Path) -> Workspace:
-    return Workspace(home, current_account())
-
-
-@pytest.fixture
-def installation(pg18_bin: Path) -> Installation:
-    return installation_at(pg18_bin, current_account())
 
 
 @pytest.fixture

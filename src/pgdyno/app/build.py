@@ -13,8 +13,9 @@ from __future__ import annotations
 import platform
 import shutil
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from pgdyno.app.fetch import changed, fetch
+from pgdyno.app.fetch import Fetched, changed, fetch
 from pgdyno.app.reference import find_reference
 from pgdyno.app.wiring import workspace
 from pgdyno.app.workload_choice import find_workloads
@@ -62,40 +63,10 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     Raises: UsageError, RefusedError for what cannot be built so; InstallationError for what is missing, not
     to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
     """
-    place, target = workspace(), parse_target(request.target)
-    bolt = find_bolt()
-    profile = _profile(request.profile, bolt, progress)
-    training = _training(request.training, profile)
-    compiler = find_compiler(request.compiler, profile)
-    if target is not None:
-        require_target(compiler.program, target, platform.machine())
-    fetched = fetch(request.source, place, progress)
-    recipe = find_recipe([fetched.major], "", wants_liburing=False, compiler=compiler.program)
-    plan = BuildPlan(
-        source_sha256=fetched.sha256,
-        version=fetched.version,
-        profile=profile,
-        compiler=compiler,
-        compiler_version=compiler_version(compiler.program),
-        target=target or profile.target,
-        machine=platform.machine(),
-        recipe=recipe,
-        training=training,
-        bolt=replace(bolt, is_position_independent=profile.is_hardened)
-        if bolt is not None and profile.is_rearranged
-        else None,
-    )
-    prefix = place.servers() / plan.name
-    found = read_manifest(prefix).value
-    if prefix.exists() and (isinstance(found, Unknown) or found.verified is None):
-        raise InstallationError(
-            f"{plan.name} is there, and not to be trusted",
-            detail=f"its manifest: {found.reason}"
-            if isinstance(found, Unknown)
-            else "it failed when it was last tried",
-            hint=f"remove {prefix}, and ask for the same again",
-        )
-    if not isinstance(found, Unknown):
+    place = workspace()
+    fetched, plan = _plan(request, place, progress)
+    found = _installed(place.servers() / plan.name)
+    if found is not None:
         progress.step(f"{plan.name} is there already")
         # One that was killed at its very end has left the directory that it worked in.
         shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
@@ -105,6 +76,50 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
 
     reference = None if plan.is_plain else _reference(request, plan, place, progress)
     return Building(place, plan, fetched, reference, progress).run()
+
+
+def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[Fetched, BuildPlan]:
+    """Return the source and how it is built. Whatever can be refused before it is fetched is refused so."""
+    target, machine, bolt = parse_target(request.target), platform.machine(), find_bolt()
+    profile = _profile(request.profile, bolt, progress)
+    training = _training(request.training, profile)
+    compiler = find_compiler(request.compiler, profile)
+    if target is not None:
+        require_target(compiler.program, target, machine)
+    fetched = fetch(request.source, place, progress)
+    plan = BuildPlan(
+        source_sha256=fetched.sha256,
+        version=fetched.version,
+        profile=profile,
+        compiler=compiler,
+        compiler_version=compiler_version(compiler.program),
+        target=target or profile.target,
+        machine=machine,
+        recipe=find_recipe([fetched.major], "", wants_liburing=False, compiler=compiler.program),
+        training=training,
+    )
+    if bolt is None or not profile.is_rearranged:
+        return fetched, plan
+    return fetched, replace(plan, bolt=replace(bolt, is_position_independent=profile.is_hardened))
+
+
+def _installed(prefix: Path) -> Manifest | None:
+    """Return the manifest of a build that is there. Raises: InstallationError if it is not to be trusted."""
+    if not prefix.exists():
+        return None
+    found = read_manifest(prefix).value
+    if isinstance(found, Unknown) or found.verified is None:
+        why = (
+            f"its manifest: {found.reason}"
+            if isinstance(found, Unknown)
+            else "it failed when it was last tried"
+        )
+        raise InstallationError(
+            f"{prefix.name} is there, and not to be trusted",
+            detail=why,
+            hint=f"remove {prefix}, and ask for the same again",
+        )
+    return found
 
 
 def _profile(asked: str, bolt: Bolt | None, progress: Progress) -> Profile:

@@ -6,30 +6,25 @@ import re
 from itertools import takewhile
 from pathlib import Path
 
+from pgdyno.app.built_servers import optimised_builds
 from pgdyno.model.build import UNHARDENED
 from pgdyno.model.builds import KnownBuild
-from pgdyno.model.facts import Unknown
-from pgdyno.server.registry import registered_servers
 from pgdyno.server.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.manifest import Manifest
 
 _RELEASE = re.compile(r"\d+\.\d+")
 
 
 def known_builds(place: Workspace, in_use: Path) -> tuple[KnownBuild, ...]:
     """Return the optimised builds that are newer than the one whose programs are ``in_use``, if it is one."""
-    builds = [
-        (prefix.resolve(), known)
-        for prefix in dict.fromkeys(server.bin_directory.parent for server in registered_servers(place))
-        if (known := _known(read_manifest(prefix).value)) is not None
-    ]
-    newer = takewhile(lambda one: one[0] != in_use.resolve().parent, builds)
-    return tuple(known for _, known in newer)
+    builds = optimised_builds(place)
+    newer = takewhile(lambda build: build[0].resolve() != in_use.resolve().parent, builds)
+    return tuple(known for _, manifest in newer if (known := _known(manifest)) is not None)
 
 
-def _known(manifest: Manifest | Unknown) -> KnownBuild | None:
+def _known(manifest: Manifest) -> KnownBuild | None:
     """Return a build whose manifest says that it is more than plain, and verified."""
-    if isinstance(manifest, Unknown) or manifest.optimised is None or manifest.verified is None:
+    if manifest.optimised is None or manifest.verified is None:
         return None
     if not manifest.verified.reference:  # it is what others are held against
         return None

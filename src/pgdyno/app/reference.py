@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 
+from pgdyno.app.built_servers import built_servers
 from pgdyno.model.build import PLAIN
-from pgdyno.model.facts import Unknown
 from pgdyno.server.installation import Installation
-from pgdyno.server.registry import find_installation, registered_servers
+from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.manifest import Manifest
 from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBURING
 
 _CONTRACTS_NOTHING = frozenset({"x86_64"})
@@ -22,12 +22,12 @@ def find_reference(source_sha256: str, options: Sequence[str], place: Workspace)
 
     Raises: ServerError if it does not run.
     """
-    for server in registered_servers(place):
-        manifest = read_manifest(server.bin_directory.parent).value
-        if isinstance(manifest, Unknown) or manifest.tarball_sha256 != source_sha256:
-            continue
+    for _, manifest in built_servers(place):
+        is_same = manifest.tarball_sha256 == source_sha256 and _libraries(manifest.configure) == _libraries(
+            options
+        )
         has_failed = manifest.optimised is not None and manifest.verified is None
-        if is_plain(manifest) and not has_failed and _libraries(manifest.configure) == _libraries(options):
+        if is_same and is_plain(manifest) and not has_failed:
             return find_installation(manifest.name, place)
     return None
 

@@ -139,14 +139,14 @@ def verify(name: str, *, is_json: bool) -> None:
     As it was tried before it was installed, with tests that are compiled anew: about five minutes. One that
     fails is not taken into plans any more.
     """
-    from pgdyno.app.build_inventory import verify_build
+    from pgdyno.app.verify_again import verify_build
 
     progress = open_progress()
     try:
         verified = verify_build(name, progress)
     finally:
         progress.close()
-    _print_one(verified.manifest.name, is_json=is_json)
+    _print_one(verified.name, is_json=is_json)
 
 
 @command.command(name="remove")

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
+from tests.fix_builds import MANIFEST
 
 from pgdyno.app.known_builds import known_builds
 from pgdyno.app.planning import _layer_by_layer
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.plan import KERNEL, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
-from pgdyno.server.account import caller
 from pgdyno.server.workspace import Workspace
-from pgdyno.toolchain.manifest import (
-    FILE,
-    Manifest,
-    Optimised,
-    Passed,
-    Trained,
-    Verified,
-    dump_manifest,
-)
-
-MANIFEST = Manifest(
-    name="built-00000000000a", server_version="18.6", package="", package_version="", suite="", tarball="",
-    tarball_sha256="ab", unpacked="", compiler="clang 19", configure=(), cflags="", extensions=(), notes=(),
-    build_s=1.0, installed_at="2026-11-22T00:00:00+00:00",
-    optimised=Optimised(
-        source="debian:18", profile="lto+pgo", target="native", common_flags=(), other_flags=(),
-        linking_flags=(), objects=1, training=(Trained("sysbench-read-only", 40.0),), reached="",
-        text_bytes=1,
-    ),
-    verified=Verified((Passed("regress", 231), Passed("isolation", 122)), "source-18", 63_332, 40, 205.0),
-)  # fmt: skip
+from pgdyno.toolchain.manifest import Manifest
 
 
 def line(layer: Layer, kind: str, key: str, value: str) -> PlanLine:
@@ -63,37 +46,35 @@ def test_an_empty_plan_and_one_of_one_layer_have_no_parts() -> None:
     assert list(_layer_by_layer(one)) == ["plan"]
 
 
-def install(place: Workspace, manifest: Manifest) -> Path:
-    programs = place.servers() / manifest.name / "bin"
-    programs.mkdir(parents=True)
-    (programs / "postgres").write_text("")
-    (programs.parent / FILE).write_text(dump_manifest(manifest))
-    return programs
-
-
 KNOWN = KnownBuild("built-00000000000a", "18.6", "clang 19", "lto+pgo", ("sysbench-read-only",), 353)
 
 
-def test_only_what_is_optimised_verified_and_released_can_be_chosen(tmp_path: Path) -> None:
-    place = Workspace(tmp_path, caller())
+def test_only_what_is_optimised_verified_and_released_can_be_chosen(
+    builds_place: Workspace, install_build: Callable[[Manifest], Path]
+) -> None:
     assert MANIFEST.verified is not None
     plain = replace(MANIFEST.verified, reference="")
-    install(place, MANIFEST)
-    install(place, replace(MANIFEST, name="built-00000000000c", verified=None))
-    install(place, replace(MANIFEST, name="built-00000000000d", verified=plain))
-    install(place, replace(MANIFEST, name="built-00000000000e", server_version="19devel"))
+    install_build(MANIFEST)
+    install_build(replace(MANIFEST, name="built-00000000000c", verified=None))
+    install_build(replace(MANIFEST, name="built-00000000000d", verified=plain))
+    install_build(replace(MANIFEST, name="built-00000000000e", server_version="19devel"))
     assert MANIFEST.optimised is not None
     unhardened = replace(MANIFEST.optimised, profile="lto+pgo+unhardened")
-    install(place, replace(MANIFEST, name="built-00000000000f", optimised=unhardened))
-    install(place, replace(MANIFEST, name="source-18", optimised=None))
-    assert known_builds(place, tmp_path / "elsewhere/bin") == (KNOWN,)
+    install_build(replace(MANIFEST, name="built-00000000000f", optimised=unhardened))
+    install_build(replace(MANIFEST, name="source-18", optimised=None))
+    assert known_builds(builds_place, Path("/elsewhere/bin")) == (KNOWN,)
 
 
-def test_from_a_build_only_newer_ones_are_a_step_forward(tmp_path: Path) -> None:
-    place = Workspace(tmp_path, caller())
-    in_use = install(place, replace(MANIFEST, name="built-00000000000b"))
-    newer = install(place, MANIFEST)
-    for programs, at in ((in_use, 1_000_000), (newer, 2_000_000)):
-        os.utime(programs.parent, (at, at))
-    assert known_builds(place, in_use) == (KNOWN,)
-    assert known_builds(place, newer) == ()
+@pytest.mark.parametrize("profile", ["lto+pgo", "lto+pgo+unhardened"])
+def test_from_a_build_only_newer_ones_are_a_step_forward(
+    profile: str, builds_place: Workspace, install_build: Callable[[Manifest], Path]
+) -> None:
+    assert MANIFEST.optimised is not None
+    optimised = replace(MANIFEST.optimised, profile=profile)
+    older = install_build(replace(MANIFEST, name="built-00000000000b"))
+    in_use = install_build(replace(MANIFEST, name="built-00000000000c", optimised=optimised))
+    newer = install_build(MANIFEST)
+    for prefix, at in ((older, 1_000_000), (in_use, 2_000_000), (newer, 3_000_000)):
+        os.utime(prefix, (at, at))
+    assert known_builds(builds_place, in_use / "bin") == (KNOWN,)
+    assert known_builds(builds_place, newer / "bin") == ()

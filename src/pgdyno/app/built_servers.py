@@ -1,0 +1,39 @@
+"""The servers that pgdyno has built, with what their manifests say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.facts import Unknown
+from pgdyno.server.registry import registered_servers
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.manifest import Manifest, read_manifest
+
+
+def built_servers(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
+    """Yield prefix and manifest of every server that pgdyno has built; its builds, the newest first."""
+    for prefix in dict.fromkeys(server.bin_directory.parent for server in registered_servers(place)):
+        manifest = read_manifest(prefix).value
+        if not isinstance(manifest, Unknown):
+            yield prefix, manifest
+
+
+def optimised_builds(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
+    """Yield those that pgdyno build has made."""
+    return ((prefix, manifest) for prefix, manifest in built_servers(place) if manifest.optimised is not None)
+
+
+def find_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
+    """Return what a name stands for; ``built``: the newest. Raises: UsageError for a name that is none."""
+    builds = {manifest.name: (prefix, manifest) for prefix, manifest in optimised_builds(place)}
+    if name == "built" and builds:
+        return next(iter(builds.values()))
+    if name not in builds:
+        raise UsageError(
+            f'there is no build "{name}"',
+            detail=f"there are: {', '.join(builds) or 'none'}",
+            hint="pgdyno build list shows them",
+        )
+    return builds[name]

@@ -1,0 +1,115 @@
+"""The use case ``build verify``: a build is tried again, with tests that are compiled anew."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from signal import SIGTERM
+
+from pgdyno.app.build_directory import BuildDirectory
+from pgdyno.app.built_servers import find_build
+from pgdyno.app.fetch import Fetched, fetch
+from pgdyno.app.reference import find_reference, is_plain
+from pgdyno.app.time_left import TimeLeft
+from pgdyno.app.verification import SECONDS, Subject, verify
+from pgdyno.app.wiring import workspace
+from pgdyno.model.build import PLAIN
+from pgdyno.model.errors import InstallationError
+from pgdyno.model.ports import Progress
+from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.workspace import Workspace
+from pgdyno.store.files import write_whole
+from pgdyno.toolchain.build_plan import ALWAYS
+from pgdyno.toolchain.making import Making
+from pgdyno.toolchain.manifest import FILE, Manifest, Verified, dump_manifest
+from pgdyno.toolchain.regression import TEST_DIRECTORIES
+from pgdyno.toolchain.stages import Watch, share_of_all
+
+_COMPILING_S = 70.0  # expected: to configure and compile the tests
+
+
+def verify_build(name: str, progress: Progress) -> Manifest:
+    """Try a build again as it was tried before it was installed, write down how that went, and return that.
+
+    Its tests are compiled anew from its source. One that fails is not taken into plans any more.
+    Raises: UsageError for a name that is none; InstallationError for a source that has changed since, a plain
+    build that is missing, and the first thing that is not as it should be; errors of servers.
+    """
+    place = workspace()
+    prefix, manifest = find_build(name, place)
+    assert manifest.optimised is not None  # noqa: S101 — else it would not have been found
+    fetched = fetch(manifest.optimised.source, place, progress)
+    if fetched.sha256 != manifest.tarball_sha256:
+        raise InstallationError(
+            f'the source of {name}, "{manifest.optimised.source}", is another now',
+            detail=f"PostgreSQL {fetched.version}, sha256 {fetched.sha256}; "
+            f"it was {manifest.server_version}, {manifest.tarball_sha256}",
+            hint="build again from what there is now",
+        )
+    reference = None if is_plain(manifest) else _reference(manifest, place)
+    at = BuildDirectory(place.builds() / f"verify-{manifest.name}", prefix, place.account)
+    again = _Again(place, manifest, reference, at, progress)
+    with place.measuring():
+        try:
+            verified = again.run(fetched)
+        except InstallationError:
+            _write(prefix, replace(manifest, verified=None))
+            raise
+    manifest = replace(manifest, verified=verified)
+    _write(prefix, manifest)
+    shutil.rmtree(at.root)
+    return manifest
+
+
+@dataclass(frozen=True)
+class _Again:
+    """A verification of what is installed already."""
+
+    place: Workspace
+    manifest: Manifest
+    reference: Installation | None
+    at: BuildDirectory
+    progress: Progress
+
+    def run(self, fetched: Fetched) -> Verified:
+        """Compile the tests of a source, and try everything."""
+        time_left, total_s = TimeLeft(self.progress, 0.0), _COMPILING_S + SECONDS
+        making = self._tests(fetched, share_of_all(time_left.tell, 0.0, _COMPILING_S, total_s))
+        tested = installation_at(self.at.prefix / "bin", self.place.account, self.manifest.name)
+        subject = Subject(tested, self.reference, making, ALWAYS, self.manifest.extensions)
+        trying = share_of_all(time_left.tell, _COMPILING_S, SECONDS, total_s)
+        return verify(subject, self.place, self.progress, trying)
+
+    def _tests(self, fetched: Fetched, watch: Watch) -> Making:
+        at, title = self.at, f"PostgreSQL {fetched.version}"
+        shutil.rmtree(at.root, ignore_errors=True)
+        at.root.mkdir(mode=0o755)
+        self.progress.step("compiling the tests")
+        fetched.unpack(at.source)
+        at.give(at.source)
+        making = Making(at.source, at.log, title, partial(self.place.account.command, death_signal=SIGTERM))
+        making.configure((f"--prefix={at.prefix}", *self.manifest.configure), lambda _: None)
+        making.build(TEST_DIRECTORIES, ALWAYS, watch)
+        return making
+
+
+def _reference(manifest: Manifest, place: Workspace) -> Installation:
+    assert manifest.optimised is not None  # noqa: S101 — else it is no build
+    found = find_reference(manifest.tarball_sha256, manifest.configure, place)
+    if found is None:
+        raise InstallationError(
+            f"there is no plain build to hold {manifest.name} against",
+            detail=f"of PostgreSQL {manifest.server_version} from the same source, with the same libraries",
+            hint=f"pgdyno build --source {manifest.optimised.source} --profile {PLAIN} makes one",
+        )
+    return found
+
+
+def _write(prefix: Path, manifest: Manifest) -> None:
+    """Write a manifest anew; the prefix stays as old as it is, because the newest one is called built."""
+    was = prefix.stat()
+    write_whole(prefix / FILE, dump_manifest(manifest).encode())
+    os.utime(prefix, ns=(was.st_atime_ns, was.st_mtime_ns))

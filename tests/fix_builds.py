@@ -1,0 +1,57 @@
+"""Builds of PostgreSQL for tests that only look at them: a manifest, and a program that knows its version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pgdyno.app import wiring
+from pgdyno.server.account import caller
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.manifest import (
+    FILE,
+    Manifest,
+    Optimised,
+    Passed,
+    Trained,
+    Verified,
+    dump_manifest,
+)
+
+POSTGRES = "#!/bin/sh\necho 'postgres (PostgreSQL) 18.6'\n"
+MANIFEST = Manifest(
+    name="built-00000000000a", server_version="18.6", package="", package_version="", suite="", tarball="",
+    tarball_sha256="ab", unpacked="", compiler="clang 19", configure=(), cflags="", extensions=(), notes=(),
+    build_s=1.0, installed_at="2026-11-22T00:00:00+00:00",
+    optimised=Optimised(
+        source="debian:18", profile="lto+pgo", target="native", common_flags=(), other_flags=(),
+        linking_flags=(), objects=1, training=(Trained("sysbench-read-only", 40.0),), reached="",
+        text_bytes=1,
+    ),
+    verified=Verified((Passed("regress", 231), Passed("isolation", 122)), "source-18", 63_332, 40, 205.0),
+)  # fmt: skip
+
+
+@pytest.fixture
+def builds_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A workspace of the test's own, also for what asks for the user's."""
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
+    monkeypatch.setattr(wiring, "current_account", caller)
+    return Workspace(tmp_path, caller())
+
+
+@pytest.fixture
+def install_build(builds_place: Workspace) -> Callable[[Manifest], Path]:
+    """Put a build with a manifest into the workspace, and return its prefix."""
+
+    def installed(manifest: Manifest) -> Path:
+        prefix = builds_place.servers() / manifest.name
+        (prefix / "bin").mkdir(parents=True)
+        (prefix / "bin/postgres").write_text(POSTGRES)
+        (prefix / "bin/postgres").chmod(0o755)
+        (prefix / FILE).write_text(dump_manifest(manifest))
+        return prefix
+
+    return installed

@@ -1,0 +1,23 @@
+"""Where scratch servers of tests live, and what they run: PostgreSQL 18 of the embedded wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgdyno.server.account import current_account
+from pgdyno.server.installation import Installation, installation_at
+from pgdyno.server.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(home: Path) -> Workspace:
+    """A workspace of the test's own."""
+    return Workspace(home, current_account())
+
+
+@pytest.fixture
+def installation(pg18_bin: Path) -> Installation:
+    """What its servers run."""
+    return installation_at(pg18_bin, current_account())
