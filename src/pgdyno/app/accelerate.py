@@ -137,7 +137,7 @@ def without_peer(study: Study) -> Study:
     return replace(
         study,
         variants=tuple(variant for variant in study.variants if variant.name != PGTUNE),
-        notes=(*study.notes, note),
+        notes=(*(one for one in study.notes if not one.startswith(PGTUNE)), note),
     )
 
 
