@@ -16,7 +16,7 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter
-from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
+from pgdyno.model.plan import PROGRAM_LINK, Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
 from pgdyno.server.connection import addresses, connect
 
 NOWHERE = Path("/nonexistent")
@@ -148,5 +148,21 @@ def with_files(plan: Plan, files: Mapping[str, str]) -> Plan:
             undo="pgdyno revert",
         )
         for path, value in files.items()
+    )
+    return replace(plan, lines=(*plan.lines, *lines))
+
+
+def with_links(plan: Plan, links: Mapping[str, str]) -> Plan:
+    """Return a plan that lets links to a server's programs lead elsewhere as well."""
+    lines = tuple(
+        PlanLine(
+            Change("test", PROGRAM_LINK, path, None, target, Effect.RESTART),
+            Layer.COMPILER,
+            reason="a test",
+            evidence="none",
+            risk=Risk.RESTART,
+            undo="pgdyno revert",
+        )
+        for path, target in links.items()
     )
     return replace(plan, lines=(*plan.lines, *lines))

@@ -6,11 +6,7 @@ the journal exists for.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,43 +19,16 @@ from tests.integration.journal_support import (
     under_pg_ctl,
     write_auto_conf,
 )
+from tests.integration.killed_at_step import Driver, at_every_step, driving
 
 from pgdyno.app.revert import RevertRequest, revert
 from pgdyno.journal.log import read_journal
-from pgdyno.journal.restart import CommandRestarter
 
 pytestmark = pytest.mark.server
 
 BY_HAND = "# kept by hand\nrandom_page_cost = 2   # set before, not last\nlog_checkpoints = 'on'\n"
 RELOADED = {"work_mem": "8MB", "random_page_cost": "1.1"}
 RESTARTED = {"work_mem": "8MB", "random_page_cost": "1.1", "shared_buffers": "96MB", "max_wal_senders": "12"}
-MOST_STEPS = 60
-
-
-@dataclass
-class Driver:
-    """Runs applies and reverts of one server in processes that get killed; see journal_driver.py."""
-
-    server: RealServer
-    process: subprocess.Popen[str]
-
-    def __call__(self, action: str, journal: Path, **task: object) -> str:
-        restarter = access_to(self.server, journal).restarter
-        assert isinstance(restarter, CommandRestarter)
-        document = {
-            "action": action,
-            "journal": str(journal),
-            "dsn": self.server.dsn,
-            "data_directory": None,
-            "restart_command": restarter.command,
-            "settings": RESTARTED,
-            **task,
-        }
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(document) + "\n")
-        self.process.stdin.flush()
-        return str(json.loads(self.process.stdout.readline()))
 
 
 @pytest.fixture(scope="module", params=["pg18_bin", "pg15_bin"])
@@ -73,11 +42,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
 @pytest.fixture(scope="module")
 def drive(server: RealServer) -> Iterator[Driver]:
     """The driver for that server."""
-    command = [sys.executable, str(Path(__file__).with_name("journal_driver.py"))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Driver(server, process)
-        assert process.stdin is not None
-        process.stdin.close()
+    with driving(server, settings=RESTARTED) as drive:
+        yield drive
 
 
 def revert_all(server: RealServer, journal: Path, *, has_files: bool = True) -> bool:
@@ -85,19 +51,6 @@ def revert_all(server: RealServer, journal: Path, *, has_files: bool = True) -> 
     access = access_to(server, journal, has_files=has_files)
     result = revert(access, RevertRequest(is_all=True, allow_restart=True))
     return result.is_complete and read_journal(journal).open == ()
-
-
-def at_every_step(
-    tmp_path: Path, kill: Callable[[Path, int], str], check: Callable[[Path], bool], end: str = "done"
-) -> list[str]:
-    """Kill at the first step, at the second one, …, until it gets to its end; check after each."""
-    steps: list[str] = []
-    while steps[-1:] != [end]:
-        assert len(steps) < MOST_STEPS, steps
-        journal = tmp_path / f"journal-{len(steps)}"
-        steps.append(kill(journal, len(steps) + 1))
-        assert check(journal), steps
-    return steps
 
 
 @pytest.mark.parametrize("settings", [RELOADED, RESTARTED], ids=["reload", "restart"])

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from pgdyno.app.accelerate import AccelerateRequest, Acceleration
 from pgdyno.app.attached import Attached
+from pgdyno.app.attached_switch import Switch
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import alternating, measure_attached
 from pgdyno.app.planning import plan_for
-from pgdyno.app.switch import Switch
 from pgdyno.experiments.acceptance import accept
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError

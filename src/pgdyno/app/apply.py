@@ -24,12 +24,13 @@ from pgdyno.journal.ownership import check_managers, check_settings
 from pgdyno.journal.privileges import check_privileges
 from pgdyno.journal.run import ApplyRun
 from pgdyno.journal.server_files import ServerFiles
+from pgdyno.journal.server_writers import running_writers
 from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.journal.statements import restore_statement
 from pgdyno.journal.unfinished import check_unfinished
-from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.journal.writers.program import program_writers
 from pgdyno.levers.durability import check_durability, check_found
 from pgdyno.model.errors import (
     PermissionNotGivenError,
@@ -51,9 +52,9 @@ StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
 class ApplyRequest:
     """A plan, and what is allowed for it. ``is_persisted``: the machine keeps its changes over a restart.
 
-    ``start_check`` None: the server's programs are out of reach. ``planned_on`` is the server that the plan
-    was made for, as ``describe`` writes it; None if that is not to be compared. ``apply_id`` is what its
-    receipts have in common.
+    ``start_check`` None: the server's programs are out of reach; ``is_start_tried``: somebody has tried it
+    already. ``planned_on`` is the server that the plan was made for, as ``describe`` writes it; None if that
+    is not to be compared. ``apply_id`` is what its receipts have in common.
     """
 
     plan: Plan
@@ -61,6 +62,7 @@ class ApplyRequest:
     allow_restart: bool = False
     is_standby_order_kept: bool = False
     start_check: StartCheck | None = None
+    is_start_tried: bool = False
     planned_on: str | None = None
     steps: Steps = no_steps
     apply_id: str = field(default_factory=new_apply_id)
@@ -145,19 +147,21 @@ def _checked(
     check_privileges(session.connection, request.plan.settings)
     edits = read_foreign_edits(session.connection)
     edits.check(with_restart=bool(restarting))
-    writer = AlterSystemWriter(session, files)
+    writers = running_writers(session, files)
     persisted = _persisted(access, request, session, contents)
     changes += persisted.changes
-    prepared = prepare(changes, {writer.kind: writer, **access.host_writers})
+    prepared = prepare(changes, {**writers, **access.host_writers})
     for change in (*request.plan.host_changes, *persisted.changes):
         access.host_writers[change.kind].check(change.key)
+    for program in request.plan.programs:
+        program_writers(session.connect)[program.kind].check(program.key)
     for one in prepared:  # whether ALTER SYSTEM can express the way back is known before it is needed
-        if one.change.kind == writer.kind:
+        if one.change.kind == SETTING:
             restore_statement(one.change.key, one.found.value)
     statements = tuple(map(making_statement, changes))
     if request.plan.settings and request.start_check is not None:
         request.start_check(server, request.plan.settings)
-    has_untried_start = bool(restarting) and request.start_check is None
+    has_untried_start = bool(restarting) and request.start_check is None and not request.is_start_tried
     notes = _notes(files, edits.unknown, has_untried_start=has_untried_start)
     return _Ready(files, prepared, statements, (*notes, *persisted.notes))
 

@@ -16,8 +16,8 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from pgdyno.app.arm import Arm
+from pgdyno.app.attached_switch import Switch
 from pgdyno.app.load import Loads
-from pgdyno.app.switch import Switch
 from pgdyno.generators._contract import Target
 from pgdyno.host.colocation import find_postmaster
 from pgdyno.model.errors import ServerError, UsageError

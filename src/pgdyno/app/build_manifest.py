@@ -15,6 +15,7 @@ from pgdyno.toolchain import bolt
 from pgdyno.toolchain.build_log import used_flags
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.counts import reached
+from pgdyno.toolchain.instructions import instructions
 from pgdyno.toolchain.manifest import Manifest, Optimised, Rearranged, Trained, Verified
 from pgdyno.toolchain.source_build import ask, text_bytes
 
@@ -71,7 +72,14 @@ def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Pa
         reached=reached(plan.compiler, at.counts, at.account.command) if profile.is_counted else "",
         text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
         rearranged=_rearranged(plan, at),
+        instructions=_instructions(plan),
     )
+
+
+def _instructions(plan: BuildPlan) -> tuple[str, ...]:
+    if plan.target is None:
+        return ()
+    return tuple(sorted(instructions(plan.compiler.program, plan.target, plan.machine)))
 
 
 def _rearranged(plan: BuildPlan, at: BuildDirectory) -> Rearranged | None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.app import wiring
+from pgdyno.app.attached_switch import Switch
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.scratch_arena import ScratchArena
-from pgdyno.app.switch import Switch
 from pgdyno.levers.sharing import not_shareable
 from pgdyno.model.errors import DurabilityError, MemoryProofError
 from pgdyno.model.experiment import Design, DesignKind, Experiment

@@ -18,13 +18,13 @@ from pgdyno.journal.by_hand import outcome, restoring_edits, restoring_statement
 from pgdyno.journal.host_run import HostRun, drift_on_host, receipts_of_host
 from pgdyno.journal.log import Contents, Journal, open_journal, read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
+from pgdyno.journal.server_writers import RunningWriters, running_writers, stopped_writers
 from pgdyno.journal.session import Session, locked_session, reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.journal.target import bound_to
-from pgdyno.journal.undo import Undoing, Undone, find_drift, restore_all, undo
+from pgdyno.journal.undo import Undoing, Undone, find_drift, other_programs, restore_all, undo
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
-from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
 from pgdyno.model.errors import (
     ConnectionFailedError,
     InterruptedByUserError,
@@ -95,19 +95,18 @@ def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult
     """Say what ``revert`` would do. Changes nothing."""
     contents = read_journal(access.journal_directory)
     with reading_session(access.connect) as session:
-        writer = AlterSystemWriter(session, access.files(session))
+        writers = running_writers(session, access.files(session))
         receipts = _chosen(_receipts_of(contents, session.target), request)
-        drifts = tuple(drift for one in receipts if (drift := _drift(access, writer, one)) is not None)
-        gucs = read_gucs(session.connection)
-        restarts = int(any(_takes_restart(receipt, gucs) for receipt in receipts))
+        drifts = tuple(drift for one in receipts if (drift := _drift(access, writers, one)) is not None)
+        restarts = int(bool(_taking_restart(session, receipts)))
         done = Undone(receipts, drifts, (), restarts)
         return replace(_result(access, session, done, contents), is_dry_run=True)
 
 
-def _drift(access: ServerAccess, writer: AlterSystemWriter, receipt: Receipt) -> Drift | None:
+def _drift(access: ServerAccess, writers: RunningWriters, receipt: Receipt) -> Drift | None:
     if receipt.is_on_host:
         return drift_on_host(access.host_writers[receipt.change.kind], receipt)
-    return find_drift(writer, receipt)
+    return find_drift(writers[receipt.change.kind], receipt)
 
 
 def _try_running(
@@ -156,13 +155,13 @@ def _revert_files(
     """Restore the files of a server that is down. Raises: StillChangedError if that cannot be finished."""
     receipts = _chosen(_receipts_of(journal.read(), stopped.target), request)
     on_server = [one for one in receipts if not one.is_on_host]
-    writer = AutoConfFileWriter(stopped.files)
+    writers = stopped_writers(stopped.files)
     with telling_what_is_left(access, journal, receipts, lambda: False):
         try:
             on_host = _undo_on_host(access, request, journal, receipts)
         finally:
             restored, drifted = restore_all(
-                journal, {writer.kind: writer}, on_server, on_drift=request.on_drift, steps=request.steps
+                journal, writers, on_server, on_drift=request.on_drift, steps=request.steps
             )
     return RevertResult(
         target=str(stopped.files.path),
@@ -201,10 +200,10 @@ def _check_restart(
     access: ServerAccess, session: Session, receipts: Sequence[Receipt], request: RevertRequest
 ) -> None:
     """Refuse to begin with a restart that is allowed, needed, and not known how to do."""
-    if request.allow_restart and access.restarter is None:
-        gucs = read_gucs(session.connection)
-        if keys := [receipt.key for receipt in receipts if _takes_restart(receipt, gucs)]:
-            raise _no_way_to_restart(", ".join(keys))
+    if not request.allow_restart or access.restarter is not None:
+        return
+    if keys := _taking_restart(session, receipts):
+        raise _no_way_to_restart(", ".join(keys))
 
 
 def _no_way_to_restart(keys: str | None = None) -> UsageError:
@@ -214,6 +213,12 @@ def _no_way_to_restart(keys: str | None = None) -> UsageError:
         hint="--restart-command 'systemctl restart postgresql', or whatever restarts it here; or leave out "
         "--allow-restart, restart it yourself, and run pgdyno revert once more",
     )
+
+
+def _taking_restart(session: Session, receipts: Sequence[Receipt]) -> list[str]:
+    """Return the keys whose former values take a restart."""
+    gucs, others = read_gucs(session.connection), other_programs(session, receipts)
+    return [one.key for one in receipts if one.key in others or _takes_restart(one, gucs)]
 
 
 def _takes_restart(receipt: Receipt, gucs: Mapping[str, Guc]) -> bool:

@@ -8,7 +8,8 @@ they name files, addresses and libraries of the real server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pgdyno.model.errors import ServerStartError
@@ -32,7 +33,16 @@ class StartCheck:
     workspace: Workspace
 
     def __call__(self, server: Server, planned: Mapping[str, str]) -> None:
-        """Start a scratch server with the settings that ``server`` would have.
+        """Start a scratch server with the settings that ``server`` would have, and stop it.
+
+        Raises: SettingError with the server's words about a value; ServerStartError with its last log lines.
+        """
+        with self.started(server, planned):
+            pass
+
+    @contextmanager
+    def started(self, server: Server, planned: Mapping[str, str]) -> Iterator[Instance]:
+        """Provide such a scratch server; it is thrown away at the end.
 
         Raises: SettingError with the server's words about a value; ServerStartError with its last log lines.
         """
@@ -55,7 +65,10 @@ class StartCheck:
                     detail=error.detail,
                     hint="nothing was changed; leave out the setting that its log names",
                 ) from error
-            instance.stop(is_immediate=True)
+            try:
+                yield instance
+            finally:
+                instance.stop(is_immediate=True)
 
 
 def taken_over(server: Server) -> dict[str, str]:

@@ -10,11 +10,13 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import drift_on_host
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.places import candidate_directories, other_journals
+from pgdyno.journal.server_writers import running_writers
 from pgdyno.journal.session import reading_session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.target import is_this_machine
 from pgdyno.journal.undo import find_drift
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.journal.writers.program import ProgramWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Receipt, ReceiptState, StatusEntry, StatusReport
@@ -55,9 +57,9 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
     receipts = read_journal(access.journal_directory).open
     with reading_session(access.connect) as session:
         gucs = read_gucs(session.connection)
-        writer = AlterSystemWriter(session)
+        writers = running_writers(session)
         present = {
-            receipt.id: _present(receipt, writer, gucs)
+            receipt.id: _present(receipt, writers[receipt.change.kind], gucs)
             for receipt in _newest_per_key(receipts)
             if receipt.target.is_same_as(session.target)
         }
@@ -92,11 +94,27 @@ def _drift_on_host(receipt: Receipt, writer: HostWriter, now: str | None) -> str
     return None  # if an apply was interrupted or failed, the state says it all
 
 
-def _present(receipt: Receipt, writer: AlterSystemWriter, gucs: Mapping[str, Guc]) -> StatusEntry:
+def _present(
+    receipt: Receipt, writer: AlterSystemWriter | ProgramWriter, gucs: Mapping[str, Guc]
+) -> StatusEntry:
+    if not isinstance(writer, AlterSystemWriter):
+        return _programs(receipt, writer)
     guc = gucs.get(receipt.key)
     if guc is None:
         return replace(_entry(receipt), drift="the server does not know this setting any more")
     return replace(_entry(receipt), effective=guc.display(), drift=_drift(receipt, writer, guc))
+
+
+def _programs(receipt: Receipt, writer: ProgramWriter) -> StatusEntry:
+    """Say which programs run the server now, and whether what chooses them is as it was left."""
+    running = writer.verify(receipt.key)
+    entry = replace(_entry(receipt), effective=running)
+    if find_drift(writer, receipt) is not None:
+        now = writer.value(receipt.key)
+        return replace(entry, drift="it is gone" if now is None else f"somebody set it to {now}")
+    if receipt.is_settled and not writer.meets(receipt.key, receipt.change.value, running or ""):
+        return replace(entry, drift="it is not in force: other programs run the server")
+    return entry
 
 
 def _drift(receipt: Receipt, writer: AlterSystemWriter, guc: Guc) -> str | None:

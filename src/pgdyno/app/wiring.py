@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pgdyno.app.arena import online_cpus
 from pgdyno.app.attached_arena import AttachedArena
+from pgdyno.app.attached_switch import Switch
 from pgdyno.app.datasets import DataSets
 from pgdyno.app.host_state import HostState
 from pgdyno.app.load import Loads
 from pgdyno.app.probe import ProgramsProbe
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.start_check import StartCheck
-from pgdyno.app.switch import Switch
 from pgdyno.experiments.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_driver, find_generator

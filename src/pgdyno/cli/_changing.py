@@ -9,7 +9,7 @@ import click
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-_OPTIONS = (
+_RESTARTING = (
     click.option(
         "--dsn", metavar="DSN", help="The server: key=value pairs, a URI or service=…, as libpq takes."
     ),
@@ -20,6 +20,8 @@ _OPTIONS = (
         metavar="COMMAND",
         help="How to restart it, run without a shell: 'systemctl restart postgresql@17-main'.",
     ),
+)
+_STANDBYS = (
     click.option(
         "--standbys-done",
         "is_standby_order_kept",
@@ -31,6 +33,13 @@ _OPTIONS = (
 
 def changing_options(command: Decorated) -> Decorated:
     """Add the options that apply and revert share."""
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_RESTARTING, *_STANDBYS)):
+        command = option(command)
+    return command
+
+
+def restarting_options(command: Decorated) -> Decorated:
+    """Add the options of whatever restarts a server: which one, whether, and how."""
+    for option in reversed(_RESTARTING):
         command = option(command)
     return command

@@ -20,6 +20,7 @@ COMMANDS = (
     "advise",
     "apply",
     "status",
+    "switch",
     "revert",
     "bench",
     "compare",

@@ -13,11 +13,14 @@ from pgdyno.model.journal import Outcome, Receipt
 from pgdyno.model.kernel_file import COUPLED
 from pgdyno.model.msr import register_of
 from pgdyno.model.persisted_file import shown
-from pgdyno.model.plan import HOST_KINDS, PERSISTED_FILE, Change
+from pgdyno.model.pg_ctl_conf import NAME
+from pgdyno.model.plan import HOST_KINDS, PERSISTED_FILE, PG_CTL_OPTIONS, PROGRAM_KINDS, Change
 
 
 def making_statement(change: Change) -> str:
     """Return what makes a change: SQL for a setting, a line for root's shell for the machine."""
+    if change.kind in PROGRAM_KINDS:
+        return _choosing(change, change.value)
     if change.kind == PERSISTED_FILE:
         return _replacing(change.key, change.value)
     if change.kind in HOST_KINDS:
@@ -32,6 +35,8 @@ def restoring_statements(receipts: Iterable[Receipt]) -> tuple[str, ...]:
 
 def _restoring_statement(receipt: Receipt) -> str:
     found = receipt.found
+    if receipt.change.kind in PROGRAM_KINDS:
+        return _choosing(receipt.change, found.value or "")
     if not receipt.is_on_host:
         return text_of(restore_statement(receipt.key, found.value))
     if receipt.change.kind == PERSISTED_FILE:
@@ -48,16 +53,25 @@ def _writing(path: str, value: str) -> str:
     return f"echo {shlex.quote(value)} > {shlex.quote(path)}"
 
 
+def _choosing(change: Change, value: str) -> str:
+    """Return what chooses the programs of the server's next start: a line of a file, or a shell's."""
+    if change.kind == PG_CTL_OPTIONS:
+        return f"in {change.key}: {NAME} = '{value}'"
+    return f"ln -sfn {shlex.quote(value)} {shlex.quote(change.key)}"
+
+
 def _replacing(path: str, text: str | None) -> str:
     """Return a line that gives a file this text; None: that takes it away."""
     return f"rm -f {path}" if text is None else f"printf %s {shlex.quote(text)} > {path}"
 
 
 def restoring_edits(receipts: Iterable[Receipt]) -> tuple[str, ...]:
-    """Return what to do to ``postgresql.auto.conf`` when the server is down."""
+    """Return what to do to the files of a server that is down."""
     edits = []
     for receipt in receipts:
-        if receipt.found.value is None:
+        if receipt.change.kind in PROGRAM_KINDS:
+            edits.append(_restoring_statement(receipt))
+        elif receipt.found.value is None:
             edits.append(f"delete the line {receipt.key} = '{receipt.change.value}'")
         else:
             edits.append(f"change the line {receipt.key} to '{receipt.found.value}'")
@@ -76,17 +90,26 @@ def still_changed(
     hint = revert_command
     if on_server and is_server_up:
         statements = " ".join(restoring_statements(on_server))
-        hint += f"; by hand: {statements} then SELECT pg_reload_conf(); or restart"
+        hint += f"; by hand: {statements} then {_bringing_into_force(on_server)}"
     elif on_server:
         directory = next((one.target.data_directory for one in on_server if one.target.data_directory), None)
-        file = f"{directory}/postgresql.auto.conf" if directory else "postgresql.auto.conf"
+        settings = [one for one in on_server if one.change.kind not in PROGRAM_KINDS]
+        file = f"in {directory}/postgresql.auto.conf" if directory else "in postgresql.auto.conf"
+        where = f"{file}: " if settings else ""
+        programs = [one for one in on_server if one.change.kind in PROGRAM_KINDS]
+        edits = "; ".join(restoring_edits([*settings, *programs]))
         hint += (
             ", or pgdyno revert --pgdata DIR where its files are; "
-            f"by hand, in {file}: {'; '.join(restoring_edits(on_server))}; then start the server"
+            f"by hand, {where}{edits}; then start the server"
         )
     if on_host:
         hint += f"; by hand, as root: {'; '.join(restoring_statements(on_host))}"
     return StillChangedError(f"{error.message}; something is still changed", detail=error.detail, hint=hint)
+
+
+def _bringing_into_force(receipts: Iterable[Receipt]) -> str:
+    is_restart_due = any(receipt.change.kind in PROGRAM_KINDS for receipt in receipts)
+    return "restart" if is_restart_due else "SELECT pg_reload_conf(); or restart"
 
 
 def outcome(receipt: Receipt, guc: Guc | None = None) -> Outcome:

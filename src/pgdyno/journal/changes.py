@@ -17,8 +17,10 @@ from pgdyno.journal.access import Steps
 from pgdyno.journal.log import Journal
 from pgdyno.model.errors import PgdynoError, ServerError, UsageError
 from pgdyno.model.journal import Receipt, ReceiptState, Target
-from pgdyno.model.plan import Change
+from pgdyno.model.plan import PROGRAM_KINDS, Change
 from pgdyno.model.ports import ChangeWriter, Found
+
+_STOP_AND_START = "pg_ctl restart starts what ran before: the restart command has to stop, and to start"
 
 
 @dataclass(frozen=True)
@@ -115,5 +117,10 @@ def read_back(
             journal.advance(receipt, ReceiptState.FAILED, effective=effective, note="not in force")
         steps(f"verified {receipt.key}")
     if failures:
-        raise ServerError(f"{len(failures)} changes did not come into force", detail="; ".join(failures))
+        has_programs = any(one.change.kind in PROGRAM_KINDS for one in receipts)
+        raise ServerError(
+            f"{len(failures)} changes did not come into force",
+            detail="; ".join(failures),
+            hint=_STOP_AND_START if has_programs else None,
+        )
     return tuple(verified)

@@ -15,10 +15,10 @@ from pgdyno.journal.host_run import HostRun, host_target
 from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
 from pgdyno.journal.server_files import ServerFiles
+from pgdyno.journal.server_writers import running_writers, stopped_writers
 from pgdyno.journal.session import Session
 from pgdyno.journal.undo import Undoing, Undone, restore_all, undo
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
-from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
 from pgdyno.model.errors import (
     ConnectionFailedError,
     PgdynoError,
@@ -27,8 +27,8 @@ from pgdyno.model.errors import (
     StillChangedError,
 )
 from pgdyno.model.journal import OnDrift, Receipt
-from pgdyno.model.plan import HOST_KINDS, Effect
-from pgdyno.model.ports import ChangeWriter, Restarter
+from pgdyno.model.plan import HOST_KINDS, PROGRAM_KINDS, Effect
+from pgdyno.model.ports import Restarter
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,7 @@ class ApplyRun:
         )
 
     def _change_server(self, receipts: Sequence[Receipt], *, needs_restart: bool) -> tuple[Receipt, ...]:
-        writer = self._writer()
-        writers: dict[str, ChangeWriter] = {writer.kind: writer}
+        writers = running_writers(self.session, self.files)
         if receipts:
             receipts = make_changes(self.journal, writers, receipts, self.steps)
             reload_and_wait(self.session.connection, self.session.connect)
@@ -97,8 +96,9 @@ class ApplyRun:
         if left := ", ".join(filter(None, (_left(done), _left(on_host)))):
             raise self._still_changed(error, f"not restored: {left}") from error
         if not was_up:
+            what = "programs" if any(one.change.kind in PROGRAM_KINDS for one in receipts) else "settings"
             raise ServerStartError(
-                "the server did not come up with the new settings; the former ones are back and it runs",
+                f"the server did not come up with the new {what}; the former ones are back and it runs",
                 detail=_words(error),
             ) from error
 
@@ -132,16 +132,14 @@ class ApplyRun:
     def _start_with_former_files(self, receipts: Sequence[Receipt]) -> None:
         if self.files is None or self.restarter is None:
             raise ServerStartError("the server is down, and its files or a way to start it are out of reach")
-        writer = AutoConfFileWriter(self.files)
-        restore_all(self.journal, {writer.kind: writer}, receipts, on_drift=OnDrift.SKIP, steps=self.steps)
+        writers = stopped_writers(self.files)
+        restore_all(self.journal, writers, receipts, on_drift=OnDrift.SKIP, steps=self.steps)
         self.restarter.restart()
         self.session.reconnect()
 
     def _undoing(self) -> Undoing:
-        return Undoing(self.journal, self.session, self._writer(), self.restarter, steps=self.steps)
-
-    def _writer(self) -> AlterSystemWriter:
-        return AlterSystemWriter(self.session, self.files)
+        writer = AlterSystemWriter(self.session, self.files)
+        return Undoing(self.journal, self.session, writer, self.restarter, steps=self.steps)
 
     def _still_changed(self, error: PgdynoError | KeyboardInterrupt, second: str) -> StillChangedError:
         """Return what to tell when the way back failed as well."""

@@ -14,11 +14,14 @@ from pgdyno.journal.foreign_edits import read_foreign_edits
 from pgdyno.journal.log import Journal
 from pgdyno.journal.reload import reload_and_wait
 from pgdyno.journal.restart_mark import clear_stale_marks
+from pgdyno.journal.server_writers import RunningWriters, running_writers
 from pgdyno.journal.session import Session
 from pgdyno.journal.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.journal.writers.program import are_former, running_programs
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState
+from pgdyno.model.plan import PROGRAM_KINDS
 from pgdyno.model.ports import ChangeWriter, Restarter
 
 
@@ -32,6 +35,11 @@ class Undoing:
     restarter: Restarter | None = None
     on_drift: OnDrift = OnDrift.SKIP
     steps: Steps = no_steps
+
+    @property
+    def writers(self) -> RunningWriters:
+        """What writes on this server, by kind of change."""
+        return running_writers(self.session, self.writer.files)
 
 
 @dataclass(frozen=True)
@@ -49,9 +57,8 @@ def undo(context: Undoing, receipts: Sequence[Receipt]) -> Undone:
 
     Raises: ServerStartError if a restart that the former values need fails.
     """
-    writers: dict[str, ChangeWriter] = {context.writer.kind: context.writer}
     restored, drifted = restore_all(
-        context.journal, writers, receipts, on_drift=context.on_drift, steps=context.steps
+        context.journal, context.writers, receipts, on_drift=context.on_drift, steps=context.steps
     )
     if not restored:
         return Undone(tuple(receipts), drifted, (), 0)
@@ -123,10 +130,22 @@ def _restart_if_needed(context: Undoing, restored: Sequence[Receipt]) -> int:
 
 def _waiting(session: Session, receipts: Iterable[Receipt]) -> set[str]:
     """Return the keys whose former value is in the files and not yet in force."""
+    receipts = tuple(receipts)
     with session.connect() as connection:  # the present session may have started before the reload
         waiting = set(read_foreign_edits(connection).for_restart)
         gucs = read_gucs(connection)
+    waiting |= other_programs(session, receipts)
     return {one.key for one in receipts if one.key in waiting or _was_overridden(gucs.get(one.key), one)}
+
+
+def other_programs(session: Session, receipts: Iterable[Receipt]) -> set[str]:
+    """Return the keys of what chooses programs where others run than those that were found running.
+
+    Receipts come newest first; of several with one key the oldest has found what is to come back.
+    """
+    oldest = {one.key: one for one in receipts if one.change.kind in PROGRAM_KINDS}
+    running = running_programs(session.connect) if oldest else ""
+    return {key for key, one in oldest.items() if not are_former(one.found, running)}
 
 
 def _was_overridden(guc: Guc | None, receipt: Receipt) -> bool:
@@ -136,7 +155,7 @@ def _was_overridden(guc: Guc | None, receipt: Receipt) -> bool:
 
 
 def _close(context: Undoing, receipt: Receipt) -> Receipt:
-    effective = context.writer.verify(receipt.key)
+    effective = context.writers[receipt.change.kind].verify(receipt.key)
     closed = context.journal.advance(receipt, ReceiptState.REVERTED, effective=effective)
     context.steps(f"reverted {receipt.key}")
     return closed

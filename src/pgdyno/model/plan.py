@@ -44,6 +44,9 @@ KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 PERSISTED_FILE = "persisted_file"
 HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, PERSISTED_FILE)
 """Kinds of changes that are made on the machine: they concern everything that runs there."""
+PG_CTL_OPTIONS, PROGRAM_LINK = "pg_ctl_options", "program_link"
+PROGRAM_KINDS = (PG_CTL_OPTIONS, PROGRAM_LINK)
+"""Kinds of changes that choose the programs which run a server from its next start on."""
 
 
 def kind_of(key: str) -> str:
@@ -61,7 +64,9 @@ class Change:
     setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
     is the path; ``msr`` for a register of a CPU, see ``model/msr.py``; ``persisted_file`` for a file that
     sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a plan.
-    ``server`` is another build of PostgreSQL, by its name: measured, never applied.
+    ``server`` is another build of PostgreSQL, by its name: measured, never applied. What applies one is
+    ``pg_ctl_options``, the line of that name in a pg_ctl.conf of Debian's, whose key is that file's path; or
+    ``program_link``, a symbolic link to an installation, by the link's path.
     """
 
     lever: str
@@ -155,6 +160,11 @@ class Plan:
     def host_changes(self) -> tuple[Change, ...]:
         """The planned changes on the machine itself."""
         return tuple(line.change for line in self.lines if line.change.kind in HOST_KINDS)
+
+    @property
+    def programs(self) -> tuple[Change, ...]:
+        """The planned changes of what chooses the programs that run the server."""
+        return tuple(line.change for line in self.lines if line.change.kind in PROGRAM_KINDS)
 
     @property
     def server(self) -> str | None:

@@ -59,6 +59,15 @@ def current_account() -> Account:
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=True)
 
 
+def account_of(uid: int) -> Account:
+    """Return the user of a number, to run something as him if we are root.
+
+    Raises: KeyError if there is no such user.
+    """
+    entry = pwd.getpwuid(uid)
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=os.geteuid() == 0 and uid != 0)
+
+
 def caller() -> Account:
     """Return the user that pgdyno itself runs as."""
     entry = pwd.getpwuid(os.geteuid())

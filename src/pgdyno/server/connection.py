@@ -59,6 +59,17 @@ def connect(dsn: str | None = None, *, is_read_only: bool = True) -> Connection:
     return connection
 
 
+def connect_beside(connection: Connection, database: str) -> Connection:
+    """Open a read-only connection to another database of a connection's server, as the same role.
+
+    Raises: ConnectionFailedError.
+    """
+    info = connection.info
+    where = {"host": info.host, "hostaddr": info.hostaddr, "password": info.password}
+    given: dict[str, Any] = {key: value for key, value in where.items() if value}
+    return connect(make_conninfo(info.dsn, **given, port=info.port, dbname=database))
+
+
 def postmaster_dsn(postmaster: Postmaster, *, owner: str) -> str:
     """Return a connection string for a running postmaster: its socket, else its address.
 

@@ -56,6 +56,7 @@ class Optimised:
     reached: str  # "4012 functions"; empty if the compiler had no profile
     text_bytes: int  # machine code of the server's program
     rearranged: Rearranged | None = None
+    instructions: tuple[str, ...] = ()  # sets that its CPU must know: AVX2; empty: not known, or just any
 
 
 @dataclass(frozen=True)

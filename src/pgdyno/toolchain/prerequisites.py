@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.model.build import NATIVE, target_flag
 from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.toolchain.instructions import instructions
 from pgdyno.toolchain.programs import capture, is_installed
 from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
 
 _COMPILERS = ("gcc", "clang")  # the first one found
 _PROBE_LIMIT_S = 20.0
-_INSTRUCTIONS = re.compile(
-    r"^#define "
-    r"(__(?:S?SSE|AVX(?!512VP2)|FMA|BMI|LZCNT|POPCNT|MOVBE|ADX|F16C|ARM_FEATURE_)\w*) 1$",
-    re.MULTILINE,
-)
-"""Those of virtualisation, enclaves and the like are never used unasked, and hosts often hide them; so is
-AVX512_VP2INTERSECT, which compilers ascribe to CPUs without it."""
 _PROGRAM = "int main(void) { return 0; }\n"
 
 
@@ -79,20 +72,13 @@ def require_target(compiler: str, target: str, machine: str) -> None:
             detail=said,
             hint="leave it out, or name a CPU of this architecture that the compiler knows",
         )
-    lacking = _instructions(compiler, target, machine) - _instructions(compiler, NATIVE, machine)
+    lacking = instructions(compiler, target, machine) - instructions(compiler, NATIVE, machine)
     if lacking:
         raise UsageError(
             f'--portable "{target}" is more than this CPU can run',
             detail=f"it lacks {', '.join(sorted(lacking))}, and what is built is trained and verified here",
             hint="build on such a host, or name an older CPU",
         )
-
-
-def _instructions(compiler: str, target: str, machine: str) -> set[str]:
-    """Return the sets of instructions that compilers use by themselves in code for a CPU: AVX2, BMI."""
-    argv = [compiler, target_flag(target, machine), "-dM", "-E", "-x", "c", "/dev/null"]
-    macros = capture(argv, limit_s=_PROBE_LIMIT_S).stdout
-    return {name.strip("_") for name in _INSTRUCTIONS.findall(macros)}
 
 
 def compiler_version(compiler: str) -> str:

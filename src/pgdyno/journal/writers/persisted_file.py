@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.durable import sync_directory
+from pgdyno.journal.durable import replace_file, sync_directory, written_beside
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, StorageError
 from pgdyno.model.persisted_file import as_bytes, as_text, checksum
 from pgdyno.model.plan import PERSISTED_FILE
@@ -78,7 +78,7 @@ class PersistedFileWriter:
             if found.value is None:
                 self._remove(key, found)
             elif self._is_as_found(key, found):
-                _beside(self._locate(key)).unlink(missing_ok=True)
+                written_beside(self._locate(key)).unlink(missing_ok=True)
             else:
                 mode, owner, group = (int(found.state[name]) for name in (_MODE, _OWNER, _GROUP))
                 self._replace(key, as_bytes(found.value), mode, (owner, group))
@@ -130,23 +130,11 @@ class PersistedFileWriter:
             directory.mkdir()
             directory.chmod(_NEW_DIRECTORY)  # whatever the umask
             sync_directory(directory.parent)
-        beside = _beside(path)
-        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            while content:
-                content = content[os.write(file, content) :]
-            if owner is not None:
-                os.fchown(file, *owner)
-            os.fchmod(file, mode)
-            os.fsync(file)
-        finally:
-            os.close(file)
-        beside.replace(path)
-        sync_directory(path.parent)
+        replace_file(path, content, mode, owner)
 
     def _remove(self, key: str, found: Found) -> None:
         path = self._locate(key)
-        for file in (path, _beside(path)):
+        for file in (path, written_beside(path)):
             file.unlink(missing_ok=True)
         if path.parent.is_dir():
             sync_directory(path.parent)
@@ -166,11 +154,6 @@ class PersistedFileWriter:
 
     def _name_of(self, path: Path) -> str:
         return f"/{path.relative_to(self.root)}" if path != self.root else "/"
-
-
-def _beside(path: Path) -> Path:
-    """Return where a file is written before it takes its place; programs read *.conf and *.rules only."""
-    return path.with_name(f"{path.name}.new")
 
 
 def _not_written(key: str, error: OSError) -> PgdynoError:

@@ -18,7 +18,8 @@ How it is verified:
     last bit, by data that move both ways, and by crashes. In a measurement, by the server's own version().
 
 How it is undone:
-    The data directory is started by the server's former programs again: nothing in it has changed.
+    The data directory is started by the server's former programs again: nothing in it has changed. What
+    pgdyno switch has switched, pgdyno revert switches back.
 
 Evidence:
     Our own: docs/guides/build.md. A. Kim (2026): sysbench read-write on 64 CPUs, +20.9 % with profile, link
@@ -58,8 +59,8 @@ LEVER = Lever(
     chooses_server=True,
 )
 _ATTACHED = (
-    "a running server is not moved to another build; pgdyno build makes one, and "
-    "pgdyno accelerate --embedded or --pg-bin measures it"
+    "pgdyno build makes one, pgdyno accelerate --embedded or --pg-bin measures it, and pgdyno switch lets a "
+    "running server run from it"
 )
 
 

@@ -1,0 +1,73 @@
+"""``pgdyno switch``: let another build run a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pgdyno.cli._changing import restarting_options
+from pgdyno.cli.output import json_option, print_json
+from pgdyno.model.errors import UsageError
+
+
+@click.command(
+    name="switch",
+    epilog="\b\nExamples:\n"
+    "  pgdyno switch --pgdata /var/lib/postgresql/18/main --to built --dry-run\n"
+    "  pgdyno switch --dsn service=production --to built --allow-restart"
+    " --restart-command 'systemctl restart postgresql@18-main'\n"
+    "  pgdyno switch --pgdata /srv/pg --to built --link /opt/postgresql --allow-restart"
+    " --restart-command 'systemctl restart postgresql'",
+)
+@click.option("--to", required=True, metavar="SERVER", help="One of pgdyno server list, or a prefix.")
+@click.option(
+    "--pgdata",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The running server's data directory on this host, instead of --dsn.",
+)
+@click.option(
+    "--link",
+    type=click.Path(path_type=Path),
+    metavar="LINK",
+    help="The symbolic link to a prefix that the server is started through. [default: Debian's pg_ctl.conf]",
+)
+@restarting_options
+@json_option
+def command(
+    *,
+    to: str,
+    pgdata: Path | None,
+    link: Path | None,
+    dsn: str | None,
+    is_dry_run: bool,
+    allow_restart: bool,
+    restart_command: str | None,
+    is_json: bool,
+) -> None:
+    """Let the programs of SERVER run a server's data from its next start on, and restart it.
+
+    First a scratch server of those programs, with the real one's settings, shows that they can: the same
+    major version and no older release, the same layout of the data, every extension in its version, every
+    library, ways to log in, SSL, the same ICU. Whatever is missing is listed, and nothing is changed.
+
+    Nothing in the data changes. The choice is one line of Debian's pg_ctl.conf, or a symbolic link, with a
+    receipt; pgdyno revert takes it back. A server that does not come up runs with its former programs again
+    before the command ends.
+    """
+    from pgdyno.app.switch import SwitchRequest, switch
+    from pgdyno.app.wiring import server_access
+    from pgdyno.model.document import to_document
+    from pgdyno.report.journal_text import apply_text
+
+    if dsn is None and pgdata is None:
+        raise UsageError("no server was named", hint="--dsn 'service=production', or --pgdata DIR")
+    if dsn is not None and pgdata is not None:
+        raise UsageError("--dsn and --pgdata name different servers", hint="give one of them")
+    request = SwitchRequest(to, link, allow_restart, is_dry_run)
+    result = switch(server_access(dsn, restart_command, pgdata), request)
+    if is_json:
+        print_json({"result": to_document(result)})
+    else:
+        click.echo(apply_text(result), nl=False)

@@ -1,0 +1,42 @@
+"""Sets of instructions by compilers' names against features by the kernel's, written by hand."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pgdyno.toolchain.instructions import instructions, lacking
+
+HASWELL = (
+    "sse", "sse2", "pni", "ssse3", "fma", "sse4_1", "sse4_2", "movbe", "popcnt", "avx", "f16c", "abm", "bmi1",
+    "avx2", "bmi2",
+)  # fmt: skip
+SETS = {"SSE2", "SSE3", "SSSE3", "SSE4_2", "AVX2", "BMI", "BMI2", "LZCNT", "FMA", "F16C", "MOVBE", "POPCNT"}
+
+
+def test_a_cpu_that_knows_them_all_lacks_nothing() -> None:
+    assert lacking(SETS, HASWELL) == ()
+
+
+def test_what_a_cpu_lacks_is_named() -> None:
+    assert lacking({*SETS, "AVX512F", "AVX512BF16", "ADX"}, HASWELL) == ("ADX", "AVX512BF16", "AVX512F")
+    assert lacking({"AVX512BF16"}, ["avx512_bf16"]) == ()
+
+
+def test_nothing_is_said_of_arm() -> None:
+    assert lacking({"ARM_FEATURE_CRC32", "ARM_FEATURE_ATOMICS"}, ["fp", "asimd"]) == ()
+
+
+def test_code_for_this_cpu_runs_on_this_cpu() -> None:
+    if platform.machine() != "x86_64" or shutil.which("gcc") is None:
+        pytest.skip("asks gcc about an x86-64 CPU")
+    lines = Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
+    flags = next(line for line in lines if line.startswith("flags")).split(":")[1].split()
+    own = instructions("gcc", "native", "x86_64")
+    assert "SSE2" in own
+    assert "SSE2_MATH" not in own
+    assert lacking(own, flags) == ()
+    assert lacking(instructions("gcc", "x86-64-v3", "x86_64"), ["sse", "sse2"])[:3] == ("AVX", "AVX2", "BMI")
