@@ -249,6 +249,8 @@ def test_a_server_that_is_started_through_a_link(linked: Linked, other: Path, ho
         (str(linked.link), f"{PROGRAMS}/bin", f"{other}/bin")
     ]
     assert (linked.link.readlink(), running(linked.server)) == (other, other / "bin/postgres")
+    again = json.loads(run("switch", "--to", str(other), "--link", str(linked.link)))["result"]
+    assert (again["apply_id"], again["outcomes"], again["restarts"]) == (None, [], 0)
     run("revert")
     assert is_as_before(linked)
 

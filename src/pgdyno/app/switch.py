@@ -19,7 +19,7 @@ from pgdyno.host.cpu import inspect_cpu
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.session import Session, reading_session
-from pgdyno.journal.writers.program import running_programs
+from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.model import pg_ctl_conf
 from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
 from pgdyno.model.interchange import Demands, Offers, changed, lacking, unfit_version
@@ -62,11 +62,12 @@ def switch(access: ServerAccess, request: SwitchRequest) -> ApplyResult:
         _require_version(server, target)
         demands = read_demands(session.connection, server)
         change = _change(request, server, target, running_programs(session.connect))
+        is_due = _is_due(session, change, target)
         planned_on = describe(session.connection)
     offers = _offers(target, server, demands)
     _require(demands, offers, target)
     apply_request = ApplyRequest(
-        _plan(change, target),
+        _plan(change, target, is_due=is_due),
         allow_restart=request.allow_restart,
         is_start_tried=True,
         planned_on=planned_on,
@@ -169,7 +170,13 @@ def _through_pg_ctl(server: Server, target: Installation) -> tuple[str, str]:
     return str(file), pg_ctl_conf.naming(former, program)
 
 
-def _plan(change: Change, target: Installation) -> Plan:
+def _is_due(session: Session, change: Change, target: Installation) -> bool:
+    """Whether anything is to be done: the choice has to be another one, or others run than were chosen."""
+    chosen = program_writers(session.connect)[change.kind].value(change.key)
+    return (chosen, change.current) != (change.value, str(target.bin_directory.resolve()))
+
+
+def _plan(change: Change, target: Installation, *, is_due: bool) -> Plan:
     line = PlanLine(
         change=change,
         layer=Layer.COMPILER,
@@ -178,4 +185,4 @@ def _plan(change: Change, target: Installation) -> Plan:
         risk=Risk.RESTART,
         undo="pgdyno revert: the former programs run it again; nothing in its data has changed",
     )
-    return Plan((line,), (), (), None)
+    return Plan((line,) if is_due else (), (), (), None)
