@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.app import wiring
+from pgdyno.server import registry
 from pgdyno.server.account import caller
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.manifest import (
@@ -21,6 +22,18 @@ from pgdyno.toolchain.manifest import (
 )
 
 POSTGRES = "#!/bin/sh\necho 'postgres (PostgreSQL) 18.6'\n"
+LICENCE = """PostgreSQL Database Management System
+(also known as Postgres, formerly known as Postgres95)
+
+Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+
+Portions Copyright (c) 1994, The Regents of the University of California
+
+Permission to use is hereby granted.
+
+THERE IS NO WARRANTY.
+"""
+"""As psql has it, but shorter."""
 MANIFEST = Manifest(
     name="built-00000000000a", server_version="18.6", package="", package_version="", suite="", tarball="",
     tarball_sha256="ab", unpacked="", compiler="clang 19", configure=(), cflags="", extensions=(), notes=(),
@@ -43,15 +56,29 @@ def builds_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 
 
 @pytest.fixture
+def packaged_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory where this test's host has builds that packages have brought."""
+    directory = tmp_path / "usr/lib/pgdyno"
+    directory.mkdir(parents=True)
+    monkeypatch.setattr(registry, "PACKAGED", str(directory))
+    return directory
+
+
+@pytest.fixture
 def install_build(builds_place: Workspace) -> Callable[[Manifest], Path]:
     """Put a build with a manifest into the workspace, and return its prefix."""
 
     def installed(manifest: Manifest) -> Path:
-        prefix = builds_place.servers() / manifest.name
-        (prefix / "bin").mkdir(parents=True)
-        (prefix / "bin/postgres").write_text(POSTGRES)
-        (prefix / "bin/postgres").chmod(0o755)
-        (prefix / FILE).write_text(dump_manifest(manifest))
-        return prefix
+        return put_build(builds_place.servers(), manifest)
 
     return installed
+
+
+def put_build(directory: Path, manifest: Manifest) -> Path:
+    """Put a build with a manifest into a directory, and return its prefix."""
+    prefix = directory / manifest.name
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin/postgres").write_text(POSTGRES)
+    (prefix / "bin/postgres").chmod(0o755)
+    (prefix / FILE).write_text(dump_manifest(manifest))
+    return prefix

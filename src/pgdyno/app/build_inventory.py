@@ -12,6 +12,7 @@ from pgdyno.app.built_servers import find_build, optimised_builds
 from pgdyno.app.servers import remove_server
 from pgdyno.app.wiring import workspace
 from pgdyno.model.document import to_document
+from pgdyno.server.registry import is_packaged
 from pgdyno.toolchain.manifest import Manifest
 from pgdyno.toolchain.publishing import hidden
 
@@ -25,6 +26,7 @@ class ListedBuild:
 
     manifest: Manifest
     prefix: str
+    is_packaged: bool  # installed by a package: dpkg's to change and remove
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,10 @@ class Difference:
 
 def list_builds() -> list[ListedBuild]:
     """Return what pgdyno build has made, the newest first."""
-    return [ListedBuild(manifest, str(prefix)) for prefix, manifest in optimised_builds(workspace())]
+    return [
+        ListedBuild(manifest, str(prefix), is_packaged(prefix))
+        for prefix, manifest in optimised_builds(workspace())
+    ]
 
 
 def diff_builds(first: str, second: str) -> list[Difference]:
@@ -55,7 +60,7 @@ def diff_builds(first: str, second: str) -> list[Difference]:
 def remove_build(name: str) -> Path:
     """Remove a build, also one that is not finished, and return where it was.
 
-    Raises: UsageError for a name that is none; RefusedError while it runs.
+    Raises: UsageError for a name that is none; RefusedError while it runs, or if it is a package's.
     """
     place = workspace()
     unfinished = place.builds() / name

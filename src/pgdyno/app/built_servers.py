@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.facts import Unknown
-from pgdyno.server.registry import registered_servers
+from pgdyno.server.registry import is_packaged, registered_servers
 from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.debian_package import package_name
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 
 
@@ -37,3 +38,13 @@ def find_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
             hint="pgdyno build list shows them",
         )
     return builds[name]
+
+
+def require_ours(prefix: Path, manifest: Manifest) -> None:
+    """Raise RefusedError for a build that a package has brought."""
+    if is_packaged(prefix):
+        raise RefusedError(
+            f"{manifest.name} belongs to a package",
+            detail=f"what is in {prefix} is for dpkg to change and remove",
+            hint=f"apt-get remove {package_name(manifest)} removes it",
+        )

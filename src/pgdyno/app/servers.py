@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.app.built_servers import built_servers, require_ours
 from pgdyno.app.wiring import workspace
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.facts import Fact
@@ -42,12 +43,14 @@ def list_servers() -> list[ListedServer]:
 def remove_server(name: str) -> Path:
     """Remove a server that pgdyno built, and return where it was.
 
-    Raises: UsageError for a name that is not one of them; RefusedError while it runs.
+    Raises: UsageError for a name that is not one of them; RefusedError while it runs, or if a package has
+    brought it.
     """
     servers = workspace().servers()
     built = {path.parent.name: path.parent for path in sorted(servers.glob(f"*/{FILE}"))}
     prefix = built.get(name)
     if prefix is None:
+        _require_no_package(name)
         raise UsageError(
             f'pgdyno has not built a server "{name}"',
             detail=f"built: {', '.join(built) or 'none'}",
@@ -65,3 +68,9 @@ def remove_server(name: str) -> Path:
     prefix.rename(doomed)
     shutil.rmtree(doomed)
     return prefix
+
+
+def _require_no_package(name: str) -> None:
+    for prefix, manifest in built_servers(workspace()):
+        if manifest.name == name:
+            require_ours(prefix, manifest)

@@ -10,7 +10,7 @@ from pathlib import Path
 from signal import SIGTERM
 
 from pgdyno.app.build_directory import BuildDirectory
-from pgdyno.app.built_servers import find_build
+from pgdyno.app.built_servers import find_build, require_ours
 from pgdyno.app.fetch import Fetched, fetch
 from pgdyno.app.reference import find_reference, is_plain
 from pgdyno.app.time_left import TimeLeft
@@ -35,11 +35,13 @@ def verify_build(name: str, progress: Progress) -> Manifest:
     """Try a build again as it was tried before it was installed, write down how that went, and return that.
 
     Its tests are compiled anew from its source. One that fails is not taken into plans any more.
-    Raises: UsageError for a name that is none; InstallationError for a source that has changed since, a plain
-    build that is missing, and the first thing that is not as it should be; errors of servers.
+    Raises: UsageError for a name that is none; RefusedError for one of a package; InstallationError for a
+    source that has changed since, a plain build that is missing, and the first thing that is not as it should
+    be; errors of servers.
     """
     place = workspace()
     prefix, manifest = find_build(name, place)
+    require_ours(prefix, manifest)  # what comes out is written into its manifest
     assert manifest.optimised is not None  # noqa: S101 — else it would not have been found
     fetched = fetch(manifest.optimised.source, place, progress)
     if fetched.sha256 != manifest.tarball_sha256:

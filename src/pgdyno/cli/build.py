@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from pgdyno.cli.output import json_option, open_progress, print_json
@@ -103,6 +105,8 @@ def list_(*, is_json: bool) -> None:
     for build in builds:
         click.echo(f"{build.manifest.name:20} {build.manifest.server_version:8} {build.manifest.summary}")
         click.echo(f"{'':20} {build.manifest.verification}")
+        if build.is_packaged:
+            click.echo(f"{'':20} from a package, in {build.prefix}")
     if not builds:
         click.echo("nothing was built yet: pgdyno build --source debian:18")
 
@@ -161,6 +165,39 @@ def remove(name: str, *, is_json: bool) -> None:
         print_json({"removed": str(prefix)})
     else:
         click.echo(f"{name} removed from {prefix}")
+
+
+@command.command(
+    name="deb",
+    epilog="\b\nExamples:\n  pgdyno build deb built\n  apt-get install ./pgdyno-postgresql-18-*.deb",
+)
+@click.argument("name")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    default=Path(),
+    help="Where to write it. [default: here]",
+)
+@json_option
+def deb(name: str, *, output: Path, is_json: bool) -> None:
+    """Write a Debian package of the verified build NAME.
+
+    It installs into a directory of its own, /usr/lib/pgdyno/NAME, beside the distribution's PostgreSQL, and
+    starts nothing; where it is installed, variants can name it as here. A build for this CPU runs on such
+    CPUs only. The maintainer is taken from DEBFULLNAME and DEBEMAIL. The same build gives the same bytes.
+    """
+    from pgdyno.app.build_package import package_build
+
+    progress = open_progress()
+    try:
+        package = package_build(name, output, progress)
+    finally:
+        progress.close()
+    if is_json:
+        print_json({"path": str(package.path), "fields": package.fields})
+    else:
+        click.echo(package.path)
 
 
 def _print_one(name: str, *, is_json: bool) -> None:

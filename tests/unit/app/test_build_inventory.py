@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.fix_builds import MANIFEST
+from tests.fix_builds import MANIFEST, put_build
 
 from pgdyno.app.build_inventory import Difference, diff_builds, list_builds, remove_build
+from pgdyno.app.servers import list_servers
 from pgdyno.cli.build import command
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
 
@@ -80,6 +81,31 @@ def test_a_build_is_removed_and_no_other_server(install_build: Callable[[Manifes
     )
     assert remove_build(MANIFEST.name) == prefix
     assert (prefix.exists(), source.exists()) == (False, True)
+
+
+@pytest.mark.usefixtures("builds_place")
+def test_what_a_package_has_brought_is_listed_and_left_to_dpkg(packaged_builds: Path) -> None:
+    prefix = put_build(packaged_builds, MANIFEST)
+    assert [one.prefix for one in list_builds() if one.is_packaged] == [str(prefix)]
+    assert f"from a package, in {prefix}\n" in CliRunner().invoke(command, ["list"]).output
+    assert {one.name for one in list_servers()} >= {"built", "built-00000000000a"}
+    for name in ("built", "built-00000000000a"):
+        with pytest.raises(RefusedError) as caught:
+            remove_build(name)
+        assert str(caught.value) == (
+            f"built-00000000000a belongs to a package\nDETAIL:  what is in {prefix} is for dpkg to change "
+            "and remove\nHINT:  apt-get remove pgdyno-postgresql-18-00000000000a removes it"
+        )
+    assert (prefix / "bin/postgres").is_file()
+
+
+def test_of_a_package_and_a_build_here_the_latter_is_removed(
+    packaged_builds: Path, install_build: Callable[[Manifest], Path]
+) -> None:
+    packaged, ours = put_build(packaged_builds, MANIFEST), install_build(MANIFEST)
+    assert [one.prefix for one in list_builds()] == [str(ours)]
+    assert remove_build("built") == ours
+    assert [one.prefix for one in list_builds()] == [str(packaged)]
 
 
 def test_what_is_not_finished_can_be_removed(builds_place: Workspace) -> None:

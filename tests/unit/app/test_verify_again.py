@@ -11,12 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.fix_builds import MANIFEST
+from tests.fix_builds import MANIFEST, put_build
 from tests.fix_progress import Remembered
 
 from pgdyno.app import verify_again
 from pgdyno.app.verify_again import verify_build
-from pgdyno.model.errors import InstallationError
+from pgdyno.model.errors import InstallationError, RefusedError
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest, Passed, Verified, read_manifest
 
@@ -135,3 +135,10 @@ def test_another_source_is_no_ground_to_judge_by(
         verify_build(MANIFEST.name, Remembered())
     assert caught.value.message == 'the source of built-00000000000a, "debian:18", is another now'
     assert caught.value.detail == "PostgreSQL 18.7, sha256 cd; it was 18.6, ab"
+
+
+@pytest.mark.usefixtures("source", "builds_place")
+def test_what_a_package_has_brought_is_not_tried_again(packaged_builds: Path) -> None:
+    put_build(packaged_builds, MANIFEST)
+    with pytest.raises(RefusedError, match="built-00000000000a belongs to a package"):
+        verify_build("built", Remembered())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.server.account import caller
-from pgdyno.server.registry import find_installation, registered_servers
+from pgdyno.server.registry import find_installation, is_packaged, registered_servers
 from pgdyno.server.workspace import Workspace
 
 
@@ -48,6 +49,27 @@ def test_servers_that_pgdyno_built_are_found_and_unfinished_ones_are_not(
     assert names == ["debian-17", "debian-9", "pgdg-18", "source-18", "source-17"]
     found = find_installation("source-17", workspace, host)
     assert (found.name, found.bin_directory) == ("source-17", workspace.root / "servers/source-17/bin")
+
+
+def test_builds_of_packages_come_after_those_of_the_workspace_which_win_by_the_same_name(
+    host: Path, workspace: Workspace
+) -> None:
+    packaged = host / "usr/lib/pgdyno"
+    for name in ("built-00000000000a", "built-00000000000b", "other"):
+        program(packaged / name / "bin/postgres", "18.6")
+    for name, time_s in (("built-00000000000a", 100), ("built-00000000000b", 200)):
+        os.utime(packaged / name, (time_s, time_s))
+    known = {server.name: server.bin_directory for server in registered_servers(workspace, host)}
+    newest = packaged / "built-00000000000b/bin"
+    assert [*known][-3:] == ["built", "built-00000000000b", "built-00000000000a"]
+    assert (known["built"], known["built-00000000000b"]) == (newest, newest)
+    ours = workspace.root / "servers/built-00000000000a/bin"
+    program(ours / "postgres", "18.6")
+    os.utime(ours.parent, (50, 50))
+    servers = [(server.name, server.bin_directory) for server in registered_servers(workspace, host)][-3:]
+    assert servers == [("built", ours), ("built-00000000000a", ours), ("built-00000000000b", newest)]
+    assert is_packaged(newest.parent, host)
+    assert not is_packaged(ours.parent, host)
 
 
 def test_looking_for_servers_makes_no_directory(host: Path, workspace: Workspace) -> None:
