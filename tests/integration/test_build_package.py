@@ -61,9 +61,12 @@ def compile_into(prefix: Path, sources: Path, runpath: str) -> None:
         (prefix / "bin" / program).unlink(missing_ok=True)
         linked = (f"-L{prefix}/lib", "-lpq", f"-Wl,-rpath,{runpath}")
         run("gcc", "-o", prefix / "bin" / program, sources / "program.c", *linked)
+    # A program for tests, which does not know where libpq is.
+    (prefix / "lib/postgresql/pgxs").mkdir(parents=True)
+    run("gcc", "-o", prefix / "lib/postgresql/pgxs/tester", sources / "program.c", f"-L{prefix}/lib", "-lpq")
     with (prefix / "bin/psql").open("ab") as psql:
         psql.write(b"\0" + LICENCE.encode() + b"\0")
-    os.link(prefix / "bin/postgres", prefix / "lib/postgres")
+    os.link(prefix / "bin/postgres", prefix / "lib/postgresql/pgxs/linked")
 
 
 @pytest.fixture
@@ -93,11 +96,16 @@ def test_the_package_says_what_it_needs_and_touches_one_directory(tmp_path: Path
     listed = [line.split() for line in run("dpkg-deb", "--contents", package).splitlines()]
     assert {line[1] for line in listed} == {"root/root"}
     assert {line[0] for line in listed} == {"drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--", "lrwxrwxrwx"}
+    modes = {line[5]: line[0] for line in listed}
+    assert modes[f"./{PLACE}/bin/psql"] == "-rwxr-xr-x"
+    assert modes[f"./{PLACE}/lib/libpq.so.5.18"] == "-rw-r--r--"
     documents = "./usr/share/doc/pgdyno-postgresql-18-00000000000a"
     assert sorted(line[5] for line in listed) == [
         "./", "./usr/", "./usr/lib/", "./usr/lib/pgdyno/", f"./{PLACE}/", f"./{PLACE}/bin/",
         f"./{PLACE}/bin/postgres", f"./{PLACE}/bin/psql", f"./{PLACE}/lib/", f"./{PLACE}/lib/libpq.so",
-        f"./{PLACE}/lib/libpq.so.5", f"./{PLACE}/lib/libpq.so.5.18", f"./{PLACE}/lib/postgres",
+        f"./{PLACE}/lib/libpq.so.5", f"./{PLACE}/lib/libpq.so.5.18", f"./{PLACE}/lib/postgresql/",
+        f"./{PLACE}/lib/postgresql/pgxs/", f"./{PLACE}/lib/postgresql/pgxs/linked",
+        f"./{PLACE}/lib/postgresql/pgxs/tester",
         f"./{PLACE}/manifest.json",
         "./usr/share/", "./usr/share/doc/", f"{documents}/", f"{documents}/changelog.gz",
         f"{documents}/copyright",

@@ -81,4 +81,4 @@ def _verified_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
 
 def _maintainer() -> str:
     entry = pwd.getpwuid(os.geteuid())
-    return maintainer(os.environ, entry.pw_gecos.partition(",")[0], entry.pw_name, socket.getfqdn())
+    return maintainer(os.environ, entry.pw_gecos.partition(",")[0], entry.pw_name, socket.gethostname())

@@ -53,7 +53,7 @@ def place_of(manifest: Manifest) -> str:
 
 def maintainer(environment: Mapping[str, str], full_name: str, user: str, host: str) -> str:
     """Return who packages, as Debian's own tools are told it: by DEBFULLNAME and DEBEMAIL, else user@host."""
-    name = environment.get("DEBFULLNAME") or environment.get("NAME") or full_name or user
+    name = environment.get("DEBFULLNAME") or full_name or user
     address = environment.get("DEBEMAIL") or environment.get("EMAIL") or f"{user}@{host}"
     return f"{_one_line(name)} <{_one_line(address)}>"
 

@@ -30,9 +30,11 @@ from pgdyno.toolchain.programs import clean_environment, is_installed, output_of
 
 _TOOLS = (Need("dpkg-deb", "dpkg"), Need("dpkg-shlibdeps", "dpkg-dev"), Need("objdump", "binutils"))
 _NAMES_ITS_PLACE = "lib/pkgconfig"
-"""For programs that are linked with libpq: they would look for it where it was built. Nothing else does."""
+"""For programs that are linked with libpq: they would look for it where it was built. The makefiles for
+extensions name that place too, but ask pg_config first, which knows where it is."""
 _ASKING = "Source: pgdyno\n\nPackage: pgdyno\nArchitecture: any\n"  # dpkg-shlibdeps wants to see a package's
 _SEARCHED = re.compile(r"^(\S.*):\s+file format|^\s+R(?:UN)?PATH\s+(\S+)$", re.MULTILINE)
+_FOR_TESTS = "lib/postgresql/pgxs"  # the only programs in it
 _ELF, _EXECUTABLE, _ORDINARY = b"\x7fELF", 0o755, 0o644
 
 
@@ -133,9 +135,12 @@ def require_movable(said: str) -> None:
 
 
 def _elf_files(place: Path) -> Iterator[Path]:
-    """Yield programs and libraries that the dynamic linker loads, in order."""
+    """Yield programs and libraries, in order, but those with which tests of extensions are run.
+
+    These are told by the makefiles where libpq is; by themselves they would need the distribution's.
+    """
     for path in sorted(place.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.suffix != ".o":
+        if path.is_file() and not path.is_symlink() and not path.is_relative_to(place / _FOR_TESTS):
             with path.open("rb") as file:
                 if file.read(len(_ELF)) == _ELF:
                     yield path
@@ -151,6 +156,7 @@ def _make_equal(root: Path, time_s: float) -> None:
     """Make times and permissions independent of when and under which umask files were made."""
     for path in [root, *root.rglob("*")]:
         if not path.is_symlink():
-            is_run = path.is_dir() or path.stat().st_mode & 0o100
+            # Libraries are loaded, not run: Debian policy 8.1.
+            is_run = path.is_dir() or (path.stat().st_mode & 0o100 and ".so" not in path.suffixes)
             path.chmod(_EXECUTABLE if is_run else _ORDINARY)
         os.utime(path, (time_s, time_s), follow_symlinks=False)

@@ -114,7 +114,7 @@ def test_the_changelog_has_the_time_of_the_build() -> None:
     ("environment", "expected"),
     [
         ({}, "Ada Lovelace <ada@engine>"),
-        ({"EMAIL": "al@example.org", "NAME": "A. L."}, "A. L. <al@example.org>"),
+        ({"EMAIL": "al@example.org"}, "Ada Lovelace <al@example.org>"),
         (
             {"DEBFULLNAME": "Ada King", "DEBEMAIL": "king@example.org", "EMAIL": "al@example.org"},
             "Ada King <king@example.org>",
