@@ -133,7 +133,7 @@ def _paragraphs(manifest: Manifest, optimised: Optimised) -> Iterator[str]:
         f"All of it is in /{place_of(manifest)}, beside any other PostgreSQL: no server is made or "
         "started, and nothing of the distribution's own PostgreSQL is replaced."
     )
-    yield _cpu(optimised.target)
+    yield _cpu(optimised)
     training = ", ".join(one.workload for one in optimised.training)
     trained = f", trained on {training}" if training else ""
     yield f"Profile: {optimised.profile}{trained}. Compiler: {manifest.compiler}."
@@ -146,17 +146,19 @@ def _paragraphs(manifest: Manifest, optimised: Optimised) -> Iterator[str]:
         yield _passed(manifest.verified)
 
 
-def _cpu(target: str | None) -> str:
+def _cpu(optimised: Optimised) -> str:
+    target, sets = optimised.target, ", ".join(optimised.instructions)
     if target is None:
         return "It runs on every CPU of its architecture."
+    named = f" ({sets})" if sets else ""
     if target == NATIVE:
         return (
-            "It runs ONLY ON CPUs LIKE the one that it was built on: where any of that one's instructions is "
+            f"It runs ONLY ON CPUs LIKE the one that it was built on: where any of its instructions{named} is "
             'missing, its programs end with "Illegal instruction" sooner or later.'
         )
     return (
-        f"It runs only on CPUs with all instructions of {target}: where one is missing, its programs end "
-        'with "Illegal instruction" sooner or later.'
+        f"It runs only on CPUs with all instructions of {target}{named}: where one is missing, its programs "
+        'end with "Illegal instruction" sooner or later.'
     )
 
 

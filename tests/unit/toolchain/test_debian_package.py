@@ -53,9 +53,9 @@ def test_the_control_file_says_what_debian_asks_for_and_what_the_manifest_knows(
         " /usr/lib/pgdyno/built-00000000000a, beside any other PostgreSQL: no server is\n"
         " made or started, and nothing of the distribution's own PostgreSQL is replaced.\n"
         " .\n"
-        " It runs ONLY ON CPUs LIKE the one that it was built on: where any of that\n"
-        ' one\'s instructions is missing, its programs end with "Illegal instruction"\n'
-        " sooner or later.\n"
+        " It runs ONLY ON CPUs LIKE the one that it was built on: where any of its\n"
+        ' instructions is missing, its programs end with "Illegal instruction" sooner or\n'
+        " later.\n"
         " .\n"
         " Profile: lto+pgo, trained on sysbench-read-only. Compiler: clang 19.\n"
         " .\n"
@@ -80,6 +80,11 @@ def test_a_package_without_dependencies_has_no_such_field() -> None:
 )
 def test_the_cpu_is_named(target: str | None, said: str) -> None:
     assert said in " ".join(describe(optimised(target=target)).split())
+
+
+def test_sets_of_instructions_are_named_where_they_are_known() -> None:
+    described = " ".join(describe(optimised(instructions=("AVX2", "BMI2"))).split())
+    assert "where any of its instructions (AVX2, BMI2) is missing" in described
 
 
 def test_what_is_not_hardened_says_so() -> None:
