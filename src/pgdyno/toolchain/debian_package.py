@@ -153,8 +153,8 @@ def _cpu(optimised: Optimised) -> str:
     named = f" ({sets})" if sets else ""
     if target == NATIVE:
         return (
-            f"It runs ONLY ON CPUs LIKE the one that it was built on: where any of its instructions{named} is "
-            'missing, its programs end with "Illegal instruction" sooner or later.'
+            f"It runs ONLY ON CPUs LIKE the one that it was built on: where any of its instructions{named} "
+            'is missing, its programs end with "Illegal instruction" sooner or later.'
         )
     return (
         f"It runs only on CPUs with all instructions of {target}{named}: where one is missing, its programs "
