@@ -95,7 +95,7 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
         compiler_version=compiler_version(compiler.program),
         target=target or profile.target,
         machine=machine,
-        recipe=find_recipe([fetched.major], "", wants_liburing=False, compiler=compiler.program),
+        recipe=find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler.program),
         training=training,
     )
     if bolt is None or not profile.is_rearranged:

@@ -33,7 +33,11 @@ def find_reference(source_sha256: str, options: Sequence[str], place: Workspace)
 
 
 def _libraries(options: Sequence[str]) -> set[str]:
-    """Return the options for libraries that data depend on: compressed by them, or sorted."""
+    """Return the options for libraries that data depend on: compressed by them, or sorted.
+
+    liburing is none of them: it only offers another way to wait for the same pages, which nobody uses
+    who does not set io_method. So servers of ``server install`` serve as a reference with and without it.
+    """
     named = {option for option in options if option.startswith(("--with-", "--without-"))}
     return named - {LIBURING.option}
 

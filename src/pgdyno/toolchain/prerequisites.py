@@ -38,10 +38,11 @@ HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
 
 
 def find_recipe(
-    majors: Sequence[int], cflags: str, *, wants_liburing: bool, compiler: str | None = None
+    majors: Sequence[int], cflags: str, *, wants_liburing: bool | None, compiler: str | None = None
 ) -> Recipe:
     """Return how this host builds ``majors``, all the same way; with the first compiler found, or this one.
 
+    ``wants_liburing`` None: with it where the host and a version have it.
     Raises: InstallationError naming everything that is missing and the packages that have it; UsageError for
     flags that the compiler does not take.
     """
@@ -54,7 +55,7 @@ def find_recipe(
             missing.append(Need(LIBURING.header, LIBURING.package))
     if missing or compiler is None:
         raise missing_error(missing)
-    headers = [one.header for one in LIBRARIES if _has_header(compiler, one.header)]
+    headers = [one.header for one in (*LIBRARIES, LIBURING) if _has_header(compiler, one.header)]
     recipe = plan_recipe(majors, headers, compiler, cflags, wants_liburing=wants_liburing)
     _require_flags(recipe)
     return recipe

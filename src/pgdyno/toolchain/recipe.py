@@ -85,10 +85,16 @@ class Recipe:
 
 
 def plan_recipe(
-    majors: Sequence[int], headers: Collection[str], compiler: str, cflags: str, *, wants_liburing: bool
+    majors: Sequence[int],
+    headers: Collection[str],
+    compiler: str,
+    cflags: str,
+    *,
+    wants_liburing: bool | None,
 ) -> Recipe:
     """Return one recipe for all ``majors``, given which headers the host has.
 
+    ``wants_liburing`` None: where the host and a version have it, like every other library.
     Raises: UsageError if liburing is asked for and no version can have it, or for flags that would not
     reach the compiler as they are written.
     """
@@ -103,8 +109,12 @@ def plan_recipe(
             detail=f"asked for: {', '.join(map(str, majors))}",
         )
     used = tuple(one for one in LIBRARIES if one.header in headers and one.since <= min(majors))
-    left_out = tuple(_why_without(one, headers) for one in LIBRARIES if one not in used)
-    return Recipe(compiler, cflags, used, wants_liburing, left_out)
+    left_out = [_why_without(one, headers) for one in LIBRARIES if one not in used]
+    if wants_liburing is None:
+        wants_liburing = LIBURING.header in headers and max(majors) >= LIBURING.since
+        if not wants_liburing and max(majors) >= LIBURING.since:
+            left_out.append(_why_without(LIBURING, headers))
+    return Recipe(compiler, cflags, used, wants_liburing, tuple(left_out))
 
 
 def parse_majors(text: str) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ def recipe(
     majors: tuple[int, ...] = (17, 18),
     headers: frozenset[str] = ALL_HEADERS,
     *,
-    wants_liburing: bool = True,
+    wants_liburing: bool | None = True,
 ) -> Recipe:
     return plan_recipe(majors, headers, "gcc", DEFAULT_CFLAGS, wants_liburing=wants_liburing)
 
@@ -69,6 +69,27 @@ def test_an_option_that_one_version_does_not_have_is_left_out_for_the_others_too
 def test_a_version_without_liburing_notes_it() -> None:
     assert recipe().notes(17) == ("without liburing: PostgreSQL has it from version 18 on",)
     assert recipe().notes(18) == ()
+
+
+LIBURING_TOO = ALL_HEADERS | {"liburing.h"}
+
+
+def test_liburing_that_nobody_insists_on_is_used_where_it_is() -> None:
+    assert LIBURING_ONLY in recipe((18,), LIBURING_TOO, wants_liburing=None).options(18)
+    without = recipe((18,), wants_liburing=None)
+    assert LIBURING_ONLY not in without.options(18)
+    assert without.notes(18) == ("without liburing: liburing-dev is not installed",)
+
+
+def test_liburing_that_an_old_version_cannot_have_is_not_missed() -> None:
+    for headers in (ALL_HEADERS, LIBURING_TOO):
+        older = recipe((17,), headers, wants_liburing=None)
+        assert LIBURING_ONLY not in older.options(17)
+        assert older.notes(17) == ()
+
+
+def test_liburing_that_was_not_asked_for_is_left_out_although_it_is_there() -> None:
+    assert recipe((18,), LIBURING_TOO, wants_liburing=False) == recipe((18,), wants_liburing=False)
 
 
 def test_pgcrypto_is_built_with_openssl_only() -> None:
