@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.app.fetch import Fetched, changed, fetch
+from pgdyno.app.likeness import Likeness, find_likeness
 from pgdyno.app.reference import find_reference
 from pgdyno.app.wiring import workspace
 from pgdyno.app.workload_choice import find_workloads
@@ -39,7 +40,16 @@ from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.find_compiler import find_compiler
 from pgdyno.toolchain.manifest import Manifest, read_manifest
-from pgdyno.toolchain.prerequisites import Need, compiler_version, find_recipe, missing_error, require_target
+from pgdyno.toolchain.prerequisites import (
+    Need,
+    compiler_version,
+    find_recipe,
+    missing_error,
+    require_features,
+    require_target,
+)
+from pgdyno.toolchain.recipe import Recipe, recipe_like
+from pgdyno.toolchain.source import Package, parse_source
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
 
@@ -48,13 +58,17 @@ _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger di
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What was asked for; ``target`` None: what the profile has; no ``training``: ``TRAINED_ON``."""
+    """What was asked for; ``target`` None: what the profile has; no ``training``: ``TRAINED_ON``.
+
+    ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
+    """
 
     source: str
     profile: str
     compiler: str
     target: str | None = None
     training: tuple[str, ...] = ()
+    like: str | None = None
 
 
 def build(request: BuildRequest, progress: Progress) -> Manifest:
@@ -86,6 +100,9 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
     compiler = find_compiler(request.compiler, profile)
     if target is not None:
         require_target(compiler.program, target, machine)
+    likeness = _likeness(request, place)
+    if likeness is not None:
+        require_features(likeness.features, likeness.major, compiler.program)
     fetched = fetch(request.source, place, progress)
     plan = BuildPlan(
         source_sha256=fetched.sha256,
@@ -95,12 +112,30 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
         compiler_version=compiler_version(compiler.program),
         target=target or profile.target,
         machine=machine,
-        recipe=find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler.program),
+        recipe=_recipe(fetched, likeness, compiler.program),
         training=training,
     )
     if bolt is None or not profile.is_rearranged:
         return fetched, plan
     return fetched, replace(plan, bolt=replace(bolt, is_position_independent=profile.is_hardened))
+
+
+def _likeness(request: BuildRequest, place: Workspace) -> Likeness | None:
+    """Return what is to be replaced. Raises: UsageError if the package that is named is of another major."""
+    if request.like is None:
+        return None
+    likeness, source = find_likeness(request.like, place), parse_source(request.source)
+    if isinstance(source, Package):
+        likeness.require_major(source.major, request.source)
+    return likeness
+
+
+def _recipe(fetched: Fetched, likeness: Likeness | None, compiler: str) -> Recipe:
+    """Return the features of a build. Raises: UsageError for those of another major version."""
+    if likeness is None:
+        return find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler)
+    likeness.require_major(fetched.major, fetched.asked)
+    return recipe_like(likeness.features, compiler)
 
 
 def _installed(prefix: Path) -> Manifest | None:

@@ -11,7 +11,7 @@ from pgdyno.server.installation import Installation
 from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
-from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBURING
+from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBURING, STRICT
 
 _CONTRACTS_NOTHING = frozenset({"x86_64"})
 """Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""
@@ -23,7 +23,7 @@ def find_reference(source_sha256: str, options: Sequence[str], place: Workspace)
     Raises: ServerError if it does not run.
     """
     for _, manifest in built_servers(place):
-        is_same = manifest.tarball_sha256 == source_sha256 and _libraries(manifest.configure) == _libraries(
+        is_same = manifest.tarball_sha256 == source_sha256 and _features(manifest.configure) == _features(
             options
         )
         has_failed = manifest.optimised is not None and manifest.verified is None
@@ -32,14 +32,13 @@ def find_reference(source_sha256: str, options: Sequence[str], place: Workspace)
     return None
 
 
-def _libraries(options: Sequence[str]) -> set[str]:
-    """Return the options for libraries that data depend on: compressed by them, or sorted.
+def _features(options: Sequence[str]) -> set[str]:
+    """Return the options that data and answers may depend on: compressed by a library, or sorted.
 
     liburing is none of them: it only offers another way to wait for the same pages, which nobody uses
     who does not set io_method. So servers of ``server install`` serve as a reference with and without it.
     """
-    named = {option for option in options if option.startswith(("--with-", "--without-"))}
-    return named - {LIBURING.option}
+    return {option for option in options if option.startswith("--")} - {STRICT, LIBURING.option}
 
 
 def is_plain(manifest: Manifest) -> bool:

@@ -104,8 +104,9 @@ def _reference(manifest: Manifest, place: Workspace) -> Installation:
     if found is None:
         raise InstallationError(
             f"there is no plain build to hold {manifest.name} against",
-            detail=f"of PostgreSQL {manifest.server_version} from the same source, with the same libraries",
-            hint=f"pgdyno build --source {manifest.optimised.source} --profile {PLAIN} makes one",
+            detail=f"of PostgreSQL {manifest.server_version} from the same source, with the same features",
+            hint=f"pgdyno build --source {manifest.optimised.source} --profile {PLAIN} makes one, "
+            "with --like if that was given",
         )
     return found
 

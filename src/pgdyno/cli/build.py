@@ -17,6 +17,7 @@ from pgdyno.model.errors import UsageError
     epilog="\b\nExamples:\n"
     "  pgdyno build --source debian:18\n"
     "  pgdyno build --source postgresql-18.6.tar.bz2 --profile pgo+lto --compiler gcc\n"
+    "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18\n"
     "  pgdyno compare source-18@plain built@fast --workload sysbench-read-only",
 )
 @click.option(
@@ -51,6 +52,11 @@ from pgdyno.model.errors import UsageError
     metavar="WORKLOAD",
     help="What a profile is made of; repeatable. [default: reading, writing, and chores]",
 )
+@click.option(
+    "--like",
+    metavar="PREFIX|SERVER",
+    help="Take over the features of the installation that it is to replace, and nothing else.",
+)
 @json_option
 @click.pass_context
 def command(
@@ -61,6 +67,7 @@ def command(
     compiler: str,
     target: str | None,
     training: tuple[str, ...],
+    like: str | None,
     is_json: bool,
 ) -> None:
     """Build PostgreSQL for this machine and this work, to be named built, or built-ID.
@@ -85,7 +92,7 @@ def command(
 
     progress = open_progress()
     try:
-        manifest = build(BuildRequest(source, profile, compiler, target, training), progress)
+        manifest = build(BuildRequest(source, profile, compiler, target, training, like), progress)
     finally:
         progress.close()
     _print_one(manifest.name, is_json=is_json)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pgdyno.model.build import NATIVE, target_flag
 from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.toolchain.features import Features
 from pgdyno.toolchain.instructions import instructions
 from pgdyno.toolchain.programs import capture, is_installed
 from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
+from pgdyno.toolchain.requirements import Requirement, requirements_of
 
 _COMPILERS = ("gcc", "clang")  # the first one found
 _PROBE_LIMIT_S = 20.0
@@ -47,18 +50,48 @@ def find_recipe(
     flags that the compiler does not take.
     """
     compiler = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
-    missing = [] if compiler else [Need("gcc", "gcc")]
-    missing += [need for need in PROGRAMS if not is_installed(need.name)]
-    if compiler is not None:
-        missing += [need for need in HEADERS if not _has_header(compiler, need.name)]
-        if wants_liburing and not _has_header(compiler, LIBURING.header):
-            missing.append(Need(LIBURING.header, LIBURING.package))
+    missing = _missing(compiler)
+    if compiler is not None and wants_liburing and not _has_header(compiler, LIBURING.header):
+        missing.append(Need(LIBURING.header, LIBURING.package))
     if missing or compiler is None:
         raise missing_error(missing)
     headers = [one.header for one in (*LIBRARIES, LIBURING) if _has_header(compiler, one.header)]
     recipe = plan_recipe(majors, headers, compiler, cflags, wants_liburing=wants_liburing)
     _require_flags(recipe)
     return recipe
+
+
+def require_features(features: Features, major: int, compiler: str) -> None:
+    """Raise InstallationError, naming everything that is missing, unless this host has what they need."""
+    needed = requirements_of(features, major)
+    missing = _missing(compiler)
+    missing += [Need(one.name, one.package) for one in needed if not _is_there(one, compiler)]
+    if missing:
+        raise missing_error(missing)
+
+
+def _missing(compiler: str | None) -> list[Need]:
+    """Return what every build needs and the host lacks; headers are asked of the compiler."""
+    missing = [] if compiler else [Need("gcc", "gcc")]
+    missing += [need for need in PROGRAMS if not is_installed(need.name)]
+    if compiler is not None:
+        missing += [need for need in HEADERS if not _has_header(compiler, need.name)]
+    return missing
+
+
+def _is_there(needed: Requirement, compiler: str) -> bool:
+    if needed.program:
+        return is_installed(needed.program)
+    if needed.path:
+        return Path(needed.path).exists()
+    arguments: list[str] = []
+    if needed.arguments:
+        if not is_installed(needed.arguments[0]):
+            return False
+        arguments = capture(needed.arguments, limit_s=_PROBE_LIMIT_S).stdout.split()
+    if needed.headers:
+        return any(_has_header(compiler, header, arguments) for header in needed.headers)
+    return compiles(compiler, arguments, _PROGRAM) is None
 
 
 def require_target(compiler: str, target: str, machine: str) -> None:
@@ -93,15 +126,15 @@ def missing_error(missing: Sequence[Need]) -> InstallationError:
     packages = " ".join(dict.fromkeys(need.package for need in missing))
     return InstallationError(
         "PostgreSQL cannot be built here yet",
-        detail=f"missing: {', '.join(need.name for need in missing)}",
+        detail=f"missing: {', '.join(dict.fromkeys(need.name for need in missing))}",
         hint=f"apt-get install {packages}",
     )
 
 
-def _has_header(compiler: str, header: str) -> bool:
+def _has_header(compiler: str, header: str, arguments: Sequence[str] = ()) -> bool:
     # stdio.h, because readline's header is not complete without it.
     source = f"#include <stdio.h>\n#include <{header}>\n"
-    return compiles(compiler, ["-E"], source) is None
+    return compiles(compiler, ["-E", *arguments], source) is None
 
 
 def _require_flags(recipe: Recipe) -> None:

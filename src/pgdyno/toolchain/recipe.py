@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import UsageError
+from pgdyno.toolchain.features import Features
 
 DEFAULT_CFLAGS = "-O2 -fno-omit-frame-pointer"
 """The flags of the published Insert Benchmark studies, whose builds are named ``o2nofp``."""
@@ -33,6 +34,7 @@ class Library:
 
 
 LIBURING = Library("liburing", "liburing.h", "liburing-dev", "--with-liburing", since=18)
+STRICT = "--enable-option-checking=fatal"  # configure merely warns of an option that it does not know
 SSL = Library("OpenSSL", "openssl/ssl.h", "libssl-dev", "--with-ssl=openssl")
 LIBRARIES = (
     Library("readline", "readline/readline.h", "libreadline-dev", "--with-readline", "--without-readline"),
@@ -53,15 +55,18 @@ class Recipe:
     libraries: tuple[Library, ...]
     wants_liburing: bool
     left_out: tuple[str, ...]  # sentences
+    features: tuple[str, ...] | None = None  # another installation's; None: what the libraries make possible
 
     def options(self, major: int) -> tuple[str, ...]:
         """Return configure's arguments for a version, without the prefix."""
+        chosen = self._by_libraries(major) if self.features is None else self.features
+        return (STRICT, *chosen, f"CC={self.compiler}", f"CFLAGS={self.cflags}")
+
+    def _by_libraries(self, major: int) -> tuple[str, ...]:
         chosen = [one.option if one in self.libraries else one.opposite for one in LIBRARIES]
         if self.wants_liburing and major >= LIBURING.since:
             chosen.append(LIBURING.option)
-        # Fatal, because configure merely warns of an option that it does not know.
-        strict = "--enable-option-checking=fatal"
-        return (strict, *filter(None, chosen), f"CC={self.compiler}", f"CFLAGS={self.cflags}")
+        return tuple(filter(None, chosen))
 
     def configure(self, major: int, prefix: Path) -> tuple[str, ...]:
         """Return all of configure's arguments."""
@@ -115,6 +120,19 @@ def plan_recipe(
         if not wants_liburing and max(majors) >= LIBURING.since:
             left_out.append(_why_without(LIBURING, headers))
     return Recipe(compiler, cflags, used, wants_liburing, tuple(left_out))
+
+
+def recipe_like(features: Features, compiler: str) -> Recipe:
+    """Return how a build is made that has another installation's features, no fewer and no more."""
+    used = tuple(one for one in LIBRARIES if one.option in features.options)
+    return Recipe(
+        compiler,
+        cflags="",
+        libraries=used,
+        wants_liburing=False,
+        left_out=features.left_out,
+        features=features.options,
+    )
 
 
 def parse_majors(text: str) -> tuple[int, ...]:

@@ -412,3 +412,43 @@ def test_a_build_is_trained_on_what_was_asked_for_and_each_once(tree: Path) -> N
     done = build(asked, Remembered()).optimised
     assert done is not None
     assert [one.workload for one in done.training] == ["pgbench-tpcb", "sysbench-read-only"]
+
+
+@pytest.fixture
+def replaced(tmp_path: Path) -> Path:
+    """An installation of PostgreSQL 18 that a build is to replace."""
+    path = tmp_path / "replaced"
+    (path / "bin").mkdir(parents=True)
+    for name, said in (
+        ("postgres", "postgres (PostgreSQL) 18.5"),
+        ("pg_config", "CONFIGURE = '--prefix=/p' '--without-readline' '--without-icu' '--with-llvm'"),
+    ):
+        (path / "bin" / name).write_text(f'#!/bin/sh\necho "{said}"\n')
+        (path / "bin" / name).chmod(0o755)
+    return path
+
+
+def test_a_build_like_an_installation_has_its_features_and_so_has_the_plain_one(
+    tree: Path, replaced: Path
+) -> None:
+    manifest = build(replace(request(tree, "lto"), like=str(replaced)), Remembered())
+    plain = build(replace(request(tree, "o2"), like=str(replaced)), Remembered())
+    for one in (manifest, plain):
+        options = [option for option in one.configure if option.startswith("--")]
+        assert options == ["--enable-option-checking=fatal", "--without-readline", "--without-icu"]
+        assert [note.partition(":")[0] for note in one.notes] == ["without JIT"]
+    assert build(request(tree, "o2"), Remembered()).name != plain.name
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_an_installation_of_another_major_version_is_refused_before_anything_is_fetched(
+    replaced: Path,
+) -> None:
+    with pytest.raises(UsageError, match='is PostgreSQL 18, --source "debian:17" is 17'):
+        build(BuildRequest("debian:17", "o2", "gcc", like=str(replaced)), Remembered())
+
+
+def test_a_tree_of_another_major_version_is_refused(tree: Path, replaced: Path) -> None:
+    (tree / "configure").write_text(CONFIGURE.replace("18.6", "17.6"))
+    with pytest.raises(UsageError, match=f'--source "{tree}" is 17'):
+        build(replace(request(tree, "o2"), like=str(replaced)), Remembered())

@@ -37,6 +37,10 @@ def test_liburing_makes_no_difference(
     assert found(builds_place, *asked, "CFLAGS=-O3") == PLAIN.name
 
 
-def test_another_library_does(install_build: Callable[[Manifest], Path], builds_place: Workspace) -> None:
-    install_build(replace(PLAIN, configure=("--with-icu",)))
-    assert found(builds_place, "--without-icu") is None
+@pytest.mark.parametrize("asked", ["--without-icu", "--disable-float8-byval", "--enable-nls"])
+def test_another_feature_does(
+    asked: str, install_build: Callable[[Manifest], Path], builds_place: Workspace
+) -> None:
+    install_build(replace(PLAIN, configure=("--enable-option-checking=fatal",)))
+    assert found(builds_place) == PLAIN.name
+    assert found(builds_place, asked) is None

@@ -105,7 +105,10 @@ def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
     with pytest.raises(InstallationError) as caught:
         verify_build(MANIFEST.name, Remembered())
     assert caught.value.message == "there is no plain build to hold built-00000000000a against"
-    assert caught.value.hint == "pgdyno build --source debian:18 --profile o2 makes one"
+    assert (
+        caught.value.hint
+        == "pgdyno build --source debian:18 --profile o2 makes one, with --like if that was given"
+    )
     assert read_manifest(prefix).value == MANIFEST
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBRARIES, Recipe, parse_majors, plan_recipe
+from pgdyno.toolchain.features import Features
+from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBRARIES, Recipe, parse_majors, plan_recipe, recipe_like
 
 ALL_HEADERS = frozenset(one.header for one in LIBRARIES)
 LIBURING_ONLY = "--with-liburing"
@@ -90,6 +91,20 @@ def test_liburing_that_an_old_version_cannot_have_is_not_missed() -> None:
 
 def test_liburing_that_was_not_asked_for_is_left_out_although_it_is_there() -> None:
     assert recipe((18,), LIBURING_TOO, wants_liburing=False) == recipe((18,), wants_liburing=False)
+
+
+def test_another_installations_features_are_all_that_a_build_like_it_has() -> None:
+    features = Features(("--with-ssl=openssl", "--with-perl"), ("without JIT",))
+    alike = recipe_like(features, "clang-19")
+    assert alike.options(18) == (
+        "--enable-option-checking=fatal", "--with-ssl=openssl", "--with-perl", "CC=clang-19", "CFLAGS=",
+    )  # fmt: skip
+    assert alike.notes(18) == ("without JIT",)
+    assert "pgcrypto" in alike.extensions
+    assert "pgcrypto" not in recipe_like(Features(()), "gcc").extensions
+    assert recipe_like(Features(()), "gcc").options(18) == (
+        "--enable-option-checking=fatal", "CC=gcc", "CFLAGS=",
+    )  # fmt: skip
 
 
 def test_pgcrypto_is_built_with_openssl_only() -> None:

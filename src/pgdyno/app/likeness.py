@@ -1,0 +1,68 @@
+"""Finds out what the installation can do that a build is to replace (``--like``)."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.facts import Unknown
+from pgdyno.server.installation import Installation
+from pgdyno.server.registry import find_installation
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.features import Features, take_over
+
+_CONFIGURE = "CONFIGURE ="  # begins a line of pg_config's
+_NOT_RECORDED = "not recorded"
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """What an installation can do. ``asked``: as it was named."""
+
+    asked: str
+    major: int
+    features: Features
+
+    def require_major(self, major: int, source: str) -> None:
+        """Raise UsageError unless a source is of the same major version."""
+        if major != self.major:
+            raise UsageError(
+                f'--like "{self.asked}" is PostgreSQL {self.major}, --source "{source}" is {major}',
+                detail="a build takes the place of a server of its own major version: another one does not "
+                "read its data,\n         and does other things where configure is told nothing",
+                hint=f"name a source of PostgreSQL {self.major}, or an installation of PostgreSQL {major}",
+            )
+
+
+def find_likeness(asked: str, place: Workspace) -> Likeness:
+    """Return what an installation can do: a prefix, the directory of its programs, or a server's name.
+
+    Raises: UsageError, ServerError for what is none; InstallationError if nobody knows how it was built.
+    """
+    installation = find_installation(asked, place)
+    return Likeness(asked, installation.major, take_over(_arguments(installation, place)))
+
+
+def _arguments(installation: Installation, place: Workspace) -> list[str]:
+    """Return what configure was called with, by pg_config."""
+    said = installation.build_configuration(place.account)
+    if isinstance(said.value, Unknown):
+        raise _unknown(
+            installation,
+            f"{said.source}: {said.value.reason}",
+            f"Debian and Ubuntu have it in postgresql-client-{installation.major}",
+        )
+    lines = [line for line in said.value.splitlines() if line.startswith(_CONFIGURE)]
+    text = lines[0].removeprefix(_CONFIGURE).strip() if lines else ""
+    if text in {"", _NOT_RECORDED}:
+        raise _unknown(
+            installation,
+            f"{said.source} names no options: it was built without any, or by meson",
+            "leave --like out: what the host has libraries for is then built in",
+        )
+    return shlex.split(text)
+
+
+def _unknown(installation: Installation, detail: str, hint: str) -> InstallationError:
+    return InstallationError(f"nobody knows how {installation.title} was built", detail=detail, hint=hint)
