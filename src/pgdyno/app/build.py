@@ -38,6 +38,7 @@ from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
 from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.extensions import parse_extensions
 from pgdyno.toolchain.find_compiler import find_compiler
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 from pgdyno.toolchain.prerequisites import (
@@ -61,6 +62,7 @@ class BuildRequest:
     """What was asked for; ``target`` None: what the profile has; no ``training``: ``TRAINED_ON``.
 
     ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
+    ``extensions``: contrib's modules by their names, and directories.
     """
 
     source: str
@@ -69,6 +71,7 @@ class BuildRequest:
     target: str | None = None
     training: tuple[str, ...] = ()
     like: str | None = None
+    extensions: tuple[str, ...] = ()
 
 
 def build(request: BuildRequest, progress: Progress) -> Manifest:
@@ -88,6 +91,8 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
     from pgdyno.app.build_stages import Building  # late: what is there already is there at once
 
+    for sentence in plan.recipe.left_out:
+        progress.step(sentence)
     reference = None if plan.is_plain else _reference(request, plan, place, progress)
     return Building(place, plan, fetched, reference, progress).run()
 
@@ -97,7 +102,7 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
     target, machine, bolt = parse_target(request.target), platform.machine(), find_bolt()
     profile = _profile(request.profile, bolt, progress)
     training = _training(request.training, profile)
-    compiler = find_compiler(request.compiler, profile)
+    compiler, extensions = find_compiler(request.compiler, profile), parse_extensions(request.extensions)
     if target is not None:
         require_target(compiler.program, target, machine)
     likeness = _likeness(request, place)
@@ -114,6 +119,8 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
         machine=machine,
         recipe=_recipe(fetched, likeness, compiler.program),
         training=training,
+        extensions=extensions,
+        wanted=() if likeness is None else likeness.extensions,
     )
     if bolt is None or not profile.is_rearranged:
         return fetched, plan
@@ -182,12 +189,13 @@ def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
 def _reference(request: BuildRequest, plan: BuildPlan, place: Workspace, progress: Progress) -> Installation:
     """Return a plain build of the same source, which is made if there is none yet.
 
+    It needs no extensions: data that are read by both are those of what every build has.
     Raises: InstallationError if the source has changed since it was looked at.
     """
     found = find_reference(plan.source_sha256, plan.options, place)
     if found is None:
         progress.step("first a plain build of the same source, to hold the faster one against")
-        plain = build(replace(request, profile=PLAIN, target=None, training=()), progress)
+        plain = build(replace(request, profile=PLAIN, target=None, training=(), extensions=()), progress)
         if plain.tarball_sha256 != plan.source_sha256:
             raise changed(request.source)
         found = find_installation(plain.name, place)

@@ -4,6 +4,7 @@ builds/built-<id>/          the caller's: nobody else may put links into it
     done                    which stages are done
     log  rearranged.log     what configure and make have printed, and what BOLT
     source/                 the servers' account's, and so are all others
+    extensions/             trees of extensions that are not PostgreSQL's own
     counts/  branches/      what trained programs have counted: for the compiler, and for BOLT
     counting/  built/       installations: of the program that counts, and of the one that is built by that
     branching/  moved/      copies of the latter: with a server that counts its branches, and a rearranged one
@@ -45,6 +46,11 @@ class BuildDirectory:
     def source(self) -> Path:
         """The tree."""
         return self.root / "source"
+
+    @property
+    def extensions(self) -> Path:
+        """Trees of extensions, each by its name."""
+        return self.root / "extensions"
 
     @property
     def counts(self) -> Path:

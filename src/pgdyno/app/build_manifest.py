@@ -5,6 +5,7 @@ What is asked of its programs is asked by the servers' account, which has made t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,22 +18,24 @@ from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.counts import reached
 from pgdyno.toolchain.instructions import instructions
 from pgdyno.toolchain.manifest import Manifest, Optimised, Rearranged, Trained, Verified
+from pgdyno.toolchain.publishing import hidden
 from pgdyno.toolchain.source_build import ask, text_bytes
 
 
 def describe(
     plan: BuildPlan,
+    modules: Sequence[str],
     fetched: Fetched,
     at: BuildDirectory,
-    placed: Path,
     verified: Verified,
     build_s: float,
 ) -> Manifest:
-    """Return the manifest of what lies in ``placed``; flags and sizes are those that are found there.
+    """Return the manifest of what lies beside its place; flags and sizes are those that are found there.
 
+    ``modules`` are contrib's that were built.
     Raises: InstallationError if the build cannot be asked.
     """
-    package = fetched.package
+    package, placed = fetched.package, hidden(at.prefix)
     return Manifest(
         name=plan.name,
         server_version=ask(placed / "bin/pg_config", "--version", at.account.command).removeprefix(
@@ -47,13 +50,25 @@ def describe(
         compiler=plan.compiler_version,
         configure=plan.options,
         cflags=ask(placed / "bin/pg_config", "--cflags", at.account.command),
-        extensions=plan.recipe.extensions,
-        notes=plan.recipe.notes(plan.major),
+        extensions=(*modules, *(tree.name for tree in plan.extensions.trees)),
+        notes=(*plan.recipe.notes(plan.major), *_untested(plan), *_lacking(plan, placed)),
         build_s=round(build_s, 1),
         installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         optimised=_optimised(plan, fetched, at, placed),
         verified=verified,
     )
+
+
+def _untested(plan: BuildPlan) -> Iterator[str]:
+    for tree in plan.extensions.trees:
+        yield f"{tree.name} is from {tree.path}, sha256 {tree.sha256}; its own tests were not run"
+
+
+def _lacking(plan: BuildPlan, placed: Path) -> Iterator[str]:
+    """Yield a sentence if the installation that it is to replace has extensions that this build lacks."""
+    there = {control.stem for control in (placed / "share").rglob("extension/*.control")}
+    if names := [name for name in plan.wanted if name not in there]:
+        yield f"without extensions of what it is to replace: {', '.join(names)}; --extensions adds them"
 
 
 def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Path) -> Optimised:

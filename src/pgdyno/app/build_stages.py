@@ -12,12 +12,13 @@ from pathlib import Path
 
 from pgdyno.app.build_directory import BuildDirectory
 from pgdyno.app.build_manifest import describe
+from pgdyno.app.extensions import chosen_modules, copy_trees, install_trees
 from pgdyno.app.fetch import Fetched
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.app.training import SECONDS, train
 from pgdyno.app.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.app.verification import Subject, verify
-from pgdyno.model.errors import InstallationError
+from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation, installation_at
 from pgdyno.server.processes import running_from
@@ -25,10 +26,12 @@ from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain import bolt
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.counts import gather
+from pgdyno.toolchain.extensions import require_modules
 from pgdyno.toolchain.making import Making
 from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manifest
 from pgdyno.toolchain.programs import output_of
 from pgdyno.toolchain.publishing import publish, put_beside
+from pgdyno.toolchain.regression import with_tests
 from pgdyno.toolchain.stages import Stage, Stages, Watch
 
 _COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
@@ -104,7 +107,13 @@ class Building:
     def _unpack(self, _: Watch) -> None:
         shutil.rmtree(self._at.source, ignore_errors=True)
         self.fetched.unpack(self._at.source)
+        try:
+            require_modules(self.plan.extensions.modules, self._at.source, self.plan.version)
+        except UsageError:
+            shutil.rmtree(self._at.root)  # nobody will ask for the same again
+            raise
         self._at.give(self._at.source)
+        copy_trees(self.plan.extensions.trees, self._at)
 
     def _configure(self, watch: Watch) -> None:
         self._at.log.unlink(missing_ok=True)
@@ -113,8 +122,8 @@ class Building:
     def _compile_for_counting(self, watch: Watch) -> None:
         variables = self.plan.counting(self._at.counts)
         self._making.clean()  # of what an interrupted try has left
-        self._making.build(self.plan.recipe.directories, variables, watch)
-        self._making.install(self.plan.recipe.directories, self._at.empty("counting"), variables)
+        self._making.build(self._directories, variables, watch)
+        self._making.install(self._directories, self._at.empty("counting"), variables)
 
     def _train(self, watch: Watch) -> None:
         environment = self.plan.compiler.counting_environment(self._at.empty("counts"))
@@ -127,8 +136,9 @@ class Building:
         if self.plan.profile.is_counted:
             gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
         variables = self.plan.final(self._at.counts)
-        self._making.build(self.plan.recipe.directories, variables, watch)
-        self._making.install(self.plan.recipe.directories, self._at.empty("built"), variables)
+        self._making.build(self._directories, variables, watch)
+        self._making.install(self._directories, self._at.empty("built"), variables)
+        install_trees(self.plan.extensions.trees, self._at, variables, self._run_as)
 
     def _make_it_count_branches(self, _: Watch) -> None:
         self._remake("branching", self._bolt.counting)
@@ -170,15 +180,24 @@ class Building:
             reference=self.reference,
             making=self._making,
             variables=self.plan.final(self._at.counts),
-            extensions=self.plan.recipe.extensions,
+            extensions=with_tests(self._making, self._modules),
         )
         verified = verify(subject, self.place, self.progress, watch)
         build_s = sum(self._stages.seconds().values())
-        manifest = describe(self.plan, self.fetched, self._at, placed, verified, build_s)
+        manifest = describe(self.plan, self._modules, self.fetched, self._at, verified, build_s)
         self._at.manifest.write_text(dump_manifest(manifest))
 
     def _install(self, _: Watch) -> None:
         publish(self._at.prefix, (FILE, self._at.manifest.read_text()))
+
+    @cached_property
+    def _modules(self) -> tuple[str, ...]:
+        """The contrib modules, once the tree is configured; those that every build has are the last."""
+        return chosen_modules(self._making, self.plan.extensions.modules, self.plan.recipe.extensions)
+
+    @property
+    def _directories(self) -> tuple[str, ...]:
+        return (".", *(f"contrib/{name}" for name in self._modules))
 
     @property
     def _plain(self) -> Installation:

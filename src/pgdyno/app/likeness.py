@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
@@ -12,17 +13,18 @@ from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.features import Features, take_over
 
-_CONFIGURE = "CONFIGURE ="  # begins a line of pg_config's
+_CONFIGURE, _SHARED = "CONFIGURE", "SHAREDIR"  # members of what pg_config says
 _NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """What an installation can do. ``asked``: as it was named."""
+    """What an installation can do. ``asked``: as it was named; ``extensions``: that databases can have."""
 
     asked: str
     major: int
     features: Features
+    extensions: tuple[str, ...]
 
     def require_major(self, major: int, source: str) -> None:
         """Raise UsageError unless a source is of the same major version."""
@@ -41,11 +43,18 @@ def find_likeness(asked: str, place: Workspace) -> Likeness:
     Raises: UsageError, ServerError for what is none; InstallationError if nobody knows how it was built.
     """
     installation = find_installation(asked, place)
-    return Likeness(asked, installation.major, take_over(_arguments(installation, place)))
+    said = _said(installation, place)
+    controls = Path(said.get(_SHARED, "")).glob("extension/*.control")
+    return Likeness(
+        asked,
+        installation.major,
+        take_over(shlex.split(said[_CONFIGURE])),
+        tuple(sorted(control.stem for control in controls)),
+    )
 
 
-def _arguments(installation: Installation, place: Workspace) -> list[str]:
-    """Return what configure was called with, by pg_config."""
+def _said(installation: Installation, place: Workspace) -> dict[str, str]:
+    """Return what pg_config says, by names. Raises: InstallationError if it does not say what is built in."""
     said = installation.build_configuration(place.account)
     if isinstance(said.value, Unknown):
         raise _unknown(
@@ -53,15 +62,15 @@ def _arguments(installation: Installation, place: Workspace) -> list[str]:
             f"{said.source}: {said.value.reason}",
             f"Debian and Ubuntu have it in postgresql-client-{installation.major}",
         )
-    lines = [line for line in said.value.splitlines() if line.startswith(_CONFIGURE)]
-    text = lines[0].removeprefix(_CONFIGURE).strip() if lines else ""
-    if text in {"", _NOT_RECORDED}:
+    found = [line.partition("=") for line in said.value.splitlines()]
+    members = {name.strip(): value.strip() for name, _, value in found}
+    if members.get(_CONFIGURE, "") in {"", _NOT_RECORDED}:
         raise _unknown(
             installation,
             f"{said.source} names no options: it was built without any, or by meson",
             "leave --like out: what the host has libraries for is then built in",
         )
-    return shlex.split(text)
+    return members
 
 
 def _unknown(installation: Installation, detail: str, hint: str) -> InstallationError:

@@ -25,7 +25,7 @@ from pgdyno.store.files import write_whole
 from pgdyno.toolchain.build_plan import ALWAYS
 from pgdyno.toolchain.making import Making
 from pgdyno.toolchain.manifest import FILE, Manifest, Verified, dump_manifest
-from pgdyno.toolchain.regression import TEST_DIRECTORIES
+from pgdyno.toolchain.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.toolchain.stages import Watch, share_of_all
 
 _COMPILING_S = 70.0  # expected: to configure and compile the tests
@@ -81,7 +81,8 @@ class _Again:
         time_left, total_s = TimeLeft(self.progress, 0.0), _COMPILING_S + SECONDS
         making = self._tests(fetched, share_of_all(time_left.tell, 0.0, _COMPILING_S, total_s))
         tested = installation_at(self.at.prefix / "bin", self.place.account, self.manifest.name)
-        subject = Subject(tested, self.reference, making, ALWAYS, self.manifest.extensions)
+        modules = with_tests(making, self.manifest.extensions)
+        subject = Subject(tested, self.reference, making, ALWAYS, modules)
         trying = share_of_all(time_left.tell, _COMPILING_S, SECONDS, total_s)
         return verify(subject, self.place, self.progress, trying)
 

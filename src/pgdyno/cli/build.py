@@ -17,7 +17,7 @@ from pgdyno.model.errors import UsageError
     epilog="\b\nExamples:\n"
     "  pgdyno build --source debian:18\n"
     "  pgdyno build --source postgresql-18.6.tar.bz2 --profile pgo+lto --compiler gcc\n"
-    "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18\n"
+    "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18 --extensions contrib\n"
     "  pgdyno compare source-18@plain built@fast --workload sysbench-read-only",
 )
 @click.option(
@@ -57,6 +57,12 @@ from pgdyno.model.errors import UsageError
     metavar="PREFIX|SERVER",
     help="Take over the features of the installation that it is to replace, and nothing else.",
 )
+@click.option(
+    "--extensions",
+    multiple=True,
+    metavar="DIR|NAME",
+    help="Build these with it; repeatable: a PGXS source tree, a contrib module, or contrib for all of them.",
+)
 @json_option
 @click.pass_context
 def command(
@@ -68,6 +74,7 @@ def command(
     target: str | None,
     training: tuple[str, ...],
     like: str | None,
+    extensions: tuple[str, ...],
     is_json: bool,
 ) -> None:
     """Build PostgreSQL for this machine and this work, to be named built, or built-ID.
@@ -92,7 +99,8 @@ def command(
 
     progress = open_progress()
     try:
-        manifest = build(BuildRequest(source, profile, compiler, target, training, like), progress)
+        request = BuildRequest(source, profile, compiler, target, training, like, extensions)
+        manifest = build(request, progress)
     finally:
         progress.close()
     _print_one(manifest.name, is_json=is_json)

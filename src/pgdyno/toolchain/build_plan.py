@@ -17,6 +17,7 @@ from types import MappingProxyType
 from pgdyno.model.build import PLAIN, Profile, target_flag
 from pgdyno.toolchain.bolt import LINKING, Bolt
 from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.toolchain.extensions import Extensions
 from pgdyno.toolchain.recipe import Recipe
 from pgdyno.toolchain.source import major_of
 
@@ -57,6 +58,8 @@ class BuildPlan:
     recipe: Recipe  # the libraries
     training: tuple[str, ...]
     bolt: Bolt | None = None  # where the profile takes it
+    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of the recipe
+    wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
 
     @property
     def major(self) -> int:
@@ -79,6 +82,7 @@ class BuildPlan:
             "options": self.options,
             "training": self.training if self.profile.is_trained else (),
             "bolt": self.bolt.version if self.bolt else "",
+            **({"extensions": self.extensions.identity} if self.extensions.identity else {}),
         }
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         return f"{NAME}-{digest[:_ID_LENGTH]}"

@@ -9,9 +9,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.programs import run_logged
+from pgdyno.toolchain.programs import output_of, run_logged
 from pgdyno.toolchain.stages import Watch
 
 _LIMIT_S = 7200.0  # arbitrary, for one program; a whole build takes 6 minutes on two idle cores
@@ -21,6 +22,8 @@ _OBJECT_LINE = b" -c -o "  # in every line of make's output that compiles a file
 _TEST_LINE = b" ms\n"  # ends with the time that a test took
 _EXPECTED_CHECKS = 343  # measured: 17.11 and 18.6
 _EXPECTED_OBJECTS = 1157  # measured: 17.11; 18.6 has 1186
+
+_ASKED = "pgdyno-value"  # a target that no Makefile has
 
 RunAs = Callable[[Sequence[str]], list[str]]
 """Wraps a command so that it runs as some user."""
@@ -51,9 +54,20 @@ class Making:
         for directory in directories:
             self._make(["-C", directory, f"DESTDIR={destination}", "install"], variables, _unwatched)
 
-    def clean(self) -> None:
+    def install_in_place(self, variables: Mapping[str, str]) -> None:
+        """Install to where the Makefile finds that it belongs. Raises: InstallationError."""
+        self._make(["install"], variables, _unwatched)
+
+    def clean(self, variables: Mapping[str, str] = MappingProxyType({})) -> None:
         """Remove what was compiled, and keep what was configured. Raises: InstallationError."""
-        self._make(["clean"], {}, _unwatched)
+        self._make(["clean"], variables, _unwatched)
+
+    def value(self, directory: str, expression: str, variables: Mapping[str, str]) -> str:
+        """Return what a directory's Makefile has for an expression. Raises: InstallationError."""
+        asking = f"--eval={_ASKED}: ; @echo {expression}"
+        place = str(self.tree / directory)
+        argv = ["make", "--silent", "--no-print-directory", "-C", place, asking, _ASKED]
+        return output_of([*argv, *_assigned(variables)], self.run_as).strip()
 
     def test(
         self, directory: str, target: str, variables: Mapping[str, str], expected: int, watch: Watch

@@ -18,6 +18,8 @@ _FAILED = re.compile(
     r"^not ok \d+ +[-+] (\S+)|^(?:test)? *(\S+) +\.\.\. FAILED", re.MULTILINE
 )  # from 16 on; before
 _WITHOUT_TESTS = frozenset({"pg_prewarm"})  # but for one of a whole server, which starts its own
+_PREPARED_FOR = frozenset({"pg_stat_statements"})  # to be preloaded, says it, and it is
+_TESTS = "$(if $(NO_INSTALLCHECK),,$(REGRESS) $(ISOLATION))"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,22 @@ def suites_of(extensions: Collection[str]) -> tuple[Suite, ...]:
         Suite(name, f"contrib/{name}", "installcheck", expected=10, seconds=5)
         for name in extensions
         if name not in _WITHOUT_TESTS
+    )
+
+
+def with_tests(making: Making, extensions: Collection[str]) -> tuple[str, ...]:
+    """Return those contrib modules of a configured tree that can be tested on a server that is running.
+
+    Raises: InstallationError if make cannot tell.
+    """
+    return tuple(
+        name
+        for name in extensions
+        if name in _PREPARED_FOR
+        or (
+            (making.tree / "contrib" / name / "Makefile").is_file()
+            and making.value(f"contrib/{name}", _TESTS, {})
+        )
     )
 
 

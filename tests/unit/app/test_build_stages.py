@@ -419,12 +419,15 @@ def replaced(tmp_path: Path) -> Path:
     """An installation of PostgreSQL 18 that a build is to replace."""
     path = tmp_path / "replaced"
     (path / "bin").mkdir(parents=True)
+    configured = "'--prefix=/p' '--without-readline' '--without-icu' '--with-llvm'"
     for name, said in (
         ("postgres", "postgres (PostgreSQL) 18.5"),
-        ("pg_config", "CONFIGURE = '--prefix=/p' '--without-readline' '--without-icu' '--with-llvm'"),
+        ("pg_config", f"SHAREDIR = {path}\nCONFIGURE = {configured}"),
     ):
         (path / "bin" / name).write_text(f'#!/bin/sh\necho "{said}"\n')
         (path / "bin" / name).chmod(0o755)
+    (path / "extension").mkdir()
+    (path / "extension/vector.control").write_text("")
     return path
 
 
@@ -436,7 +439,9 @@ def test_a_build_like_an_installation_has_its_features_and_so_has_the_plain_one(
     for one in (manifest, plain):
         options = [option for option in one.configure if option.startswith("--")]
         assert options == ["--enable-option-checking=fatal", "--without-readline", "--without-icu"]
-        assert [note.partition(":")[0] for note in one.notes] == ["without JIT"]
+        jit, extensions = one.notes
+        assert jit.startswith("without JIT: ")
+        assert extensions == "without extensions of what it is to replace: vector; --extensions adds them"
     assert build(request(tree, "o2"), Remembered()).name != plain.name
 
 
@@ -452,3 +457,104 @@ def test_a_tree_of_another_major_version_is_refused(tree: Path, replaced: Path) 
     (tree / "configure").write_text(CONFIGURE.replace("18.6", "17.6"))
     with pytest.raises(UsageError, match=f'--source "{tree}" is 17'):
         build(replace(request(tree, "o2"), like=str(replaced)), Remembered())
+
+
+CONTRIB = "SUBDIRS = cube earthdistance amcheck\n"
+PG_CONFIG_OF_TREES = """\
+#!/bin/sh
+case $1 in --version) echo PostgreSQL 18.6 ;; --pkglibdir) echo "${0%/*}/../lib" ;; *) echo -O3 ;; esac
+"""
+EXTENSION = """\
+all: vector.so
+vector.so: vector.c
+\tgcc -shared -fPIC $(PROFILE) -o vector.so vector.c
+install: all
+\tmkdir -p $$($(PG_CONFIG) --pkglibdir)
+\tcp vector.so $$($(PG_CONFIG) --pkglibdir)/
+clean:
+\trm -f vector.so
+"""
+
+
+@pytest.fixture
+def vector(tmp_path: Path, tree: Path) -> Path:
+    """An extension's tree, and a source that has three modules besides its own."""
+    (tree / "pg_config").write_text(PG_CONFIG_OF_TREES)
+    (tree / "contrib/Makefile").write_text(CONTRIB)
+    for name, needed in (("cube", ""), ("earthdistance", "contrib/cube"), ("hstore", "")):
+        (tree / "contrib" / name).mkdir()
+        (tree / "contrib" / name / "Makefile").write_text(
+            f"EXTRA_INSTALL = {needed}\nREGRESS = {name}\nall install:\n\t@echo made {name}\n"
+        )
+    path = tmp_path / "vector"
+    path.mkdir()
+    (path / "Makefile").write_text(EXTENSION)
+    (path / "vector.c").write_text("int vector(void) { return 1; }\n")
+    return path
+
+
+def with_extensions(tree: Path, *extensions: str) -> BuildRequest:
+    return replace(request(tree, "o2"), extensions=extensions)
+
+
+ALWAYS = ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple", "amcheck", "pgcrypto")
+
+
+@pytest.mark.parametrize(
+    ("asked", "modules"),
+    [
+        ("earthdistance", ("cube", "earthdistance")),
+        ("hstore", ("hstore",)),
+        ("contrib", ("cube", "earthdistance")),
+    ],
+)
+def test_modules_are_built_with_what_they_need_before_those_that_every_build_has(
+    asked: str, modules: tuple[str, ...], tree: Path, vector: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tested: list[tuple[str, ...]] = []
+
+    def remember(subject: Subject, *_: object) -> Verified:
+        tested.append(subject.extensions)
+        return VERIFIED
+
+    monkeypatch.setattr(build_stages, "verify", remember)
+    manifest = build(with_extensions(tree, asked, str(vector)), Remembered())
+    assert manifest.extensions[: len(modules)] == modules
+    assert set(manifest.extensions) == {*modules, *ALWAYS, "vector"}
+    assert tested == [(*modules, "pg_stat_statements")]  # no other one has tests in this tree
+
+
+def test_a_tree_is_installed_with_what_it_was_built_against(tree: Path, vector: Path) -> None:
+    manifest = build(with_extensions(tree, str(vector)), Remembered())
+    assert (wiring.workspace().servers() / manifest.name / "lib/vector.so").is_file()
+    assert manifest.notes[-1].startswith(f"vector is from {vector}, sha256 ")
+    assert sorted(path.name for path in vector.iterdir()) == ["Makefile", "vector.c"]
+
+
+def test_other_extensions_are_another_build_and_none_are_the_same(tree: Path, vector: Path) -> None:
+    names = [
+        build(with_extensions(tree, *one), Remembered()).name for one in ((), ("hstore",), (str(vector),))
+    ]
+    (vector / "vector.c").write_text("int vector(void) { return 2; }\n")
+    names.append(build(with_extensions(tree, str(vector)), Remembered()).name)
+    assert len(set(names)) == 4
+
+
+def test_the_plain_build_does_without_extensions(tree: Path, vector: Path, plain: str) -> None:
+    said = Remembered()
+    build(replace(request(tree, "lto"), extensions=(str(vector),)), said)
+    assert f"to be held against {plain}, a plain build of the same source" in said.steps
+
+
+def test_an_extension_that_does_not_compile_says_so_in_the_compilers_words(tree: Path, vector: Path) -> None:
+    (vector / "vector.c").write_text("int vector(void) { return nothing; }\n")
+    with pytest.raises(InstallationError) as caught:
+        build(with_extensions(tree, str(vector)), Remembered())
+    assert caught.value.message == 'building the extension vector: "make" failed with status 2'
+    assert "nothing" in (caught.value.detail or "")
+
+
+def test_a_module_that_is_none_leaves_nothing_behind(tree: Path, vector: Path, home: Path) -> None:
+    with pytest.raises(UsageError, match='has no contrib module "hstre"'):
+        build(with_extensions(tree, "hstre", str(vector)), Remembered())
+    assert list((home / "builds").glob("built-*")) == []

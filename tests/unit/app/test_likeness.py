@@ -32,6 +32,15 @@ def test_a_prefix_and_its_programs_say_what_it_can_do(
     program(prefix / "bin/pg_config", "BINDIR = /b\nCONFIGURE =  '--prefix=/p' '--with-icu' 'CFLAGS=-O2 -g'")
     found = find_likeness(str(prefix / place), builds_place)
     assert (found.major, found.features.options) == (18, ("--with-icu",))
+    assert found.extensions == ()
+
+
+def test_the_extensions_that_databases_can_have_are_known(prefix: Path, builds_place: Workspace) -> None:
+    (prefix / "share/extension").mkdir(parents=True)
+    for name in ("plpgsql.control", "hstore.control", "hstore--1.8.sql"):
+        (prefix / "share/extension" / name).write_text("")
+    program(prefix / "bin/pg_config", f"SHAREDIR = {prefix}/share\nCONFIGURE = '--with-icu'")
+    assert find_likeness(str(prefix), builds_place).extensions == ("hstore", "plpgsql")
 
 
 def test_without_pg_config_its_package_is_named(prefix: Path, builds_place: Workspace) -> None:

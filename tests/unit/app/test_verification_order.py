@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
 
+from pgdyno.app import verification
 from pgdyno.app.verification import Subject, _Verifying, verify
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.account import caller
 from pgdyno.server.installation import Installation
+from pgdyno.server.instance import Instance
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.making import Making
 
@@ -39,6 +43,25 @@ def test_a_plain_one_is_compared_with_nothing(tmp_path: Path) -> None:
     assert names(replace(SUBJECT, reference=None), tmp_path) == [
         "a data directory", *OWN_TESTS, "crashes under load",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "host"), [("regress", None), ("btree_gin", "/sockets")])
+def test_servers_find_themselves_where_modules_let_them_look(
+    name: str, host: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str | None] = []
+
+    @contextmanager
+    def running(server: Instance) -> Iterator[None]:
+        seen.append((server.environment or {}).get("PGHOST"))
+        yield
+
+    monkeypatch.setattr(Instance, "running", running)
+    monkeypatch.setattr(verification, "run_suite", lambda *_: 1)
+    verifying = _Verifying(SUBJECT, Workspace(tmp_path, caller()), tmp_path, Path("/sockets"))
+    (check,) = (one for one in verifying._checks() if one.name.endswith(f": {name}"))
+    check.run(lambda _: None)
+    assert seen == [host]
 
 
 @pytest.mark.parametrize("mark", [b"__gcov_merge_add", b"__llvm_prf_cnts", b"__bolt_instr_data_dump"])

@@ -13,6 +13,7 @@ from pgdyno.toolchain.bolt import Bolt
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.extensions import Extensions, ExtensionTree
 from pgdyno.toolchain.recipe import plan_recipe
 
 COUNTS = Path("/var/counts")
@@ -89,8 +90,11 @@ def test_a_build_is_called_by_all_that_goes_into_it() -> None:
         replace(first, target="x86-64-v3"),
         replace(first, training=("pgbench-tpcb",)),
         replace(first, recipe=plan_recipe((18,), (), "gcc", "", wants_liburing=False)),
+        replace(first, extensions=Extensions(("hstore",))),
+        replace(first, extensions=Extensions((), (ExtensionTree("vector", Path("/v"), "ab"),))),
+        replace(first, extensions=Extensions((), (ExtensionTree("vector", Path("/v"), "cd"),))),
     ]
-    assert len({first.name, *(other.name for other in others)}) == 7
+    assert len({first.name, *(other.name for other in others)}) == 10
     assert re.fullmatch("built-[0-9a-f]{12}", first.name)
     assert plan().name == first.name
 

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.making import Making
-from pgdyno.toolchain.regression import REGRESSION, run_suite, suites_of
+from pgdyno.toolchain.regression import REGRESSION, run_suite, suites_of, with_tests
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None, reason="needs make and setpriv"
@@ -103,3 +103,18 @@ def test_modules_without_tests_of_this_kind_are_left_out() -> None:
         "btree_gin",
         "pgcrypto",
     ]
+
+
+def test_modules_that_a_running_server_can_be_tested_with_are_found(tmp_path: Path) -> None:
+    for name, makefile in (
+        ("hstore", "REGRESS = hstore"),
+        ("pgrowlocks", "ISOLATION = pgrowlocks"),
+        ("spi", "MODULES = refint"),
+        ("basic_archive", "REGRESS = basic_archive\nNO_INSTALLCHECK = 1"),
+        ("pg_stat_statements", "REGRESS = select\nNO_INSTALLCHECK = 1"),
+    ):
+        (tmp_path / "contrib" / name).mkdir(parents=True)
+        (tmp_path / "contrib" / name / "Makefile").write_text(makefile + "\n")
+    tree = Making(tmp_path, tmp_path / "log", "PostgreSQL 18.6")
+    names = ["hstore", "pgrowlocks", "spi", "basic_archive", "pg_stat_statements", "somebodys"]
+    assert with_tests(tree, names) == ("hstore", "pgrowlocks", "pg_stat_statements")
