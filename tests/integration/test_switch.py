@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
@@ -87,6 +88,7 @@ def test_a_cluster_is_switched_and_reverted(
 ) -> None:
     debian15.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS id")
     debian15.execute("CREATE EXTENSION pgcrypto")
+    debian15.execute('CREATE DATABASE "odd \' name"')
     before = described(pg_ctl_conf(debian15))
 
     code, said, errors = switch("switch", "--to", str(other))
@@ -140,6 +142,25 @@ def test_nothing_is_changed_by_a_dry_run_nor_without_permission_to_restart(
     code, _, errors = switch("switch", "--to", str(other), restart=False)
     assert code == 4
     assert "1 of 1 changes need a restart, which was not allowed" in errors
+    assert running(debian15) == PROGRAMS / "bin/postgres"
+
+
+def test_root_acts_as_the_owner_where_nobody_else_is_let_in(
+    debian15: DebianCluster, other: Path, home: Path
+) -> None:
+    """As Debian sets it up: over the socket everybody is who the kernel says he is."""
+    debian15.execute("CREATE DATABASE another")
+    hba = debian15.configuration_directory / "pg_hba.conf"
+    hba.write_text("local all all peer\n")
+    debian15.control("reload")
+    with pytest.raises(psycopg.OperationalError, match="Peer authentication failed"):
+        debian15.execute("SELECT")
+    restart = f"pg_ctlcluster {VERSION} {debian15.name} restart"
+    for command in (("switch", "--to", str(other)), ("status",), ("revert",)):
+        where = () if command == ("status",) else ("--pgdata", str(debian15.data_directory))
+        how = () if command == ("status",) else ("--allow-restart", "--restart-command", restart)
+        done = pgdyno(*command, *where, *how, PGDYNO_HOME=str(home))
+        assert done.returncode == 0, done.stderr
     assert running(debian15) == PROGRAMS / "bin/postgres"
 
 

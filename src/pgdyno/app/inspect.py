@@ -19,7 +19,8 @@ from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host
 from pgdyno.model.server import DataDirectory, Program, Server
-from pgdyno.server.connection import Connection, connect, describe, postmaster_dsn
+from pgdyno.server.connection import Connection, connect, describe
+from pgdyno.server.connection_by_directory import connect_as_owner
 from pgdyno.server.data_directory import read_data_directory
 from pgdyno.server.inspection import identify_backend, inspect_server
 
@@ -74,7 +75,7 @@ def inspect_data_directory(path: Path, figures: Figures, *, root: Path = _THIS_H
     if isinstance(postmaster.value, Unknown):
         host = _inspect_host(root, data_directory=path.absolute())
         return Inspection(host, postmaster.value, directory)
-    with contextlib.closing(connect(postmaster_dsn(postmaster.value, owner=directory.owner))) as connection:
+    with contextlib.closing(connect_as_owner(path, postmaster.value, directory.owner)) as connection:
         return replace(
             _inspect_connection(connection, figures, root, data_directory=directory.path),
             data_directory=directory,

@@ -19,6 +19,7 @@ from pgdyno.host.cpu import inspect_cpu
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.session import Session, reading_session
+from pgdyno.journal.target import bound_to
 from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.model import pg_ctl_conf
 from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
@@ -30,7 +31,7 @@ from pgdyno.server.account import account_of
 from pgdyno.server.connection import connect, describe
 from pgdyno.server.inspection import inspect_server
 from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.interchange import preloaded, read_demands, read_offers
+from pgdyno.server.interchange import ConnectTo, preloaded, read_demands, read_offers
 from pgdyno.server.registry import find_installation
 from pgdyno.toolchain.instructions import lacking as lacking_instructions
 from pgdyno.toolchain.manifest import Manifest, read_manifest
@@ -60,7 +61,7 @@ def switch(access: ServerAccess, request: SwitchRequest) -> ApplyResult:
         server = inspect_server(session.connection)
         _require_within_reach(access, session, target)
         _require_version(server, target)
-        demands = read_demands(session.connection, server)
+        demands = read_demands(session.connection, _databases_of(access, session), server)
         change = _change(request, server, target, running_programs(session.connect))
         is_due = _is_due(session, change, target)
         planned_on = describe(session.connection)
@@ -74,6 +75,13 @@ def switch(access: ServerAccess, request: SwitchRequest) -> ApplyResult:
     )
     result = (preview_apply if request.is_dry_run else apply_plan)(access, apply_request)
     return replace(result, notes=(*result.notes, *changed(demands, offers), _UPDATES))
+
+
+def _databases_of(access: ServerAccess, session: Session) -> ConnectTo:
+    """Return what connects to any database of the session's server, and of no other one."""
+    connect_to = access.connect_to
+    assert connect_to is not None  # noqa: S101 — wiring says how
+    return lambda database: bound_to(session.target, lambda: connect_to(database))()
 
 
 def _require_cpu(target: Installation) -> None:

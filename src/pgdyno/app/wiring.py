@@ -70,10 +70,10 @@ def server_access(
     Raises: UsageError if the restart command cannot be split into words, or the DSN not be understood.
     """
 
-    def open_connection() -> Connection:
+    def open_connection(database: str | None = None) -> Connection:
         if dsn is None and data_directory is not None:
-            return connect_by_directory(data_directory, is_read_only=False)
-        return connect(dsn, is_read_only=False)
+            return connect_by_directory(data_directory, is_read_only=False, database=database)
+        return connect(dsn, is_read_only=False, database=database)
 
     words = ["pgdyno", "revert"]
     words += [] if dsn is None else ["--dsn", without_password(dsn)]
@@ -81,6 +81,7 @@ def server_access(
     return ServerAccess(
         open_connection,
         workspace().root / "journal",
+        connect_to=open_connection,
         data_directory=data_directory,
         restarter=None if restart_command is None else _restarter(restart_command, open_connection),
         addresses=() if dsn is None and data_directory is not None else addresses(dsn),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from pgdyno.journal.query import Connect
+from pgdyno.journal.query import Connect, Connection
 from pgdyno.journal.restart import CommandRestarter
 from pgdyno.journal.server_files import ServerFiles, files_of
 from pgdyno.journal.session import Session
@@ -30,7 +30,8 @@ class ServerAccess:
     ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
     recognised by them. ``revert_command`` is what a user types to undo changes of this server.
     ``host_writers`` change the machine that it runs on, by kind of change; none if that is another one.
-    ``host_root`` is where its files are, which is ``/`` but in tests.
+    ``host_root`` is where its files are, which is ``/`` but in tests. ``connect_to`` connects to one of the
+    server's databases, by name; None: nobody said how to.
     """
 
     connect: Connect
@@ -41,6 +42,7 @@ class ServerAccess:
     revert_command: str = "pgdyno revert"
     host_writers: Mapping[str, HostWriter] = field(default_factory=dict)
     host_root: Path = Path("/")
+    connect_to: Callable[[str], Connection] | None = None
 
     def files(self, session: Session) -> ServerFiles | None:
         """Return the running server's files if they are within reach and proven to be its own."""

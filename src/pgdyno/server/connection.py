@@ -38,16 +38,18 @@ _NO_LIMITS = (
 )
 
 
-def connect(dsn: str | None = None, *, is_read_only: bool = True) -> Connection:
+def connect(dsn: str | None = None, *, is_read_only: bool = True, database: str | None = None) -> Connection:
     """Connect in autocommit mode, with time limits for connecting and for every statement.
 
     The search path is empty, so that names and operators without a schema are PostgreSQL's own.
-    ``dsn`` None means libpq's defaults. ``is_read_only`` lets the server refuse to write to a database
-    (ALTER SYSTEM is not such a write, by PostgreSQL's own rule).
+    ``dsn`` None means libpq's defaults; ``database`` stands for the one that it names. ``is_read_only`` lets
+    the server refuse to write to a database (ALTER SYSTEM is not such a write, by PostgreSQL's own rule).
     Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection.
     """
     parameters = _parse(dsn)
     ours: dict[str, Any] = {"fallback_application_name": "pgdyno"}
+    if database is not None:
+        ours["dbname"] = database
     if "connect_timeout" not in parameters and "PGCONNECT_TIMEOUT" not in os.environ:
         ours["connect_timeout"] = CONNECT_TIMEOUT_S
     try:
@@ -59,18 +61,7 @@ def connect(dsn: str | None = None, *, is_read_only: bool = True) -> Connection:
     return connection
 
 
-def connect_beside(connection: Connection, database: str) -> Connection:
-    """Open a read-only connection to another database of a connection's server, as the same role.
-
-    Raises: ConnectionFailedError.
-    """
-    info = connection.info
-    where = {"host": info.host, "hostaddr": info.hostaddr, "password": info.password}
-    given: dict[str, Any] = {key: value for key, value in where.items() if value}
-    return connect(make_conninfo(info.dsn, **given, port=info.port, dbname=database))
-
-
-def postmaster_dsn(postmaster: Postmaster, *, owner: str) -> str:
+def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None = None) -> str:
     """Return a connection string for a running postmaster: its socket, else its address.
 
     Where the environment names no role, it is the owner of the data directory, whom initdb makes superuser,
@@ -82,8 +73,8 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str) -> str:
     }
     if "PGUSER" not in os.environ:
         parameters["user"] = owner
-    if "PGDATABASE" not in os.environ:
-        parameters["dbname"] = "postgres"
+    if database is not None or "PGDATABASE" not in os.environ:
+        parameters["dbname"] = database or "postgres"
     return make_conninfo("", **parameters)
 
 

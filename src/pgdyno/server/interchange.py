@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import LiteralString
+from typing import LiteralString, TypeAlias
 
 import psycopg
 from psycopg import sql
@@ -14,9 +14,12 @@ from pgdyno.model.errors import PrivilegeError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.interchange import Demands, Offers
 from pgdyno.model.server import Server
-from pgdyno.server.connection import Connection, connect_beside
+from pgdyno.server.connection import Connection
 from pgdyno.server.inspection import inspect_server
 from pgdyno.server.query import Row, ask_rows
+
+ConnectTo: TypeAlias = Callable[[str], Connection]
+"""Connects to a database by its name."""
 
 _MADE_BY_INITDB = ("bytes_per_wal_segment", "data_page_checksum_version", "default_char_signedness")
 """Numbers of a control file that say what the data are like, rather than what their programs are."""
@@ -51,7 +54,7 @@ _SORTED_BY_ICU: LiteralString = """
 _LOADED = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
 
 
-def read_demands(connection: Connection, server: Server) -> Demands:
+def read_demands(connection: Connection, connect_to: ConnectTo, server: Server) -> Demands:
     """Look through all databases of a running server. Changes nothing.
 
     Raises: PrivilegeError if the role may not see it all; ServerError, ConnectionFailedError.
@@ -61,7 +64,7 @@ def read_demands(connection: Connection, server: Server) -> Demands:
     libraries |= {*_listed(server, "archive_library")} | {name for (name,) in _rows(connection, _PLUGINS)}
     is_sorted_by_icu = False
     for (database,) in _rows(connection, _DATABASES):
-        with closing(connect_beside(connection, database)) as beside:
+        with closing(connect_to(database)) as beside:
             extensions |= {(name, version) for name, version in _rows(beside, _INSTALLED)}
             libraries |= {probin for (probin,) in _rows(beside, _LIBRARIES)}
             is_sorted_by_icu |= _rows(beside, _SORTED_BY_ICU)[0][0]
