@@ -19,6 +19,16 @@ _TAKES = {  # a method of pg_hba.conf: the option of configure that a server tak
 }
 
 
+_DATA_TAKE = {  # an option that data may need which are there already, and no catalog tells
+    "lz4": "values and WAL may be compressed by it",
+    "zstd": "WAL may be compressed by it",
+    "libxml": "values of type xml are read by it",
+}
+_SEEN_OTHERWISE = frozenset({"llvm", "icu", "ssl", "openssl", "tcl", "perl", "python", "uuid", "ossp-uuid"})
+"""Options whose loss is seen by what the server uses of them: as a library, a collation, a setting."""
+_TELLS_NOTHING = frozenset({"pgport", "extra-version", "includes", "libraries", "krb-srvnam", "template"})
+
+
 @dataclass(frozen=True)
 class Demands:
     """What a server has: ``layout`` are the numbers of its control file that programs are compiled with."""
@@ -30,6 +40,7 @@ class Demands:
     has_ssl: bool
     icu_version: str | None  # None: no database and no column sorts by ICU
     has_jit: bool
+    configure: str  # what configure was called with
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,10 @@ def changed(demands: Demands, offers: Offers) -> tuple[str, ...]:
     notes = []
     if demands.has_jit and not offers.has_jit:
         notes.append("without JIT compilation, which the server's present programs have")
+    lost = _options(demands.configure) - _options(offers.configure)
+    lost -= {*_DATA_TAKE, *_SEEN_OTHERWISE, *_TELLS_NOTHING}
+    if lost:
+        notes.append(f"without {', '.join(sorted(lost))}, which the server's present programs are built with")
     return tuple(notes)
 
 
@@ -87,10 +102,17 @@ def _lacking(demands: Demands, offers: Offers) -> Iterator[str]:
     for method in sorted(demands.auth_methods & _TAKES.keys()):
         if _TAKES[method] not in offers.configure:
             yield f'pg_hba.conf has the method "{method}", and they are not built {_TAKES[method]}'
+    for option in sorted((_options(demands.configure) - _options(offers.configure)) & _DATA_TAKE.keys()):
+        yield f"its programs are built --with-{option}, and these are not: {_DATA_TAKE[option]}"
     if demands.has_ssl and not offers.has_ssl:
         yield "it offers SSL, and they are built without"
     if demands.icu_version not in (None, offers.icu_version):
         yield f"its texts are sorted by ICU {demands.icu_version}, and they have {_icu(offers.icu_version)}"
+
+
+def _options(configure: str) -> set[str]:
+    """Return what PostgreSQL was configured with: lz4 for '--with-lz4'."""
+    return set(re.findall(r"--with-([a-z0-9-]+)", configure))
 
 
 def _icu(version: str | None) -> str:

@@ -76,6 +76,7 @@ def read_demands(connection: Connection, connect_to: ConnectTo, server: Server) 
         has_ssl=server.settings["ssl"].setting == "on",
         icu_version=_icu(connection) if is_sorted_by_icu else None,
         has_jit=server.capabilities.has_jit.or_none() is True,
+        configure=_rows(connection, _CONFIGURE)[0][0],
     )
 
 

@@ -17,6 +17,7 @@ DEMANDS = Demands(
     has_ssl=False,
     icu_version=None,
     has_jit=False,
+    configure="'--with-icu' '--with-ssl=openssl'",
 )
 OFFERS = Offers(
     layout=LAYOUT,
@@ -62,6 +63,11 @@ def test_programs_that_have_it_all_lack_nothing() -> None:
             'pg_hba.conf has the method "ldap", and they are not built --with-ldap',
         ),
         (
+            replace(DEMANDS, configure="'--with-lz4' '--with-icu'"),
+            OFFERS,
+            "its programs are built --with-lz4, and these are not: values and WAL may be compressed by it",
+        ),
+        (
             replace(DEMANDS, has_ssl=True),
             replace(OFFERS, has_ssl=False),
             "it offers SSL, and they are built without",
@@ -77,7 +83,7 @@ def test_programs_that_have_it_all_lack_nothing() -> None:
             "its texts are sorted by ICU 153.112, and they have no ICU",
         ),
     ],
-    ids=["layout", "extension", "version", "library", "method", "ssl", "icu", "no icu"],
+    ids=["layout", "extension", "version", "library", "method", "lz4", "ssl", "icu", "no icu"],
 )
 def test_what_is_missing_is_said(demands: Demands, offers: Offers, said: str) -> None:
     assert lacking(demands, offers) == (said,)
@@ -93,6 +99,16 @@ def test_jit_that_is_lost_is_no_obstacle() -> None:
     assert lacking(demands, OFFERS) == ()
     assert changed(demands, OFFERS) == ("without JIT compilation, which the server's present programs have",)
     assert changed(DEMANDS, replace(OFFERS, has_jit=True)) == ()
+
+
+def test_options_that_are_lost_are_told() -> None:
+    demands = replace(
+        DEMANDS, configure="'--with-selinux' '--with-gssapi' '--with-perl' '--with-pgport=5432'"
+    )
+    assert lacking(demands, OFFERS) == ()
+    assert changed(demands, OFFERS) == (
+        "without gssapi, selinux, which the server's present programs are built with",
+    )
 
 
 @pytest.mark.parametrize(
