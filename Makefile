@@ -37,7 +37,7 @@ lint: setup ## format check, ruff and mypy
 test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare them (about 15 minutes)
 	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
 
-test-build: setup ## build PostgreSQL 18 with a profile and verify it, unless it is there (20 minutes, then seconds)
+test-real-build: setup ## build PostgreSQL 18 with a profile and verify it (20 minutes; if it is there, four)
 	@PGDYNO_REAL_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_real_build.py
 
 test-machine: setup ## as root: tests of huge pages that no other server may disturb (one minute)
@@ -57,4 +57,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 	@$(BIN)/python -m bench.driver --budget 10m
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
-.PHONY: help setup accelerate test test-driver test-builds test-build test-machine lint simulate bench
+.PHONY: help setup accelerate test test-driver test-builds test-real-build test-machine lint simulate bench

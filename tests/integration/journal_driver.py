@@ -26,7 +26,7 @@ from pgdyno.model.errors import PgdynoError, ServerError
 from pgdyno.server.connection import addresses, connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.integration.journal_support import plan_of, with_links
+from tests.integration.journal_support import plan_of, with_programs
 
 
 class Killer:
@@ -64,7 +64,7 @@ def carry_out(task: dict[str, Any]) -> None:
     )
     killer = Killer(task.get("kill_after"), task.get("kill_at"), task.get("fail_at"))
     if task["action"] == "apply":
-        plan = with_links(plan_of(**task["settings"]), task.get("links", {}))
+        plan = with_programs(plan_of(**task["settings"]), task.get("programs", []))
         apply_plan(access, ApplyRequest(plan, allow_restart=True, steps=killer))
     else:
         revert(access, RevertRequest(is_all=True, allow_restart=True, steps=killer))

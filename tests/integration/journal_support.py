@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter
-from pgdyno.model.plan import PROGRAM_LINK, Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
+from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
 from pgdyno.server.connection import addresses, connect
 
 NOWHERE = Path("/nonexistent")
@@ -152,17 +152,17 @@ def with_files(plan: Plan, files: Mapping[str, str]) -> Plan:
     return replace(plan, lines=(*plan.lines, *lines))
 
 
-def with_links(plan: Plan, links: Mapping[str, str]) -> Plan:
-    """Return a plan that lets links to a server's programs lead elsewhere as well."""
+def with_programs(plan: Plan, programs: Sequence[tuple[str, str, str]]) -> Plan:
+    """Return a plan that changes what chooses a server's programs as well: kind, key and value of each."""
     lines = tuple(
         PlanLine(
-            Change("test", PROGRAM_LINK, path, None, target, Effect.RESTART),
+            Change("test", kind, key, None, value, Effect.RESTART),
             Layer.COMPILER,
             reason="a test",
             evidence="none",
             risk=Risk.RESTART,
             undo="pgdyno revert",
         )
-        for path, target in links.items()
+        for kind, key, value in programs
     )
     return replace(plan, lines=(*plan.lines, *lines))

@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fix_debian import DebianCluster
 from tests.fix_servers import RealServer
-from tests.integration.journal_support import access_to
-
-from pgdyno.journal.restart import CommandRestarter
 
 MOST_STEPS = 60
 
@@ -25,19 +23,16 @@ class Driver:
     ``task`` is what all their tasks have in common.
     """
 
-    server: RealServer
+    server: RealServer | DebianCluster
     process: subprocess.Popen[str]
     task: Mapping[str, object]
 
     def __call__(self, action: str, journal: Path, **task: object) -> str:
-        restarter = access_to(self.server, journal).restarter
-        assert isinstance(restarter, CommandRestarter)
         document = {
             "action": action,
             "journal": str(journal),
             "dsn": self.server.dsn,
             "data_directory": None,
-            "restart_command": restarter.command,
             **self.task,
             **task,
         }
@@ -49,7 +44,7 @@ class Driver:
 
 
 @contextmanager
-def driving(server: RealServer, **task: object) -> Iterator[Driver]:
+def driving(server: RealServer | DebianCluster, **task: object) -> Iterator[Driver]:
     """Provide a driver for a server."""
     command = [sys.executable, str(Path(__file__).with_name("journal_driver.py"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

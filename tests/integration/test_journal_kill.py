@@ -15,6 +15,7 @@ from tests.integration.journal_support import (
     NOWHERE,
     access_to,
     auto_conf,
+    pg_ctl_restart,
     snapshot,
     under_pg_ctl,
     write_auto_conf,
@@ -42,7 +43,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
 @pytest.fixture(scope="module")
 def drive(server: RealServer) -> Iterator[Driver]:
     """The driver for that server."""
-    with driving(server, settings=RESTARTED) as drive:
+    with driving(server, settings=RESTARTED, restart_command=pg_ctl_restart(server)) as drive:
         yield drive
 
 

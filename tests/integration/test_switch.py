@@ -23,8 +23,12 @@ from tests.integration.journal_support import access_to, under_pg_ctl
 from tests.integration.killed_at_step import at_every_step, driving
 
 from pgdyno.app.revert import RevertRequest, revert
+from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
+from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter
+from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK
+from pgdyno.server.connection import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 
@@ -157,9 +161,8 @@ def test_root_acts_as_the_owner_where_nobody_else_is_let_in(
         debian15.execute("SELECT")
     restart = f"pg_ctlcluster {VERSION} {debian15.name} restart"
     for command in (("switch", "--to", str(other)), ("status",), ("revert",)):
-        where = () if command == ("status",) else ("--pgdata", str(debian15.data_directory))
         how = () if command == ("status",) else ("--allow-restart", "--restart-command", restart)
-        done = pgdyno(*command, *where, *how, PGDYNO_HOME=str(home))
+        done = pgdyno(*command, "--pgdata", str(debian15.data_directory), *how, PGDYNO_HOME=str(home))
         assert done.returncode == 0, done.stderr
     assert running(debian15) == PROGRAMS / "bin/postgres"
 
@@ -190,7 +193,7 @@ def test_another_major_version_is_refused(
 ) -> None:
     code, _, errors = switch("switch", "--to", "embedded")
     assert code == 4
-    assert "embedded cannot run this server" in errors
+    assert "cannot run this server" in errors
     assert "another major version takes pg_upgrade" in errors
 
 
@@ -288,6 +291,8 @@ def test_a_switch_killed_at_any_step_is_undone_by_revert(
     linked: Linked, other: Path, tmp_path: Path, action: str
 ) -> None:
     """And a revert that is killed is finished by the next one: the former programs run, through the link."""
+    access = access_to(linked.server, tmp_path)
+    access = replace(access, restarter=command_restarter([str(linked.restart)], access.connect))
 
     def kill(journal: Path, step: int) -> str:
         if action == "revert":
@@ -296,19 +301,122 @@ def test_a_switch_killed_at_any_step_is_undone_by_revert(
         return drive(action, journal, kill_after=step)
 
     def is_undone(journal: Path) -> bool:
-        access = access_to(linked.server, journal)
-        access = replace(access, restarter=command_restarter([str(linked.restart)], access.connect))
-        result = revert(access, RevertRequest(is_all=True, allow_restart=True))
-        return result.is_complete and read_journal(journal).open == () and is_as_before(linked)
+        return is_reverted(replace(access, journal_directory=journal)) and is_as_before(linked)
 
     with driving(
         linked.server,
         restart_command=[str(linked.restart)],
         settings={"work_mem": "8MB"},
-        links={str(linked.link): str(other)},
+        programs=[(PROGRAM_LINK, str(linked.link), str(other))],
     ) as drive:
         steps = at_every_step(tmp_path, kill, is_undone)
     assert {"before restart", "restarted"} <= set(steps)
+
+
+def test_a_cluster_whose_switch_is_killed_at_any_step_is_reverted(
+    debian15: DebianCluster, other: Path, tmp_path: Path
+) -> None:
+    before = described(pg_ctl_conf(debian15))
+    restart = ["pg_ctlcluster", VERSION, debian15.name, "restart"]
+
+    def open_connection() -> Connection:
+        return connect(debian15.dsn, is_read_only=False)
+
+    access = ServerAccess(open_connection, tmp_path, restarter=command_restarter(restart, open_connection))
+
+    def is_undone(journal: Path) -> bool:
+        is_closed = is_reverted(replace(access, journal_directory=journal))
+        found = (described(pg_ctl_conf(debian15)), running(debian15))
+        return is_closed and found == (before, PROGRAMS / "bin/postgres")
+
+    options = f"-p {other}/bin/postgres"
+    with driving(
+        debian15,
+        restart_command=restart,
+        settings={},
+        programs=[(PG_CTL_OPTIONS, str(pg_ctl_conf(debian15)), options)],
+    ) as drive:
+        steps = at_every_step(
+            tmp_path, lambda journal, step: drive("apply", journal, kill_after=step), is_undone
+        )
+    assert {"before restart", "restarted"} <= set(steps)
+
+
+def is_reverted(access: ServerAccess) -> bool:
+    """Revert, and return whether everything is undone and no receipt is open."""
+    result = revert(access, RevertRequest(is_all=True, allow_restart=True))
+    return result.is_complete and read_journal(access.journal_directory).open == ()
+
+
+def test_former_programs_that_are_gone_are_not_restarted_onto(
+    linked: Linked, other: Path, home: Path
+) -> None:
+    where = ("--pgdata", str(linked.server.data_directory), "--allow-restart", "--restart-command")
+
+    def run(command: str, *arguments: str) -> tuple[int, str]:
+        done = pgdyno(command, *where, str(linked.restart), *arguments, PGDYNO_HOME=str(home))
+        return done.returncode, done.stderr
+
+    assert run("switch", "--to", str(other), "--link", str(linked.link))[0] == 0
+    assert run("switch", "--to", str(PROGRAMS), "--link", str(linked.link))[0] == 0
+    (other / "bin/postgres").unlink()
+    code, errors = run("revert")
+    assert code == 1, errors
+    assert f'"{other}/bin" holds no PostgreSQL' in errors
+    assert (linked.link.readlink(), running(linked.server)) == (PROGRAMS, PROGRAMS / "bin/postgres")
+
+
+def test_a_preloaded_library_that_is_missing_is_listed(
+    debian15: DebianCluster, other: Path, switch: Callable[..., tuple[int, str, str]]
+) -> None:
+    debian15.execute("ALTER SYSTEM SET shared_preload_libraries = 'auto_explain'")
+    debian15.execute("CREATE TABLE documents (body xml)")
+    debian15.control("restart")
+    (other / "lib/auto_explain.so").unlink()
+    (other.parents[3] / SHARED.relative_to("/") / "tsearch_data/english.stop").unlink()
+    code, _, errors = switch("switch", "--to", str(other))
+    assert code == 4
+    assert "library auto_explain cannot be loaded: could not access file" in errors
+    assert "text search dictionaries use a file english, which their tsearch_data does not have" in errors
+    assert "xml" not in errors
+    assert running(debian15) == PROGRAMS / "bin/postgres"
+
+
+def test_a_cluster_that_does_not_run_from_what_was_chosen_is_left_alone(
+    debian15: DebianCluster, other: Path, switch: Callable[..., tuple[int, str, str]]
+) -> None:
+    text = pg_ctl_conf(debian15).read_text().replace("''", f"'-p {other}/bin/postgres'")
+    pg_ctl_conf(debian15).write_text(text)
+    code, _, errors = switch("switch", "--to", str(other))
+    assert code == 4
+    assert f"the server does not run from what {pg_ctl_conf(debian15)} chooses" in errors
+    assert f"it runs from {PROGRAMS}/bin, and the file chooses {other}/bin/postgres" in errors
+    assert pg_ctl_conf(debian15).read_text() == text
+
+
+def test_what_chooses_the_programs_has_to_be_known(linked: Linked, other: Path, home: Path) -> None:
+    where = ("--pgdata", str(linked.server.data_directory), "--to", str(other))
+
+    def refusal(*arguments: str) -> tuple[int, str]:
+        done = pgdyno("switch", *where, *arguments, "--dry-run", PGDYNO_HOME=str(home))
+        return done.returncode, done.stderr
+
+    code, errors = refusal()
+    assert code == 2
+    assert "pgdyno does not know what chooses this server's programs" in errors
+    assert f"there is no pg_ctl.conf beside {linked.server.data_directory}/postgresql.conf" in errors
+    elsewhere = linked.server.directory / "elsewhere"
+    elsewhere.symlink_to(other)
+    code, errors = refusal("--link", str(elsewhere))
+    assert code == 2
+    assert f"the server is not started through {elsewhere}" in errors
+    code, errors = refusal("--link", str(PROGRAMS))
+    assert code == 4
+    assert f"{PROGRAMS} is not a symbolic link" in errors
+    other.parents[3].chmod(0o700)
+    code, errors = refusal("--link", str(linked.link))
+    assert code == 1, errors
+    assert f'user "postgres" cannot run {other}/bin/postgres' in errors
 
 
 def address(cluster: DebianCluster) -> str:

@@ -25,6 +25,7 @@ from pgdyno.journal.standby_order import check_standby_order
 from pgdyno.journal.target import bound_to
 from pgdyno.journal.undo import Undoing, Undone, find_drift, other_programs, restore_all, undo
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
+from pgdyno.journal.writers.program import former_programs
 from pgdyno.model.errors import (
     ConnectionFailedError,
     InterruptedByUserError,
@@ -34,6 +35,7 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Drift, OnDrift, Receipt, RevertResult, Target
+from pgdyno.model.plan import PROGRAM_KINDS
 from pgdyno.model.server import STANDBY_FIRST_SETTINGS
 from pgdyno.server.inspection import inspect_server
 
@@ -132,6 +134,7 @@ def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journ
         receipts = _chosen(_receipts_of(contents, session.target), request)
         _check_restart(access, session, receipts, request)
         _check_order(session, receipts, request)
+        _check_programs(access, session, receipts, request)
         undoing = Undoing(
             journal=journal,
             session=session,
@@ -204,6 +207,21 @@ def _check_restart(
         return
     if keys := _taking_restart(session, receipts):
         raise _no_way_to_restart(", ".join(keys))
+
+
+def _check_programs(
+    access: ServerAccess, session: Session, receipts: Sequence[Receipt], request: RevertRequest
+) -> None:
+    """Refuse to restart a healthy server onto former programs that cannot run it any more.
+
+    Meanwhile they may be gone, or something may be in use that only the present ones have.
+    Raises: RefusedError, ServerError.
+    """
+    check = access.programs_check
+    if check is None or not request.allow_restart or not other_programs(session, receipts):
+        return
+    oldest = [one for one in receipts if one.change.kind in PROGRAM_KINDS][-1]
+    check(session, access.files(session), former_programs(oldest.found))
 
 
 def _no_way_to_restart(keys: str | None = None) -> UsageError:

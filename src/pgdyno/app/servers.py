@@ -8,8 +8,10 @@ from pathlib import Path
 
 from pgdyno.app.built_servers import built_servers, require_ours
 from pgdyno.app.wiring import workspace
+from pgdyno.journal.log import read_journal
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.facts import Fact
+from pgdyno.model.plan import PROGRAM_KINDS
 from pgdyno.server.account import caller
 from pgdyno.server.installation import installation_at
 from pgdyno.server.processes import running_from
@@ -40,6 +42,19 @@ def list_servers() -> list[ListedServer]:
     ]
 
 
+def _require_not_chosen(name: str, prefix: Path) -> None:
+    """Refuse what a server that is down just now was switched to, or would go back to."""
+    for receipt in read_journal(workspace().root / "journal").open:
+        if receipt.change.kind not in PROGRAM_KINDS:
+            continue
+        if any(f"{prefix}/" in f"{text}/" for text in (receipt.change.value, receipt.change.current or "")):
+            raise RefusedError(
+                f'server "{name}" is needed',
+                detail=f"{receipt.target.address} was switched to it, or from it ({receipt.apply_id})",
+                hint="pgdyno revert first; pgdyno status shows what else is applied",
+            )
+
+
 def remove_server(name: str) -> Path:
     """Remove a server that pgdyno built, and return where it was.
 
@@ -62,6 +77,7 @@ def remove_server(name: str) -> Path:
             detail=f"processes of it run: {', '.join(map(str, pids))}",
             hint="stop it first",
         )
+    _require_not_chosen(name, prefix)
     # Renamed first: a removal that is interrupted leaves no half of a server under its name.
     doomed = servers / f".{name}.removed"
     shutil.rmtree(doomed, ignore_errors=True)

@@ -107,10 +107,14 @@ def _present(
 
 def _programs(receipt: Receipt, writer: ProgramWriter) -> StatusEntry:
     """Say which programs run the server now, and whether what chooses them is as it was left."""
-    running = writer.verify(receipt.key)
+    try:
+        running = writer.verify(receipt.key)
+        drift = find_drift(writer, receipt)
+    except PrivilegeError as error:
+        return replace(_entry(receipt), drift=f"not known: {error.message}")
     entry = replace(_entry(receipt), effective=running)
-    if find_drift(writer, receipt) is not None:
-        now = writer.value(receipt.key)
+    if drift is not None:
+        now = drift.now
         return replace(entry, drift="it is gone" if now is None else f"somebody set it to {now}")
     if receipt.is_settled and not writer.meets(receipt.key, receipt.change.value, running or ""):
         return replace(entry, drift="it is not in force: other programs run the server")

@@ -7,37 +7,34 @@ runs it. If it does not come up, or anything else runs it, the former programs r
 
 from __future__ import annotations
 
-import os
-from contextlib import closing
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.start_check import StartCheck
-from pgdyno.host.cpu import inspect_cpu
-from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.session import Session, reading_session
-from pgdyno.journal.target import bound_to
-from pgdyno.journal.writers.program import program_writers, running_programs
+from pgdyno.journal.log import read_journal
+from pgdyno.journal.session import reading_session
+from pgdyno.journal.unfinished import check_unfinished
+from pgdyno.journal.writers.program import running_programs
+from pgdyno.levers.compiler.optimised_build import LEVER
 from pgdyno.model import pg_ctl_conf
-from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
-from pgdyno.model.interchange import Demands, Offers, changed, lacking, unfit_version
+from pgdyno.model.build import UNHARDENED
+from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.journal import ApplyResult
-from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK, Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK, Change, Effect, Plan, PlanLine
+from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
-from pgdyno.server.account import account_of
-from pgdyno.server.connection import connect, describe
+from pgdyno.server.connection import describe
 from pgdyno.server.inspection import inspect_server
-from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.interchange import ConnectTo, preloaded, read_demands, read_offers
-from pgdyno.server.registry import find_installation
-from pgdyno.toolchain.instructions import lacking as lacking_instructions
+from pgdyno.server.installation import Installation
+from pgdyno.server.registry import NEWEST, find_installation
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 
-LEVER = "optimised_build"
 _UPDATES = "updates of the former programs do not reach it: build and switch again after each release"
+_DEBIANS = Path("/usr/lib/postgresql")  # where pg_ctlcluster looks for programs: PgCommon.pm
+_UNQUOTED = re.compile(r"[^\s'\"\\]+")
 
 
 @dataclass(frozen=True)
@@ -50,95 +47,51 @@ class SwitchRequest:
     is_dry_run: bool = False
 
 
-def switch(access: ServerAccess, request: SwitchRequest) -> ApplyResult:
+def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> ApplyResult:
     """Switch a running server to other programs; with a dry run make every check and say what would be done.
 
     Raises: UsageError; RefusedError if they cannot run it as it is; whatever apply raises.
     """
     target = find_installation(request.to, wiring.workspace())
-    _require_cpu(target)
+    _require_trusted(request, target)
     with reading_session(access.connect) as session:
+        check_unfinished(
+            read_journal(access.journal_directory), session.target, access.revert_command
+        )  # before what it has left is looked at
+        progress.step(f"trying on a scratch server whether {target.title} can run it")
+        assert access.programs_check is not None  # noqa: S101 — wiring has made it
+        notes = access.programs_check(session, access.files(session), target.bin_directory)
         server = inspect_server(session.connection)
-        _require_within_reach(access, session, target)
-        _require_version(server, target)
-        demands = read_demands(session.connection, _databases_of(access, session), server)
         change = _change(request, server, target, running_programs(session.connect))
-        is_due = _is_due(session, change, target)
         planned_on = describe(session.connection)
-    offers = _offers(target, server, demands)
-    _require(demands, offers, target)
     apply_request = ApplyRequest(
-        _plan(change, target, is_due=is_due),
+        _plan(change, target),
         allow_restart=request.allow_restart,
         is_start_tried=True,
         planned_on=planned_on,
     )
+    if apply_request.plan.lines and not request.is_dry_run:
+        progress.step("changing what runs it, and restarting it")
     result = (preview_apply if request.is_dry_run else apply_plan)(access, apply_request)
-    return replace(result, notes=(*result.notes, *changed(demands, offers), _UPDATES))
+    return replace(result, notes=(*result.notes, *notes, _UPDATES))
 
 
-def _databases_of(access: ServerAccess, session: Session) -> ConnectTo:
-    """Return what connects to any database of the session's server, and of no other one."""
-    connect_to = access.connect_to
-    assert connect_to is not None  # noqa: S101 — wiring says how
-    return lambda database: bound_to(session.target, lambda: connect_to(database))()
-
-
-def _require_cpu(target: Installation) -> None:
-    """Refuse code for another CPU than this one. What pgdyno has not built says nothing of itself."""
+def _require_trusted(request: SwitchRequest, target: Installation) -> None:
+    """Refuse a build that has failed, and one without hardening unless that very one is named."""
     manifest = read_manifest(target.bin_directory.parent).value
     if not isinstance(manifest, Manifest) or manifest.optimised is None:
         return
-    features = inspect_cpu(Tree(Path("/")), "self").isa_features.or_none()
-    if features is None:
-        return
-    if missing := lacking_instructions(manifest.optimised.instructions, features):
+    if manifest.verified is None:
         raise RefusedError(
-            f"{target.name} has instructions that this CPU does not know",
-            detail=", ".join(missing),
-            hint="build it on a machine like this one, or with --portable",
+            f"{manifest.name} is not verified",
+            detail="it failed when it was last tried",
+            hint=f"pgdyno build verify {manifest.name} tries it again",
         )
-
-
-def _require_within_reach(access: ServerAccess, session: Session, target: Installation) -> None:
-    """Refuse a server elsewhere, and programs that the data directory's owner cannot run."""
-    files = access.files(session)
-    if files is None:
+    if request.to == NEWEST and UNHARDENED in manifest.optimised.profile.split("+"):
         raise RefusedError(
-            "the server's files are out of reach, so that it cannot be switched from here",
-            detail=f"its data directory: {session.target.data_directory or 'not shown to this role'}",
-            hint="run pgdyno as root or as the server's user, on its machine or in its container",
-        )
-    owner = files.path.stat().st_uid
-    if os.geteuid() not in (0, owner):
-        raise PrivilegeError(
-            "only root and the server's own user may switch it",
-            detail=f"{files.path} belongs to user {owner}",
-        )
-    installation_at(target.bin_directory, account_of(owner))
-
-
-def _require_version(server: Server, target: Installation) -> None:
-    if why := unfit_version(server.version, server.major, target.version, target.major):
-        raise RefusedError(f"{target.name} cannot run this server", detail=why)
-
-
-def _offers(target: Installation, server: Server, demands: Demands) -> Offers:
-    """Ask a scratch server of the programs, with the real one's settings and preloaded libraries.
-
-    Raises: SettingError, ServerStartError in its own words if it does not come up.
-    """
-    check = StartCheck(target, wiring.workspace())
-    with check.started(server, preloaded(server)) as scratch, closing(connect(scratch.dsn)) as connection:
-        return read_offers(connection, demands.libraries)
-
-
-def _require(demands: Demands, offers: Offers, target: Installation) -> None:
-    if missing := lacking(demands, offers):
-        raise RefusedError(
-            f"{target.name} cannot run this server as it is",
-            detail="; ".join(missing),
-            hint="pgdyno build has --like and --extensions for what is missing; nothing was changed",
+            f"the newest build, {manifest.name}, is not hardened",
+            detail=f"its profile is {manifest.optimised.profile}",
+            hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
         )
 
 
@@ -146,8 +99,8 @@ def _change(request: SwitchRequest, server: Server, target: Installation, runnin
     if request.link is not None:
         kind, key, value = PROGRAM_LINK, *_through_link(request.link.absolute(), target, running)
     else:
-        kind, key, value = PG_CTL_OPTIONS, *_through_pg_ctl(server, target)
-    return Change(LEVER, kind, key, running, value, Effect.RESTART)
+        kind, key, value = PG_CTL_OPTIONS, *_through_pg_ctl(server, target, running)
+    return Change(LEVER.name, kind, key, running, value, Effect.RESTART)
 
 
 def _through_link(link: Path, target: Installation, running: str) -> tuple[str, str]:
@@ -161,7 +114,7 @@ def _through_link(link: Path, target: Installation, running: str) -> tuple[str, 
     return str(link), str(target.bin_directory.resolve().parent)
 
 
-def _through_pg_ctl(server: Server, target: Installation) -> tuple[str, str]:
+def _through_pg_ctl(server: Server, target: Installation, running: str) -> tuple[str, str]:
     """Return Debian's pg_ctl.conf and its options. Raises: UsageError if this is no cluster of Debian's."""
     configuration = Path(server.settings["config_file"].setting)
     file, program = configuration.with_name("pg_ctl.conf"), target.bin_directory.resolve() / "postgres"
@@ -172,25 +125,36 @@ def _through_pg_ctl(server: Server, target: Installation) -> tuple[str, str]:
             hint="start it through a symbolic link to the prefix, and name that with --link; or stop it, and "
             f"start it with {target.bin_directory}/pg_ctl yourself",
         )
-    if " " in str(program):
-        raise UsageError(f'"{program}" has spaces', detail=f"{file} splits its options at them")
+    if not _UNQUOTED.fullmatch(str(program)):
+        raise UsageError(
+            f'"{program}" cannot stand in {file}',
+            detail="pg_ctlcluster splits options at blanks, and quotes end them",
+            hint="name the prefix by a path without blanks, quotes and backslashes",
+        )
     former = pg_ctl_conf.options_in(file.read_text(errors="surrogateescape")) or ""
+    _require_chosen(file, former, server, running)
     return str(file), pg_ctl_conf.naming(former, program)
 
 
-def _is_due(session: Session, change: Change, target: Installation) -> bool:
-    """Whether anything is to be done: the choice has to be another one, or others run than were chosen."""
-    chosen = program_writers(session.connect)[change.kind].value(change.key)
-    return (chosen, change.current) != (change.value, str(target.bin_directory.resolve()))
+def _require_chosen(file: Path, options: str, server: Server, running: str) -> None:
+    """Refuse where others run than were chosen: going back would start what nobody has seen running."""
+    chosen = pg_ctl_conf.program_in(options) or _DEBIANS / str(server.major) / "bin/postgres"
+    if str(chosen.resolve().parent) != running:
+        raise RefusedError(
+            f"the server does not run from what {file} chooses",
+            detail=f"it runs from {running}, and the file chooses {chosen}",
+            hint="restart it, or put the file right, before anything else is changed",
+        )
 
 
-def _plan(change: Change, target: Installation, *, is_due: bool) -> Plan:
+def _plan(change: Change, target: Installation) -> Plan:
     line = PlanLine(
         change=change,
-        layer=Layer.COMPILER,
+        layer=LEVER.layer,
         reason=f"the server is to be run by {target.title}",
         evidence="asked for",
-        risk=Risk.RESTART,
+        risk=LEVER.risk,
         undo="pgdyno revert: the former programs run it again; nothing in its data has changed",
     )
+    is_due = change.current != str(target.bin_directory.resolve())
     return Plan((line,) if is_due else (), (), (), None)

@@ -15,6 +15,7 @@ from pgdyno.app.attached_arena import AttachedArena
 from pgdyno.app.attached_switch import Switch
 from pgdyno.app.datasets import DataSets
 from pgdyno.app.host_state import HostState
+from pgdyno.app.interchange import InterchangeCheck
 from pgdyno.app.load import Loads
 from pgdyno.app.probe import ProgramsProbe
 from pgdyno.app.scratch_arena import ScratchArena
@@ -81,7 +82,7 @@ def server_access(
     return ServerAccess(
         open_connection,
         workspace().root / "journal",
-        connect_to=open_connection,
+        programs_check=InterchangeCheck(workspace(), open_connection),
         data_directory=data_directory,
         restarter=None if restart_command is None else _restarter(restart_command, open_connection),
         addresses=() if dsn is None and data_directory is not None else addresses(dsn),

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from pgdyno.cli._server_options import require_one_server
 from pgdyno.cli.output import json_option, print_json
 
 
 @click.command(name="status")
 @click.option("--dsn", metavar="DSN", help="Also ask this server what has become of its changes.")
+@click.option(
+    "--pgdata",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The same, for the server of a data directory on this host.",
+)
 @json_option
-def command(*, dsn: str | None, is_json: bool) -> None:
+def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     """Show what pgdyno has changed and not yet reverted, and other journals on this host."""
     from pgdyno.app.status import journal_status, server_status
     from pgdyno.app.wiring import server_access
     from pgdyno.model.document import to_document
     from pgdyno.report.journal_text import status_text
 
-    access = server_access(dsn)
-    report = journal_status(access) if dsn is None else server_status(access)
+    require_one_server(dsn, pgdata, is_embedded=False)
+    access = server_access(dsn, data_directory=pgdata)
+    report = journal_status(access) if dsn is None and pgdata is None else server_status(access)
     if is_json:
         print_json({"status": to_document(report)})
     else:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from pgdyno.cli._changing import restarting_options
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli._server_options import require_one_server
+from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.errors import UsageError
 
 
@@ -50,7 +51,8 @@ def command(
 
     First a scratch server of those programs, with the real one's settings, shows that they can: the same
     major version and no older release, the same layout of the data, every extension in its version, every
-    library, ways to log in, SSL, the same ICU. Whatever is missing is listed, and nothing is changed.
+    library and dictionary, compression, ways to log in, SSL, the same ICU. Whatever is missing is listed,
+    and nothing is changed.
 
     Nothing in the data changes. The choice is one line of Debian's pg_ctl.conf, or a symbolic link, with a
     receipt; pgdyno revert takes it back. A server that does not come up runs with its former programs again
@@ -63,10 +65,13 @@ def command(
 
     if dsn is None and pgdata is None:
         raise UsageError("no server was named", hint="--dsn 'service=production', or --pgdata DIR")
-    if dsn is not None and pgdata is not None:
-        raise UsageError("--dsn and --pgdata name different servers", hint="give one of them")
+    require_one_server(dsn, pgdata, is_embedded=False)
     request = SwitchRequest(to, link, allow_restart, is_dry_run)
-    result = switch(server_access(dsn, restart_command, pgdata), request)
+    progress = open_progress()
+    try:
+        result = switch(server_access(dsn, restart_command, pgdata), request, progress)
+    finally:
+        progress.close()
     if is_json:
         print_json({"result": to_document(result)})
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from pgdyno.journal.query import Connect, Connection
+from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter
 from pgdyno.journal.server_files import ServerFiles, files_of
 from pgdyno.journal.session import Session
@@ -15,6 +15,13 @@ from pgdyno.model.ports import HostWriter
 
 Steps: TypeAlias = Callable[[str], None]
 """Is told the name of every step right after it was taken, so that a test can stop the process there."""
+
+
+ProgramsCheck: TypeAlias = Callable[[Session, ServerFiles | None, Path], tuple[str, ...]]
+"""Tries whether the programs in a directory can run a server, and says what would be otherwise with them.
+
+Raises: RefusedError with all that keeps them from it.
+"""
 
 
 def no_steps(_step: str) -> None:
@@ -30,8 +37,8 @@ class ServerAccess:
     ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
     recognised by them. ``revert_command`` is what a user types to undo changes of this server.
     ``host_writers`` change the machine that it runs on, by kind of change; none if that is another one.
-    ``host_root`` is where its files are, which is ``/`` but in tests. ``connect_to`` connects to one of the
-    server's databases, by name; None: nobody said how to.
+    ``host_root`` is where its files are, which is ``/`` but in tests. ``programs_check`` is asked
+    before other programs run the server; None: whoever changes what runs it has asked already.
     """
 
     connect: Connect
@@ -42,7 +49,7 @@ class ServerAccess:
     revert_command: str = "pgdyno revert"
     host_writers: Mapping[str, HostWriter] = field(default_factory=dict)
     host_root: Path = Path("/")
-    connect_to: Callable[[str], Connection] | None = None
+    programs_check: ProgramsCheck | None = None
 
     def files(self, session: Session) -> ServerFiles | None:
         """Return the running server's files if they are within reach and proven to be its own."""

@@ -1,6 +1,6 @@
 """Whether other programs can run a server as it is: what its data and its configuration ask of them. Pure.
 
-This is more than pg_upgrade looks at, which has tables written anew where formats differ: here the very files
+This is more than pg_upgrade looks at, which has files written anew where formats differ: here the very files
 are read by other programs, which have to find the same catalogs, page sizes, libraries and collations.
 """
 
@@ -10,66 +10,69 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-_TAKES = {  # a method of pg_hba.conf: the option of configure that a server takes for it
-    "gss": "--with-gssapi",
-    "ldap": "--with-ldap",
-    "pam": "--with-pam",
-    "bsd": "--with-bsd-auth",
-    "oauth": "--with-libcurl",
-}
-
-
-_DATA_TAKE = {  # an option that data may need which are there already, and no catalog tells
-    "lz4": "values and WAL may be compressed by it",
-    "zstd": "WAL may be compressed by it",
-    "libxml": "values of type xml are read by it",
-}
-_SEEN_OTHERWISE = frozenset({"llvm", "icu", "ssl", "openssl", "tcl", "perl", "python", "uuid", "ossp-uuid"})
-"""Options whose loss is seen by what the server uses of them: as a library, a collation, a setting."""
-_TELLS_NOTHING = frozenset({"pgport", "extra-version", "includes", "libraries", "krb-srvnam", "template"})
+_KEYTAB = "krb_server_keyfile"
+_REACHED_BY = frozenset({"port", "unix_socket_directories", "listen_addresses", _KEYTAB})
+"""Settings without which clients find no way in. They are compiled in where nobody sets them."""
+_SEEN_OTHERWISE = frozenset(
+    {"llvm", "icu", "ssl", "openssl", "lz4", "zstd", "libxml", "tcl", "perl", "python", "uuid", "ossp-uuid"}
+    | {"gssapi", "ldap", "pam", "bsd-auth", "pgport"}
+)
+"""Options of configure whose loss is seen by what the server uses of them."""
+_TELL_NOTHING = frozenset({"extra-version", "includes", "libraries", "krb-srvnam", "template"})
 
 
 @dataclass(frozen=True)
 class Demands:
-    """What a server has: ``layout`` are the numbers of its control file that programs are compiled with."""
+    """What a server has and uses. ``layout`` are the numbers in its control file that are compiled in."""
 
     layout: Mapping[str, str]
     extensions: frozenset[tuple[str, str]]  # name, version
     libraries: frozenset[str]  # that functions and settings name
-    auth_methods: frozenset[str]
+    auth_methods: frozenset[str]  # of pg_hba.conf
     has_ssl: bool
-    icu_version: str | None  # None: no database and no column sorts by ICU
+    compressions: frozenset[str]  # that its programs know, so that values or WAL may be compressed by them
+    has_xml: bool  # tables or functions have the type
+    search_files: frozenset[str]  # of text search dictionaries, without their endings
+    collator: str | None  # ICU's; None: nothing is sorted by ICU
     has_jit: bool
-    configure: str  # what configure was called with
+    defaults: Mapping[str, str | None]  # compiled in, of settings that nobody sets
+    options: frozenset[str] | None  # configure's: lz4 for --with-lz4; None: its programs do not say
 
 
 @dataclass(frozen=True)
 class Offers:
-    """What programs can run, found out from a scratch server of theirs."""
+    """What programs can do, found out from a scratch server of theirs; members as in ``Demands``."""
 
     layout: Mapping[str, str]
     extensions: frozenset[tuple[str, str]]  # that could be created
     refused: Mapping[str, str]  # libraries that could not be loaded, and why
-    configure: str  # what configure was called with
+    unsupported_methods: frozenset[str]
     has_ssl: bool
-    icu_version: str | None
+    compressions: frozenset[str]
+    has_xml: bool
+    search_files: frozenset[str]
+    collator: str | None
     has_jit: bool
+    defaults: Mapping[str, str | None]
+    options: frozenset[str] | None
 
 
 def lacking(demands: Demands, offers: Offers) -> tuple[str, ...]:
     """Return, in sentences, what keeps the programs from running the server; empty: nothing does."""
-    return tuple(_lacking(demands, offers))
+    return (*_lacking_in_data(demands, offers), *_lacking_in_configuration(demands, offers))
 
 
 def changed(demands: Demands, offers: Offers) -> tuple[str, ...]:
     """Return, in sentences, what the server would do otherwise than before."""
     notes = []
     if demands.has_jit and not offers.has_jit:
-        notes.append("without JIT compilation, which the server's present programs have")
-    lost = _options(demands.configure) - _options(offers.configure)
-    lost -= {*_DATA_TAKE, *_SEEN_OTHERWISE, *_TELLS_NOTHING}
-    if lost:
-        notes.append(f"without {', '.join(sorted(lost))}, which the server's present programs are built with")
+        notes.append("without JIT compilation, which its present programs have")
+    if demands.options is not None and offers.options is not None:
+        lost = demands.options - offers.options - _SEEN_OTHERWISE - _TELL_NOTHING
+        notes += [f"without {option}, which its present programs are built with" for option in sorted(lost)]
+    for name, was, becomes in _other_defaults(demands, offers):
+        if name not in _REACHED_BY:
+            notes.append(f"{name}, which nobody sets, becomes {becomes} and was {was}")
     return tuple(notes)
 
 
@@ -86,12 +89,12 @@ def unfit_version(running: str, running_major: int, offered: str, offered_major:
     return None
 
 
-def _release(version: str) -> tuple[int, ...]:
-    """Return a version's numbers: 18.6 (Debian 18.6-1) → 18, 6; of 19beta1 the first one."""
-    return tuple(int(number) for number in re.findall(r"^\d+|(?<=^\d\d\.)\d+", version))
+def options_in(configure: str | None) -> frozenset[str] | None:
+    """Return what configure was called with; None where that is not known, as of meson's builds."""
+    return frozenset(re.findall(r"--with-([a-z0-9-]+)", configure)) if configure else None
 
 
-def _lacking(demands: Demands, offers: Offers) -> Iterator[str]:
+def _lacking_in_data(demands: Demands, offers: Offers) -> Iterator[str]:
     for name, wanted in demands.layout.items():
         if offers.layout.get(name) != wanted:
             yield f"{name} is {wanted} in its control file, and {offers.layout.get(name)} in these programs"
@@ -99,21 +102,35 @@ def _lacking(demands: Demands, offers: Offers) -> Iterator[str]:
         yield f"extension {name} {version} is missing"
     for library in sorted(demands.libraries & offers.refused.keys()):
         yield f"library {library} cannot be loaded: {offers.refused[library]}"
-    for method in sorted(demands.auth_methods & _TAKES.keys()):
-        if _TAKES[method] not in offers.configure:
-            yield f'pg_hba.conf has the method "{method}", and they are not built {_TAKES[method]}'
-    for option in sorted((_options(demands.configure) - _options(offers.configure)) & _DATA_TAKE.keys()):
-        yield f"its programs are built --with-{option}, and these are not: {_DATA_TAKE[option]}"
+    for method in sorted(demands.compressions - offers.compressions):
+        yield f"values or WAL may be compressed by {method}, which they are built without"
+    if demands.has_xml and not offers.has_xml:
+        yield "it uses the type xml, which they are built without"
+    for file in sorted(demands.search_files - offers.search_files):
+        yield f"text search dictionaries use a file {file}, which their tsearch_data does not have"
+    if demands.collator not in (None, offers.collator):
+        theirs = "have no ICU" if offers.collator is None else f"have version {offers.collator}"
+        yield f"texts are sorted by ICU's collations of version {demands.collator}, and they {theirs}"
+
+
+def _lacking_in_configuration(demands: Demands, offers: Offers) -> Iterator[str]:
+    for method in sorted(demands.auth_methods & offers.unsupported_methods):
+        yield f'pg_hba.conf has the method "{method}", which they are built without'
     if demands.has_ssl and not offers.has_ssl:
-        yield "it offers SSL, and they are built without"
-    if demands.icu_version not in (None, offers.icu_version):
-        yield f"its texts are sorted by ICU {demands.icu_version}, and they have {_icu(offers.icu_version)}"
+        yield "it offers SSL, which they are built without"
+    for name, was, becomes in _other_defaults(demands, offers):
+        if name in _REACHED_BY:
+            yield f"{name}, which nobody sets, would become {becomes} and was {was}: set it to what it was"
 
 
-def _options(configure: str) -> set[str]:
-    """Return what PostgreSQL was configured with: lz4 for '--with-lz4'."""
-    return set(re.findall(r"--with-([a-z0-9-]+)", configure))
+def _other_defaults(demands: Demands, offers: Offers) -> Iterator[tuple[str, str, str]]:
+    for name, was in sorted(demands.defaults.items()):
+        becomes = offers.defaults.get(name, was)
+        is_used = name != _KEYTAB or "gss" in demands.auth_methods
+        if becomes != was and is_used:
+            yield name, was or "empty", becomes or "empty"
 
 
-def _icu(version: str | None) -> str:
-    return "no ICU" if version is None else f"ICU {version}"
+def _release(version: str) -> tuple[int, ...]:
+    """Return a version's numbers: 18.6 (Debian 18.6-1) → 18, 6; of 19beta1 the first one."""
+    return tuple(int(number) for number in re.findall(r"^\d+|(?<=^\d\d\.)\d+", version))

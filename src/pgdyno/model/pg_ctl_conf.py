@@ -7,11 +7,12 @@ another program than the ``postgres`` beside itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "pg_ctl_options"
-_LINE = re.compile(rf"^(\s*{NAME}\s*=\s*')([^'\n]*)('.*)$", re.MULTILINE)
-_PROGRAM = "-p"
+_LINE = re.compile(rf"^(\s*{NAME}\s*=\s*')([^'\n]*)('[ \t]*(?:#.*)?)$", re.MULTILINE)
+_PROGRAM, _FOR_SERVER = "-p", "-o"  # pg_ctl's: the server's program; the server's own options, in one word
 
 
 def options_in(text: str) -> str | None:
@@ -27,22 +28,19 @@ def with_options(text: str, options: str) -> str:
 
 def program_in(options: str) -> Path | None:
     """Return the program that the options name; None: the ``postgres`` beside pg_ctl."""
-    words = options.split()
-    for place, word in enumerate(words):
-        if word == _PROGRAM and place + 1 < len(words):
-            return Path(words[place + 1])
-        if word.startswith(_PROGRAM) and len(word) > len(_PROGRAM):
-            return Path(word.removeprefix(_PROGRAM))
-    return None
+    named = [one[-1].removeprefix(_PROGRAM) for one in _each(options) if one[0].startswith(_PROGRAM)]
+    return Path(named[-1]) if named and named[-1] else None
 
 
 def naming(options: str, program: Path) -> str:
     """Return the options with this program in place of another one."""
-    words, kept = options.split(), []
-    while words:
-        word = words.pop(0)
-        if word == _PROGRAM:
-            words = words[1:]
-        elif not word.startswith(_PROGRAM):
-            kept.append(word)
+    kept = [word for one in _each(options) if not one[0].startswith(_PROGRAM) for word in one]
     return " ".join([*kept, _PROGRAM, str(program)])
+
+
+def _each(options: str) -> Iterator[tuple[str, ...]]:
+    """Yield each option, together with its argument where that is a word of its own and may look like one."""
+    words = iter(options.split())
+    for word in words:
+        argument = next(words, None) if word in (_PROGRAM, _FOR_SERVER) else None
+        yield (word,) if argument is None else (word, argument)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 _PREFERRED_USERS = ("postgres", "nobody")
@@ -66,6 +67,16 @@ def account_of(uid: int) -> Account:
     """
     entry = pwd.getpwuid(uid)
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=os.geteuid() == 0 and uid != 0)
+
+
+@contextmanager
+def acting_as(uid: int) -> Iterator[None]:
+    """As root, be another user where the kernel asks who opens a file or connects: credentials(7)."""
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def caller() -> Account:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.server import Postmaster
+from pgdyno.server.account import acting_as
 from pgdyno.server.connection import Connection, connect, postmaster_dsn
 from pgdyno.server.data_directory import read_data_directory
 
@@ -41,21 +40,11 @@ def connect_as_owner(
     uid = path.stat().st_uid
     if os.geteuid() == 0 != uid and "PGUSER" not in os.environ:
         try:
-            with _acting_as(uid):
+            with acting_as(uid):  # the kernel says who is at the other end: unix(7), SO_PEERCRED
                 return connect(dsn, is_read_only=is_read_only)
         except ConnectionFailedError:
             pass  # whoever root has a password for is tried next; that attempt says why it fails
     return connect(dsn, is_read_only=is_read_only)
-
-
-@contextmanager
-def _acting_as(uid: int) -> Iterator[None]:
-    """Be another user where the kernel is asked who connects: unix(7), SO_PEERCRED."""
-    os.seteuid(uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def _not_running(path: Path, reason: str) -> ConnectionFailedError:

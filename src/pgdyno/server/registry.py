@@ -29,7 +29,7 @@ from pgdyno.server.workspace import Workspace
 
 _SOURCE = re.compile(r"^source-(\d+)$")
 _BUILT = re.compile(r"^built-[0-9a-f]{12}$")
-_NEWEST = "built"
+NEWEST = "built"
 _PACKAGES = (
     ("debian", "usr/lib/postgresql", re.compile(r"^(\d+)$")),
     ("pgdg", "usr", re.compile(r"^pgsql-(\d+)$")),
@@ -102,7 +102,7 @@ def _built(workspace: Path, packages: Path) -> list[RegisteredServer]:
     for directory in (workspace, packages):
         for prefix in _builds_in(directory):
             prefixes.setdefault(prefix.name, prefix)
-    named = [*[(_NEWEST, prefix) for prefix in [*prefixes.values()][:1]], *prefixes.items()]
+    named = [*[(NEWEST, prefix) for prefix in [*prefixes.values()][:1]], *prefixes.items()]
     return [RegisteredServer(name, prefix / "bin") for name, prefix in named]
 
 

@@ -18,6 +18,7 @@ _MACRO = re.compile(
 AVX512_VP2INTERSECT, which compilers ascribe to CPUs without it."""
 _X86 = ("SSE", "SSSE", "AVX", "FMA", "BMI", "LZCNT", "POPCNT", "MOVBE", "ADX", "F16C")
 _OTHER_NAMES = {"SSE3": "pni", "BMI": "bmi1", "LZCNT": "abm"}  # arch/x86/include/asm/cpufeatures.h
+_NEVER_SHOWN = frozenset({"AVXIFMA", "AVXNECONVERT", "AVXVNNIINT8", "AVXVNNIINT16"})  # by any kernel
 _NO_SETS = ("_MATH",)  # with which registers to calculate, not what the CPU knows
 
 
@@ -34,5 +35,5 @@ def lacking(sets: Collection[str], features: Collection[str]) -> tuple[str, ...]
     Arm's compilers and kernel have no names in common: nothing is said of them.
     """
     known = {feature.replace("_", "") for feature in features}
-    of_x86 = (one for one in sorted(sets) if one.startswith(_X86))
+    of_x86 = (one for one in sorted(sets) if one.startswith(_X86) and one not in _NEVER_SHOWN)
     return tuple(one for one in of_x86 if _OTHER_NAMES.get(one, one.lower().replace("_", "")) not in known)

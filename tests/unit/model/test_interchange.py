@@ -6,32 +6,43 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.model.interchange import Demands, Offers, changed, lacking, unfit_version
+from pgdyno.model.interchange import Demands, Offers, changed, lacking, options_in, unfit_version
 
 LAYOUT = {"catalog_version_no": "202506291", "database_block_size": "8192"}
+DEFAULTS = {"port": "5432", "unix_socket_directories": "/tmp", "ssl_ciphers": "HIGH"}
 DEMANDS = Demands(
     layout=LAYOUT,
     extensions=frozenset({("plpgsql", "1.0"), ("pgcrypto", "1.4")}),
     libraries=frozenset({"$libdir/pgcrypto", "$libdir/plpgsql"}),
     auth_methods=frozenset({"peer", "scram-sha-256"}),
     has_ssl=False,
-    icu_version=None,
+    compressions=frozenset({"lz4"}),
+    has_xml=False,
+    search_files=frozenset({"english"}),
+    collator=None,
     has_jit=False,
-    configure="'--with-icu' '--with-ssl=openssl'",
+    defaults=DEFAULTS,
+    options=frozenset({"icu", "lz4"}),
 )
 OFFERS = Offers(
     layout=LAYOUT,
     extensions=frozenset({("plpgsql", "1.0"), ("pgcrypto", "1.3"), ("pgcrypto", "1.4")}),
     refused={},
-    configure="'--with-icu' '--with-ssl=openssl'",
+    unsupported_methods=frozenset(),
     has_ssl=True,
-    icu_version="153.120",
+    compressions=frozenset({"lz4", "zstd"}),
+    has_xml=False,
+    search_files=frozenset({"english", "german"}),
+    collator="153.120",
     has_jit=False,
+    defaults={**DEFAULTS, "work_mem": "4096"},
+    options=frozenset({"icu", "lz4", "zstd"}),
 )
 
 
 def test_programs_that_have_it_all_lack_nothing() -> None:
     assert lacking(DEMANDS, OFFERS) == ()
+    assert changed(DEMANDS, OFFERS) == ()
 
 
 @pytest.mark.parametrize(
@@ -58,57 +69,97 @@ def test_programs_that_have_it_all_lack_nothing() -> None:
             "library $libdir/pgcrypto cannot be loaded: no such file",
         ),
         (
-            replace(DEMANDS, auth_methods=frozenset({"peer", "ldap"})),
+            DEMANDS,
+            replace(OFFERS, compressions=frozenset({"zstd"})),
+            "values or WAL may be compressed by lz4, which they are built without",
+        ),
+        (replace(DEMANDS, has_xml=True), OFFERS, "it uses the type xml, which they are built without"),
+        (
+            replace(DEMANDS, search_files=frozenset({"english", "nb_no"})),
             OFFERS,
-            'pg_hba.conf has the method "ldap", and they are not built --with-ldap',
+            "text search dictionaries use a file nb_no, which their tsearch_data does not have",
         ),
         (
-            replace(DEMANDS, configure="'--with-lz4' '--with-icu'"),
-            OFFERS,
-            "its programs are built --with-lz4, and these are not: values and WAL may be compressed by it",
+            replace(DEMANDS, auth_methods=frozenset({"peer", "ldap"})),
+            replace(OFFERS, unsupported_methods=frozenset({"ldap", "pam"})),
+            'pg_hba.conf has the method "ldap", which they are built without',
         ),
         (
             replace(DEMANDS, has_ssl=True),
             replace(OFFERS, has_ssl=False),
-            "it offers SSL, and they are built without",
+            "it offers SSL, which they are built without",
         ),
         (
-            replace(DEMANDS, icu_version="153.112"),
+            replace(DEMANDS, collator="153.112"),
             OFFERS,
-            "its texts are sorted by ICU 153.112, and they have ICU 153.120",
+            "texts are sorted by ICU's collations of version 153.112, and they have version 153.120",
         ),
         (
-            replace(DEMANDS, icu_version="153.112"),
-            replace(OFFERS, icu_version=None),
-            "its texts are sorted by ICU 153.112, and they have no ICU",
+            replace(DEMANDS, collator="153.112"),
+            replace(OFFERS, collator=None),
+            "texts are sorted by ICU's collations of version 153.112, and they have no ICU",
+        ),
+        (
+            replace(DEMANDS, defaults={"unix_socket_directories": "/var/run/postgresql"}),
+            OFFERS,
+            (
+                "unix_socket_directories, which nobody sets, would become /tmp and was /var/run/postgresql: "
+                "set it to what it was"
+            ),
         ),
     ],
-    ids=["layout", "extension", "version", "library", "method", "lz4", "ssl", "icu", "no icu"],
+    ids=[
+        *("layout", "extension", "version", "library", "lz4", "xml", "dictionary", "method", "ssl", "icu"),
+        *("no icu", "socket"),
+    ],
 )
 def test_what_is_missing_is_said(demands: Demands, offers: Offers, said: str) -> None:
     assert lacking(demands, offers) == (said,)
 
 
 def test_all_that_is_missing_is_said() -> None:
-    demands = replace(DEMANDS, has_ssl=True, auth_methods=frozenset({"pam", "gss"}))
-    assert len(lacking(demands, replace(OFFERS, has_ssl=False))) == 3
+    demands = replace(DEMANDS, has_ssl=True, has_xml=True)
+    assert lacking(demands, replace(OFFERS, has_ssl=False)) == (
+        "it uses the type xml, which they are built without",
+        "it offers SSL, which they are built without",
+    )
 
 
-def test_jit_that_is_lost_is_no_obstacle() -> None:
-    demands = replace(DEMANDS, has_jit=True)
-    assert lacking(demands, OFFERS) == ()
-    assert changed(demands, OFFERS) == ("without JIT compilation, which the server's present programs have",)
-    assert changed(DEMANDS, replace(OFFERS, has_jit=True)) == ()
+def test_a_keytab_counts_only_where_it_is_used() -> None:
+    demands = replace(DEMANDS, defaults={"krb_server_keyfile": "FILE:/etc/krb5.keytab"})
+    offers = replace(OFFERS, defaults={"krb_server_keyfile": "FILE:/usr/local/etc/krb5.keytab"})
+    assert (lacking(demands, offers), changed(demands, offers)) == ((), ())
+    used = replace(demands, auth_methods=frozenset({"gss"}))
+    assert len(lacking(used, offers)) == 1
+    assert lacking(used, offers)[0].startswith(
+        "krb_server_keyfile, which nobody sets, would become FILE:/usr/"
+    )
 
 
-def test_options_that_are_lost_are_told() -> None:
+def test_what_changes_is_no_obstacle() -> None:
     demands = replace(
-        DEMANDS, configure="'--with-selinux' '--with-gssapi' '--with-perl' '--with-pgport=5432'"
+        DEMANDS,
+        has_jit=True,
+        options=frozenset({"selinux", "systemd", "perl", "pgport", "icu"}),
+        defaults={"ssl_ciphers": "MEDIUM"},
     )
     assert lacking(demands, OFFERS) == ()
     assert changed(demands, OFFERS) == (
-        "without gssapi, selinux, which the server's present programs are built with",
+        "without JIT compilation, which its present programs have",
+        "without selinux, which its present programs are built with",
+        "without systemd, which its present programs are built with",
+        "ssl_ciphers, which nobody sets, becomes HIGH and was MEDIUM",
     )
+    assert changed(replace(DEMANDS, has_jit=False), replace(OFFERS, has_jit=True)) == ()
+
+
+def test_nothing_is_said_of_programs_that_do_not_say_how_they_were_configured() -> None:
+    assert options_in("'--with-lz4' '--with-ssl=openssl' '--prefix=/x'") == frozenset({"lz4", "ssl"})
+    assert options_in("") is None
+    assert options_in(None) is None
+    demands = replace(DEMANDS, options=frozenset({"selinux"}))
+    assert changed(demands, replace(OFFERS, options=None)) == ()
+    assert changed(replace(DEMANDS, options=None), OFFERS) == ()
 
 
 @pytest.mark.parametrize(

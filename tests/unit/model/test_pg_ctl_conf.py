@@ -33,8 +33,14 @@ def test_what_stands_around_the_options_stays() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "# pg_ctl_options = ''\n", "pg_ctl_options = -w\n", "pg_ctl_options = ''\npg_ctl_options = '-w'\n"],
-    ids=["empty", "comment", "no quotes", "twice"],
+    [
+        "",
+        "# pg_ctl_options = ''\n",
+        "pg_ctl_options = -w\n",
+        "pg_ctl_options = ''\npg_ctl_options = '-w'\n",
+        "pg_ctl_options = '-p /opt/o'brien/bin/postgres'\n",
+    ],
+    ids=["empty", "comment", "no quotes", "twice", "quote"],
 )
 def test_another_form_is_not_understood(text: str) -> None:
     assert options_in(text) is None
@@ -48,6 +54,7 @@ def test_another_form_is_not_understood(text: str) -> None:
         ("-p /opt/pg/bin/postgres", OTHER),
         ("-w -p/opt/pg/bin/postgres -t 9", OTHER),
         ("-t 9 -p", None),
+        ("-o -p5433 -t 9", None),
     ],
 )
 def test_the_program_is_found(options: str, program: Path | None) -> None:
@@ -61,6 +68,7 @@ def test_the_program_is_found(options: str, program: Path | None) -> None:
         ("-t 300", "-t 300 -p /opt/pg/bin/postgres"),
         ("-p /usr/bin/postgres -w", "-w -p /opt/pg/bin/postgres"),
         ("-p/usr/bin/postgres", "-p /opt/pg/bin/postgres"),
+        ("-o -p5433 -t 3", "-o -p5433 -t 3 -p /opt/pg/bin/postgres"),
     ],
 )
 def test_another_program_is_named_instead(options: str, named: str) -> None:

@@ -26,6 +26,10 @@ def test_what_a_cpu_lacks_is_named() -> None:
     assert lacking({"AVX512BF16"}, ["avx512_bf16"]) == ()
 
 
+def test_what_no_kernel_shows_is_not_missed() -> None:
+    assert lacking({"AVX2", "AVXIFMA", "AVXVNNIINT8"}, HASWELL) == ()
+
+
 def test_nothing_is_said_of_arm() -> None:
     assert lacking({"ARM_FEATURE_CRC32", "ARM_FEATURE_ATOMICS"}, ["fp", "asimd"]) == ()
 

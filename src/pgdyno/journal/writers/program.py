@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.durable import replace_file, sync_directory
+from pgdyno.journal.durable import (
+    opened_directory,
+    read_file,
+    remove_leftover,
+    replace_file,
+    replace_link,
+)
 from pgdyno.journal.query import Connect, run
 from pgdyno.model import pg_ctl_conf
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, ServerError, StorageError
+from pgdyno.model.persisted_file import as_bytes, as_text
 from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.model.ports import Found
 
@@ -23,50 +29,58 @@ _RUNNING = "setting"  # in Found.state: what outcomes show as the value before
 
 
 @dataclass(frozen=True)
-class PgCtlOptionsWriter:
-    """Reads, writes and restores the options in a pg_ctl.conf; a key is its path, a value the options.
-
-    ``connect`` reaches the server that it is about; None: it is down.
-    """
+class _ProgramWriter:
+    """What both ways have in common. ``connect`` reaches the server that it is about; None: it is down."""
 
     connect: Connect | None
-    kind: str = PG_CTL_OPTIONS
 
     def read(self, key: str) -> Found:
-        """Return the options, and where the programs lie that run the server now."""
-        return Found(self.value(key), _running(self.connect))
+        """Return the choice, and where the programs lie that run the server now."""
+        running = self.verify(key)
+        return Found(self.value(key), {} if running is None else {_RUNNING: running})
+
+    def verify(self, key: str) -> str | None:  # noqa: ARG002 — the port's signature
+        """Return where the programs lie that run the server now; None: it is down."""
+        return None if self.connect is None else running_programs(self.connect)
+
+    def value(self, key: str) -> str | None:
+        """Return the choice; None if there is none of this kind."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PgCtlOptionsWriter(_ProgramWriter):
+    """Reads, writes and restores the options in a pg_ctl.conf; a key is its path, a value the options."""
+
+    kind: str = PG_CTL_OPTIONS
 
     def check(self, key: str) -> None:
         """Refuse a file that does not say it in one line, or cannot be replaced. Changes nothing.
 
         Raises: OwnershipError, PrivilegeError.
         """
-        path = Path(key)
-        if path.is_symlink() or not path.is_file() or self.value(key) is None:
+        if Path(key).is_symlink() or self.value(key) is None:
             raise OwnershipError(
                 f"{key} has no line {pg_ctl_conf.NAME} = '…' of its own",
                 detail="one that pg_createcluster has made does, and no other one is changed",
             )
-        _require_writable(path)
+        _require_writable(Path(key))
 
     def write(self, key: str, value: str) -> None:
         """Replace the options. Raises: StorageError, PrivilegeError."""
         path = Path(key)
         try:
-            status, text = path.stat(), path.read_text(errors="surrogateescape")
-            content = pg_ctl_conf.with_options(text, value).encode(errors="surrogateescape")
-            if content != text.encode(errors="surrogateescape"):
-                replace_file(path, content, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
+            content, status = read_file(path)
+            changed = as_bytes(pg_ctl_conf.with_options(as_text(content), value))
+            if changed != content:
+                replace_file(path, changed, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
         except OSError as error:
             raise _not_written(path, error) from error
 
     def restore(self, key: str, found: Found) -> None:
         """Put the former options back; what else stands in the file is left as it is."""
         self.write(key, found.value or "")
-
-    def verify(self, key: str) -> str | None:  # noqa: ARG002 — the port's signature
-        """Return where the programs lie that run the server now; None: it is down."""
-        return None if self.connect is None else running_programs(self.connect)
+        _remove_leftover(Path(key))
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's signature
         """Whether two values are the same options in the same order."""
@@ -80,7 +94,7 @@ class PgCtlOptionsWriter:
     def value(self, key: str) -> str | None:
         """Return the options; None if there is no such line. Raises: PrivilegeError."""
         try:
-            return pg_ctl_conf.options_in(Path(key).read_text(errors="surrogateescape"))
+            return pg_ctl_conf.options_in(as_text(read_file(Path(key))[0]))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -88,18 +102,10 @@ class PgCtlOptionsWriter:
 
 
 @dataclass(frozen=True)
-class ProgramLinkWriter:
-    """Reads, writes and restores a symbolic link to a prefix; a key is its path, a value what it leads to.
+class ProgramLinkWriter(_ProgramWriter):
+    """Reads, writes and restores a symbolic link to a prefix; a key is its path, a value what it leads to."""
 
-    ``connect`` reaches the server that is started through it; None: it is down.
-    """
-
-    connect: Connect | None
     kind: str = PROGRAM_LINK
-
-    def read(self, key: str) -> Found:
-        """Return where the link leads, and where the programs lie that run the server now."""
-        return Found(self.value(key), _running(self.connect))
 
     def check(self, key: str) -> None:
         """Refuse what is no link, and a link that cannot be replaced. Changes nothing.
@@ -115,30 +121,18 @@ class ProgramLinkWriter:
 
     def write(self, key: str, value: str) -> None:
         """Let the link lead elsewhere, in one step. Raises: StorageError, PrivilegeError."""
-        path = Path(key)
         if self.value(key) == value:
             return
-        beside = path.with_name(f"{path.name}.new")
         try:
-            status = path.lstat()
-            with suppress(FileNotFoundError):
-                beside.unlink()
-            beside.symlink_to(value)
-            if os.geteuid() == 0:
-                os.lchown(beside, status.st_uid, status.st_gid)
-            beside.replace(path)
-            sync_directory(path.parent)
+            replace_link(Path(key), value)
         except OSError as error:
-            raise _not_written(path, error) from error
+            raise _not_written(Path(key), error) from error
 
     def restore(self, key: str, found: Found) -> None:
         """Let the link lead where it led."""
         if found.value is not None:
             self.write(key, found.value)
-
-    def verify(self, key: str) -> str | None:  # noqa: ARG002 — the port's signature
-        """Return where the programs lie that run the server now; None: it is down."""
-        return None if self.connect is None else running_programs(self.connect)
+        _remove_leftover(Path(key))
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's signature
         """Whether two values are written alike."""
@@ -164,6 +158,11 @@ def program_writers(connect: Connect | None) -> dict[str, ProgramWriter]:
     return {PG_CTL_OPTIONS: PgCtlOptionsWriter(connect), PROGRAM_LINK: ProgramLinkWriter(connect)}
 
 
+def former_programs(found: Found) -> Path:
+    """Return where the programs lie that ran when this was found."""
+    return Path(found.state[_RUNNING])
+
+
 def are_former(found: Found, running: str) -> bool:
     """Whether the programs that run are those that ran when this was found."""
     return found.state[_RUNNING] == running
@@ -181,8 +180,12 @@ def running_programs(connect: Connect) -> str:
     return str(rows[0][0])
 
 
-def _running(connect: Connect | None) -> dict[str, str]:
-    return {} if connect is None else {_RUNNING: running_programs(connect)}
+def _remove_leftover(path: Path) -> None:
+    try:
+        with opened_directory(path.parent) as directory:
+            remove_leftover(path, directory)
+    except OSError as error:
+        raise _not_written(path, error) from error
 
 
 def _require_writable(path: Path) -> None:

@@ -104,7 +104,7 @@ def test_what_a_killed_process_left_beside_the_file_goes_with_it(
 ) -> None:
     before = everything(root)
     found = writer.read(SYSCTLS)
-    (root / "etc/sysctl.d/60-pgdyno.conf.new").write_text("half of")
+    (root / "etc/sysctl.d/60-pgdyno.conf.pgdyno-new").write_text("half of")
     writer.restore(SYSCTLS, found)
     assert everything(root) == before
 
