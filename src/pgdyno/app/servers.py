@@ -9,37 +9,39 @@ from pathlib import Path
 from pgdyno.app.built_servers import built_servers, require_ours
 from pgdyno.app.wiring import workspace
 from pgdyno.journal.log import read_journal
-from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.model.errors import RefusedError, ServerError, UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.plan import PROGRAM_KINDS
 from pgdyno.server.account import caller
 from pgdyno.server.installation import installation_at
 from pgdyno.server.processes import running_from
-from pgdyno.server.registry import registered_servers
+from pgdyno.server.registry import RegisteredServer, registered_servers
 from pgdyno.toolchain.manifest import FILE, Manifest, read_manifest
 
 
 @dataclass(frozen=True)
 class ListedServer:
-    """One line of the list."""
+    """One line of the list; ``failure`` is why its programs do not run, for example on another CPU's."""
 
     name: str
-    version: str
+    version: str | None
     bin_directory: str
     manifest: Fact[Manifest]  # unknown: pgdyno has not built it
+    failure: str | None = None
 
 
 def list_servers() -> list[ListedServer]:
-    """Return every server that is known by name. Raises: ServerError for programs that do not run."""
-    return [
-        ListedServer(
-            server.name,
-            installation_at(server.bin_directory, caller()).version,
-            str(server.bin_directory),
-            read_manifest(server.bin_directory.parent),
-        )
-        for server in registered_servers(workspace())
-    ]
+    """Return every server that is known by name, also those whose programs do not run."""
+    return [_listed(server) for server in registered_servers(workspace())]
+
+
+def _listed(server: RegisteredServer) -> ListedServer:
+    place, manifest = str(server.bin_directory), read_manifest(server.bin_directory.parent)
+    try:
+        version = installation_at(server.bin_directory, caller()).version
+    except ServerError as error:
+        return ListedServer(server.name, None, place, manifest, error.detail or error.message)
+    return ListedServer(server.name, version, place, manifest)
 
 
 def _require_not_chosen(name: str, prefix: Path) -> None:

@@ -25,7 +25,9 @@ def list_(*, is_json: bool) -> None:
         print_json({"servers": to_document(servers)})
         return
     for server in servers:
-        click.echo(f"{server.name:14} {server.version:8} {server.bin_directory}")
+        click.echo(f"{server.name:14} {server.version or '?':8} {server.bin_directory}")
+        if server.failure is not None:
+            click.echo(f"{'':14} does not run: {server.failure}")
         manifest = server.manifest.or_none()
         if manifest is not None:
             click.echo(f"{'':14} {manifest.summary}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -131,10 +132,15 @@ def installation_at(bin_directory: Path, account: Account, name: str | None = No
     if done.returncode != 0 or found is None:
         raise ServerError(
             f'user "{account.name}" could not run "{postgres} --version"',
-            detail=(done.stderr or done.stdout).strip(),
+            detail=(done.stderr or done.stdout).strip() or _end(done.returncode),
             hint="servers run as that user: put the installation where it can read it",
         )
     return Installation(bin_directory, found[1], int(found[2]), name or str(bin_directory))
+
+
+def _end(status: int) -> str:
+    """Say how a program ended that has said nothing itself: code for another CPU is killed."""
+    return f"it ended with status {status}" if status >= 0 else f"it was killed: {signal.strsignal(-status)}"
 
 
 def embedded_prefix() -> Path | None:

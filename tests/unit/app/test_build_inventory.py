@@ -83,6 +83,15 @@ def test_a_build_is_removed_and_no_other_server(install_build: Callable[[Manifes
     assert (prefix.exists(), source.exists()) == (False, True)
 
 
+def test_a_build_that_does_not_run_here_is_listed_with_the_reason(
+    install_build: Callable[[Manifest], Path],
+) -> None:
+    prefix = install_build(MANIFEST)
+    (prefix / "bin/postgres").write_text("#!/bin/sh\nkill -ILL $$\n")
+    listed = {one.name: one for one in list_servers()}["built-00000000000a"]
+    assert (listed.version, listed.failure) == (None, "it was killed: Illegal instruction")
+
+
 @pytest.mark.usefixtures("builds_place")
 def test_what_a_package_has_brought_is_listed_and_left_to_dpkg(packaged_builds: Path) -> None:
     prefix = put_build(packaged_builds, MANIFEST)
