@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_WORTH = {"lto": 1, "pgo": 2, "bolt": 4}
+"""By which builds are ranked: measured, each part was worth more than those before it together, or joined
+them (docs/results/README.md)."""
+
 
 @dataclass(frozen=True)
 class KnownBuild:
@@ -20,6 +24,11 @@ class KnownBuild:
     def major(self) -> int:
         """The major version."""
         return self.release[0]
+
+    @property
+    def strength(self) -> int:
+        """What its profile promises, against others' of the same program."""
+        return sum(_WORTH.get(part, 0) for part in self.profile.split("+"))
 
     @property
     def release(self) -> tuple[int, ...]:

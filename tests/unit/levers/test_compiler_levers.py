@@ -26,7 +26,14 @@ def plan(*builds: KnownBuild, is_movable: bool = True, modules: dict[str, LeverM
     return make_plan(None, server_of(18), request, levers=modules)
 
 
-def test_the_newest_build_of_the_same_major_is_chosen() -> None:
+def test_the_strongest_build_is_chosen_and_of_equals_the_newest() -> None:
+    trained = replace(NEWEST, name="built-00000000000c", profile="o3+pgo")
+    assert plan(trained, OLDER, NEWEST).server == NEWEST.name
+    assert plan(trained, OLDER).server == OLDER.name
+    assert plan(replace(OLDER, name="built-00000000000d"), OLDER).server == "built-00000000000d"
+
+
+def test_a_build_of_the_same_major_is_chosen() -> None:
     chosen = plan(OF_17, NEWEST, OLDER)
     assert chosen.server == NEWEST.name
     (line,) = chosen.lines

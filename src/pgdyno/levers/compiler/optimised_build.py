@@ -59,8 +59,8 @@ LEVER = Lever(
     chooses_server=True,
 )
 _ATTACHED = (
-    "pgdyno build makes one, pgdyno accelerate --embedded or --pg-bin measures it, and pgdyno switch lets a "
-    "running server run from it"
+    "a running server is not moved to another build by a plan: pgdyno build makes one, pgdyno accelerate "
+    "--embedded or --pg-bin measures it, and pgdyno switch lets the server run from it"
 )
 
 
@@ -73,16 +73,17 @@ def detect(ctx: PlanContext) -> Detected:
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Choose the newest build of the same major version."""
+    """Choose the strongest build of the same major version, of several the newest."""
     if ctx.builds is None:
         return Skipped(LEVER.name, _ATTACHED)
     release = divmod(ctx.server.version_num, 10_000)
     major = release[0]
-    chosen = next((one for one in ctx.builds if one.major == major and one.release >= release), None)
-    if chosen is None:
+    fitting = [one for one in ctx.builds if one.major == major and one.release >= release]
+    if not fitting:
         how = f"pgdyno build --source debian:{major} makes one"
         of = f"PostgreSQL {ctx.server.version} or a later {major}"
         return Skipped(LEVER.name, f"no newer verified build of {of} is here; {how}")
+    chosen = max(fitting, key=lambda one: one.strength)  # the first of equals, which is the newest
     return (
         PlanLine(
             change=Change(
