@@ -161,19 +161,29 @@ def test_a_data_directory_without_a_server_tells_what_its_files_tell(scratch_pg1
     assert isinstance(found.host, Host)
 
 
-def test_a_running_data_directory_that_lets_nobody_in_is_an_error(scratch_pg18: RealServer) -> None:
+def test_root_is_let_in_as_the_owner_where_everybody_is_who_the_kernel_says(
+    scratch_pg18: RealServer,
+) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root is another user than the server's")
     (scratch_pg18.data_directory / "pg_hba.conf").write_text("local all all peer\n")
     os.kill(scratch_pg18.pid, signal.SIGHUP)
     wait_until(lambda: not scratch_pg18.takes_connections())
+    found = inspect_data_directory(scratch_pg18.data_directory, NOTHING_STATED).inspected
+    assert isinstance(found, InspectedServer)
+    assert found.target.endswith(f" user={scratch_pg18.data_directory.owner()}")
+    assert os.geteuid() == 0
+
+
+def test_a_running_data_directory_that_lets_nobody_in_is_an_error(scratch_pg18: RealServer) -> None:
+    (scratch_pg18.data_directory / "pg_hba.conf").write_text("local all all reject\n")
+    os.kill(scratch_pg18.pid, signal.SIGHUP)
+    wait_until(lambda: not scratch_pg18.takes_connections())
     with pytest.raises(ConnectionFailedError) as caught:
         inspect_data_directory(scratch_pg18.data_directory, NOTHING_STATED)
     owner = scratch_pg18.data_directory.owner()
-    assert caught.value.detail == f'Peer authentication failed for user "{owner}"'
-    assert caught.value.hint == (
-        "run pgdyno as that operating-system user: sudo -u ROLE pgdyno …; or name another role with user="
-    )
+    assert caught.value.detail is not None
+    assert f'pg_hba.conf rejects connection for host "[local]", user "{owner}"' in caught.value.detail
 
 
 def test_without_a_server_this_host_is_described(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -50,7 +50,10 @@ def built() -> Installation:
         pytest.skip("no build with liburing: pgdyno server install --from-source 18 --with-liburing")
     if SWITCH.is_file() and SWITCH.read_text().strip() != "0":
         pytest.skip(f"this kernel forbids io_uring: {SWITCH} is not 0")
-    return installation_at(BUILT, current_account())
+    found = installation_at(BUILT, current_account())
+    if "--with-liburing" not in found.build_configuration(current_account()).or_else(""):
+        pytest.skip(f"the PostgreSQL in {BUILT} is built without liburing")
+    return found
 
 
 @pytest.fixture(scope="module")
