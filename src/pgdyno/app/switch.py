@@ -17,7 +17,7 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.session import reading_session
 from pgdyno.journal.unfinished import check_unfinished
-from pgdyno.journal.writers.program import running_programs
+from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.levers.compiler.optimised_build import LEVER
 from pgdyno.model import pg_ctl_conf
 from pgdyno.model.build import UNHARDENED
@@ -131,7 +131,7 @@ def _through_pg_ctl(server: Server, target: Installation, running: str) -> tuple
             detail="pg_ctlcluster splits options at blanks, and quotes end them",
             hint="name the prefix by a path without blanks, quotes and backslashes",
         )
-    former = pg_ctl_conf.options_in(file.read_text(errors="surrogateescape")) or ""
+    former = program_writers(None)[PG_CTL_OPTIONS].value(str(file)) or ""
     _require_chosen(file, former, server, running)
     return str(file), pg_ctl_conf.naming(former, program)
 
