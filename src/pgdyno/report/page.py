@@ -42,6 +42,7 @@ _STYLE = "page.css"
 _PAGE = "page.html.j2"
 # Notes that say one of these must not be overlooked.
 _LOUD = ("not durable", "too noisy", "none is left out", "confounded")
+_CONFOUNDED = "CONFOUNDED:"
 _DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
 _MOST_TRIALS = 1000  # of a grid in charts, at about 530 bytes each: the page is to stay below 1.5 MB
@@ -105,9 +106,14 @@ def _notes(experiment: Experiment) -> dict[str, object]:
     """
     unsafe = unsafe_variants(experiment)
     loud = [note for note in experiment.notes if any(mark in note.casefold() for mark in _LOUD)]
+    confounded = [note for note in loud if note.startswith(_CONFOUNDED)]
+    folded = confounded if len(confounded) > 1 else []  # one below the other they would hide the verdicts
     return {
         "unsafe": unsafe,
-        "loud_notes": [note for note in loud if not unsafe or _LOUD[0] not in note.casefold()],
+        "loud_notes": [
+            note for note in loud if note not in folded and (not unsafe or _LOUD[0] not in note.casefold())
+        ],
+        "confounded_notes": [note.removeprefix(_CONFOUNDED).strip() for note in folded],
         "notes": [note for note in experiment.notes if note not in loud],
     }
 

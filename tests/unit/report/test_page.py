@@ -263,6 +263,15 @@ def test_loud_note_stands_apart_from_the_others() -> None:
     assert page.count("NOT DURABLE") == 1
 
 
+def test_several_confounded_pairs_are_folded_so_that_they_do_not_hide_the_verdicts() -> None:
+    page = render_page(
+        replace(experiment(), notes=("CONFOUNDED: a and b differ", "CONFOUNDED: a and c differ"))
+    )
+    assert page.count("<strong>CONFOUNDED</strong>: 2 pairs of builds differ in more than their version") == 1
+    assert page.count("<p>a and b differ</p>") == page.count("<p>a and c differ</p>") == 1
+    assert '<div class="mark-loud" role="note"><p>CONFOUNDED' not in page
+
+
 def test_machine_that_was_too_noisy_is_said_loudly_and_the_verdicts_say_why_they_are_none() -> None:
     base = experiment()
     noisy = replace(
