@@ -6,6 +6,7 @@ builds/built-<id>/          the caller's: nobody else may put links into it
     source/                 the servers' account's, and so are all others
     extensions/             trees of extensions that are not PostgreSQL's own
     counts/  branches/      what trained programs have counted: for the compiler, and for BOLT
+    objects/                what is linked in besides PostgreSQL's own
     counting/  built/       installations: of the program that counts, and of the one that is built by that
     branching/  moved/      copies of the latter: with a server that counts its branches, and a rearranged one
     manifest.json           once it is verified
@@ -56,6 +57,11 @@ class BuildDirectory:
     def counts(self) -> Path:
         """What was counted for the compiler."""
         return self.root / "counts"
+
+    @property
+    def objects(self) -> Path:
+        """What is linked in besides."""
+        return self.root / "objects"
 
     @property
     def branches(self) -> Path:

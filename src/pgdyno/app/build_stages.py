@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation, installation_at
 from pgdyno.server.processes import running_from
 from pgdyno.server.workspace import Workspace
-from pgdyno.toolchain import bolt
+from pgdyno.toolchain import bolt, huge_text
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.counts import gather
 from pgdyno.toolchain.extensions import require_modules
@@ -135,10 +135,18 @@ class Building:
         self._at.log.unlink()  # of the program that is not installed
         if self.plan.profile.is_counted:
             gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
-        variables = self.plan.final(self._at.counts)
+        if self.plan.profile.is_on_huge_pages:
+            self._compile_object()
+        variables = self._final
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("built"), variables)
         install_trees(self.plan.extensions.trees, self._at, variables, self._run_as)
+
+    def _compile_object(self) -> None:
+        """Compile what is linked in besides, from a copy that the account can read."""
+        source = Path(shutil.copy(huge_text.SOURCE, self._at.root))
+        made = self._at.empty("objects") / huge_text.OBJECT
+        output_of(huge_text.compiling(self.plan.compiler.program, source, made), self._run_as)
 
     def _make_it_count_branches(self, _: Watch) -> None:
         self._remake("branching", self._bolt.counting)
@@ -179,8 +187,9 @@ class Building:
             tested=installation_at(placed / "bin", self.place.account, self.plan.name),
             reference=self.reference,
             making=self._making,
-            variables=self.plan.final(self._at.counts),
+            variables=self._final,
             extensions=with_tests(self._making, self._modules),
+            is_on_huge_pages=self.plan.profile.is_on_huge_pages,
         )
         verified = verify(subject, self.place, self.progress, watch)
         build_s = sum(self._stages.seconds().values())
@@ -189,6 +198,10 @@ class Building:
 
     def _install(self, _: Watch) -> None:
         publish(self._at.prefix, (FILE, self._at.manifest.read_text()))
+
+    @property
+    def _final(self) -> Mapping[str, str]:
+        return self.plan.final(self._at.counts, self._at.objects)
 
     @cached_property
     def _modules(self) -> tuple[str, ...]:

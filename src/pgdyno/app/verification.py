@@ -21,6 +21,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.huge_text import moved_bytes
 from pgdyno.toolchain.making import Making
 from pgdyno.toolchain.manifest import Passed, Verified
 from pgdyno.toolchain.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
@@ -46,6 +47,7 @@ class Subject:
     making: Making
     variables: Mapping[str, str]  # that its tree was made with
     extensions: tuple[str, ...]  # contrib modules that have tests; those that every build has are the last
+    is_on_huge_pages: bool = False  # is its machine code to be
 
 
 def verify(subject: Subject, place: Workspace, progress: Progress, watch: Watch) -> Verified:
@@ -69,6 +71,7 @@ class _Verifying:
     _passed: list[Passed] = field(default_factory=list, init=False)
     _answers: int = field(default=0, init=False)
     _crashes: int = field(default=0, init=False)
+    _huge_text_bytes: int | None = field(default=None, init=False)
 
     def run(self, progress: Progress, watch: Watch) -> Verified:
         began_s, done_s = time.monotonic(), 0.0
@@ -81,6 +84,7 @@ class _Verifying:
             reference=self.subject.reference.name if self.subject.reference else "",
             answers=self._answers,
             crashes=self._crashes,
+            huge_text_bytes=self._huge_text_bytes,
             seconds=round(time.monotonic() - began_s, 1),
         )
 
@@ -89,6 +93,8 @@ class _Verifying:
         yield Stage(
             "a data directory", 3, lambda _: initialise(first, self.place.account, self._data, _CHECKSUMS)
         )
+        if self.subject.is_on_huge_pages:
+            yield Stage("where its machine code lies", 2, self._look_at_code)
         for suite in (REGRESSION, ISOLATION):
             yield self._suite(suite, _TESTING)
         # Each makes the tests' database anew: what both builds read is left by modules that both have.
@@ -119,6 +125,12 @@ class _Verifying:
         with server.running():
             number = run_suite(self.subject.making, suite, variables, watch)
         self._passed.append(Passed(suite.name, number))
+
+    def _look_at_code(self, _: Watch) -> None:
+        """Write down what is on huge pages: none is no failure, where the kernel has none to give."""
+        server = self._server(self.subject.tested, self._data, _TESTING)
+        with server.running():
+            self._huge_text_bytes = moved_bytes(Path(f"/proc/{server.pid}/smaps").read_text())
 
     def _compare_answers(self, reference: Installation, _: Watch) -> None:
         answers = []

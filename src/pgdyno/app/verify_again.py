@@ -16,7 +16,7 @@ from pgdyno.app.reference import find_reference, is_plain
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.app.verification import SECONDS, Subject, verify
 from pgdyno.app.wiring import workspace
-from pgdyno.model.build import PLAIN
+from pgdyno.model.build import HUGE_TEXT, PLAIN
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress
 from pgdyno.server.installation import Installation, installation_at
@@ -82,7 +82,9 @@ class _Again:
         making = self._tests(fetched, share_of_all(time_left.tell, 0.0, _COMPILING_S, total_s))
         tested = installation_at(self.at.prefix / "bin", self.place.account, self.manifest.name)
         modules = with_tests(making, self.manifest.extensions)
-        subject = Subject(tested, self.reference, making, ALWAYS, modules)
+        assert self.manifest.optimised is not None  # noqa: S101 — else it would not have been found
+        is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.profile.split("+")
+        subject = Subject(tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
         trying = share_of_all(time_left.tell, _COMPILING_S, SECONDS, total_s)
         return verify(subject, self.place, self.progress, trying)
 

@@ -30,7 +30,7 @@ from pgdyno.model.errors import UsageError
     default=AUTO,
     show_default=True,
     metavar="PROFILE",
-    help="o2, o3, native, lto, pgo, bolt, unhardened, joined with +: pgo+lto. auto: pgo+lto+bolt.",
+    help="o2, o3, native, lto, pgo, bolt, hugetext, unhardened, joined with +: pgo+lto. auto: pgo+lto+bolt.",
 )
 @click.option(
     "--compiler",

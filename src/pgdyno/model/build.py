@@ -5,6 +5,7 @@
     lto       optimised as a whole, at link time
     pgo       optimised by a profile of what it does under load, for which it is built twice
     bolt      rearranged, when it is finished, by the branches that it takes under load
+    hugetext  moves its machine code to huge pages when it starts
     unhardened  at fixed addresses, without a protected stack, without checked calls of libc
 
 Whatever makes use of more than a level is for this CPU too, unless another target is named. ``unhardened`` is
@@ -20,7 +21,9 @@ from pgdyno.model.errors import UsageError
 
 LEVELS = ("o2", "o3")
 UNHARDENED = "unhardened"
-PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", UNHARDENED)
+HUGE_TEXT = "hugetext"
+PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", HUGE_TEXT, UNHARDENED)
+_OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED}
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
@@ -53,7 +56,7 @@ class Profile:
     @property
     def target(self) -> str | None:
         """What it is built for unless something else is asked for; None: every CPU of the architecture."""
-        return NATIVE if set(self.parts) - {*LEVELS, UNHARDENED} else None
+        return NATIVE if set(self.parts) - _OF_ANY_CPU else None
 
     @property
     def is_linked_whole(self) -> bool:
@@ -74,6 +77,11 @@ class Profile:
     def is_rearranged(self) -> bool:
         """Whether BOLT gets one."""
         return "bolt" in self.parts
+
+    @property
+    def is_on_huge_pages(self) -> bool:
+        """Whether its machine code gets onto huge pages."""
+        return HUGE_TEXT in self.parts
 
     @property
     def is_trained(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_WORTH = {"lto": 1, "pgo": 2, "bolt": 4}
+_WORTH = {"hugetext": 1, "lto": 2, "pgo": 4, "bolt": 8}
 """By which builds are ranked: measured, each part was worth more than those before it together, or joined
 them (docs/results/README.md)."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pgdyno.model.build import PLAIN, Profile, target_flag
-from pgdyno.toolchain.bolt import LINKING, Bolt
+from pgdyno.toolchain import bolt, huge_text
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.extensions import Extensions
 from pgdyno.toolchain.recipe import Recipe
@@ -57,7 +57,7 @@ class BuildPlan:
     machine: str  # x86_64
     recipe: Recipe  # the libraries
     training: tuple[str, ...]
-    bolt: Bolt | None = None  # where the profile takes it
+    bolt: bolt.Bolt | None = None  # where the profile takes it
     extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of the recipe
     wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
 
@@ -83,6 +83,7 @@ class BuildPlan:
             "training": self.training if self.profile.is_trained else (),
             "bolt": self.bolt.version if self.bolt else "",
             **({"extensions": self.extensions.identity} if self.extensions.identity else {}),
+            **({"huge_text": huge_text.checksum()} if self.profile.is_on_huge_pages else {}),
         }
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         return f"{NAME}-{digest[:_ID_LENGTH]}"
@@ -102,7 +103,7 @@ class BuildPlan:
             ),
             *hardening.preprocessing,
             f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
-            f"LDFLAGS_EX={' '.join((hardening.linking, *((LINKING,) if self.bolt else ())))}",
+            f"LDFLAGS_EX={' '.join(self._linking)}",
         )
 
     def counting(self, counts: Path) -> Mapping[str, str]:
@@ -111,15 +112,24 @@ class BuildPlan:
         flags = (*self._hardening.making, *self.compiler.counting(counts))
         return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
 
-    def final(self, counts: Path) -> Mapping[str, str]:
-        """Return make's variables for the program that is installed."""
+    def final(self, counts: Path, objects: Path) -> Mapping[str, str]:
+        """Return make's variables for the program that is installed; ``objects``: what is linked into it."""
         flags = [
             *self._hardening.making,
             *(self.compiler.counted(counts) if self.profile.is_counted else ()),
             *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
         ]
         profile = {"PROFILE": " ".join(flags)} if flags else {}
-        return {**ALWAYS, **profile, **self.compiler.make_variables(self.profile)}
+        linked = {}
+        if self.profile.is_on_huge_pages:
+            with_object = (*self._linking, *huge_text.LINKING, str(objects / huge_text.OBJECT))
+            linked = {"LDFLAGS_EX": " ".join(with_object)}
+        return {**ALWAYS, **profile, **linked, **self.compiler.make_variables(self.profile)}
+
+    @property
+    def _linking(self) -> tuple[str, ...]:
+        """The flags that programs, not libraries, are linked with."""
+        return (self._hardening.linking, *((bolt.LINKING,) if self.bolt else ()))
 
     @property
     def _hardening(self) -> _Hardening:

@@ -76,6 +76,9 @@ class Verified:
     answers: int  # lines of answers, equal to the reference's to the last bit
     crashes: int  # under load, of either build, after which nothing was missing
     seconds: float
+    huge_text_bytes: int | None = (
+        None  # machine code of a running server, on huge pages; None: not to be there
+    )
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class Manifest:
             return "not verified"
         tests = sum(suite.tests for suite in self.verified.suites)
         said = f"verified: {tests} tests of PostgreSQL's own, {self.verified.crashes} crashes"
+        if self.verified.huge_text_bytes is not None:
+            said += f", {self.verified.huge_text_bytes >> 20} MB of machine code on huge pages"
         if not self.verified.reference:
             return f"{said}; plain, so that others can be held against it"
         return f"{said}, {self.verified.answers} answers and all data the same as {self.verified.reference}'s"

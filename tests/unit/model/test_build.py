@@ -18,6 +18,7 @@ from pgdyno.model.errors import UsageError
         ("PGO+LTO", ("lto", "pgo"), "-O3", "native"),
         ("o2+pgo", ("o2", "pgo"), "-O2", "native"),
         ("o2+unhardened", ("o2", "unhardened"), "-O2", None),
+        ("hugetext+o2", ("o2", "hugetext"), "-O2", None),
     ],
 )
 def test_a_profile_is_made_of_parts(text: str, parts: tuple[str, ...], flag: str, target: str | None) -> None:
@@ -35,7 +36,7 @@ def test_an_unknown_part_is_named_with_those_that_there_are() -> None:
         parse_profile("pgo+fast")
     assert str(caught.value) == (
         '--profile "pgo+fast": there is no "fast"\n'
-        "DETAIL:  parts are o2, o3, native, lto, pgo, bolt, unhardened, joined with +\n"
+        "DETAIL:  parts are o2, o3, native, lto, pgo, bolt, hugetext, unhardened, joined with +\n"
         "HINT:  for example pgo+lto+bolt, or auto for the strongest that can be had here"
     )
 

@@ -17,6 +17,7 @@ from pgdyno.toolchain.extensions import Extensions, ExtensionTree
 from pgdyno.toolchain.recipe import plan_recipe
 
 COUNTS = Path("/var/counts")
+OBJECTS = Path("/var/objects")
 RECIPE = plan_recipe((18,), ("zstd.h",), "gcc", "", wants_liburing=False)
 
 
@@ -53,7 +54,7 @@ def test_results_stay_the_same_and_hardening_is_kept() -> None:
 
 
 def test_the_program_that_counts_and_the_one_that_is_installed() -> None:
-    counting, final = plan().counting(COUNTS), plan().final(COUNTS)
+    counting, final = plan().counting(COUNTS), plan().final(COUNTS, OBJECTS)
     assert counting["PROFILE"] == "-fprofile-generate=/var/counts"
     assert counting["enable_coverage"] == "yes"
     assert final["PROFILE"].split() == [
@@ -65,18 +66,18 @@ def test_the_program_that_counts_and_the_one_that_is_installed() -> None:
 
 
 def test_a_plain_build_has_neither() -> None:
-    assert set(plan("o2", None).final(COUNTS)) == {"rpathdir"}
+    assert set(plan("o2", None).final(COUNTS, OBJECTS)) == {"rpathdir"}
     assert option(plan("o2", None), "CFLAGS")[0] == "-O2"
     assert not any(flag.startswith("-march") for flag in option(plan("o2", None), "CFLAGS"))
 
 
 @pytest.mark.parametrize("profile", ["o2", "pgo+lto"])
 def test_installations_find_their_libraries_wherever_they_are(profile: str) -> None:
-    assert plan(profile).final(COUNTS)["rpathdir"] == "$$ORIGIN/../lib:$$ORIGIN/.."
+    assert plan(profile).final(COUNTS, OBJECTS)["rpathdir"] == "$$ORIGIN/../lib:$$ORIGIN/.."
 
 
 def test_gcc_keeps_static_libraries_readable() -> None:
-    final = replace(plan(), compiler=Gcc()).final(COUNTS)
+    final = replace(plan(), compiler=Gcc()).final(COUNTS, OBJECTS)
     assert final["PROFILE"].split()[-2:] == ["-flto=auto", "-ffat-lto-objects"]
     assert final["AR"] == "gcc-ar"
 
@@ -114,6 +115,17 @@ def test_what_bolt_rearranges_is_linked_for_it_and_is_another_build() -> None:
     assert len({plan().name, build.name, newer.name, with_gcc.name}) == 4
 
 
+def test_code_on_huge_pages_is_a_matter_of_linking_programs() -> None:
+    build = plan("pgo+lto+hugetext")
+    assert build.final(COUNTS, OBJECTS)["LDFLAGS_EX"].split() == [
+        "-pie", "-Wl,-z,max-page-size=0x200000", "-Wl,-z,separate-code", "/var/objects/huge_text.o",
+    ]  # fmt: skip
+    assert option(build, "LDFLAGS_EX") == ["-pie"]  # what configure tries needs no such code
+    assert "LDFLAGS_EX" not in build.counting(COUNTS)
+    assert "LDFLAGS_EX" not in plan().final(COUNTS, OBJECTS)
+    assert build.name != plan().name
+
+
 def test_on_arm_a_cpu_is_named_by_another_flag() -> None:
     build = replace(plan(target="neoverse-n1"), machine="aarch64")
     assert "-mcpu=neoverse-n1" in option(build, "CFLAGS")
@@ -125,7 +137,11 @@ def test_hardening_is_dropped_only_where_that_is_asked_for() -> None:
     assert option(build, "CFLAGS") == [
         "-O3", "-ffp-contract=off", "-fno-stack-protector", "-march=native",
     ]  # fmt: skip
-    for variables in (build.counting(COUNTS), build.final(COUNTS), plan("o2+unhardened").final(COUNTS)):
+    for variables in (
+        build.counting(COUNTS),
+        build.final(COUNTS, OBJECTS),
+        plan("o2+unhardened").final(COUNTS, OBJECTS),
+    ):
         assert "-fno-pie" in variables["PROFILE"].split()
     assert not any(one.startswith("CPPFLAGS") for one in build.options)
     assert option(build, "LDFLAGS_EX") == ["-no-pie"]

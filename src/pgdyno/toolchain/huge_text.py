@@ -1,0 +1,43 @@
+"""Machine code on huge pages: an object that is linked into a build, by which a server moves its own code.
+
+The segment with the code has to begin where a huge page can, which the linker is told. What the object does,
+and when it leaves everything as it was, stands in ``huge_text.c``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+SOURCE = Path(__file__).with_suffix(".c")
+OBJECT = "huge_text.o"
+LINKING = ("-Wl,-z,max-page-size=0x200000", "-Wl,-z,separate-code")
+_FLAGS = ("-O2", "-fPIE", "-fstack-protector-strong", "-Wall", "-Wextra", "-Werror")
+_AREA = re.compile(r"^[0-9a-f]+-[0-9a-f]+ (\S{4}) ")
+_HUGE = re.compile(r"^AnonHugePages: +(\d+) kB")
+
+
+def checksum() -> str:
+    """Return the SHA-256 of the object's source."""
+    return hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+
+
+def compiling(compiler: str, source: Path, made: Path) -> Sequence[str]:
+    """Return the command that compiles the object from a copy of its source."""
+    return (compiler, *_FLAGS, "-c", str(source), "-o", str(made))
+
+
+def moved_bytes(smaps: str) -> int:
+    """Return how much of a process' machine code is on huge pages of its own, by its /proc/PID/smaps."""
+    return sum(_moved_areas(smaps))
+
+
+def _moved_areas(smaps: str) -> Iterator[int]:
+    is_code = False
+    for line in smaps.splitlines():
+        if area := _AREA.match(line):
+            is_code = "x" in area[1]
+        elif is_code and (huge := _HUGE.match(line)):
+            yield int(huge[1]) << 10
