@@ -1,0 +1,116 @@
+"""Instructions per transaction of several servers, counted by valgrind: the same figure whoever else is busy.
+
+Each server runs under valgrind's cachegrind, without its caches, on a copy of the same data. pgbench runs
+twice on one connection, with a thousand transactions more the second time; the difference, divided by them,
+is what one takes: the start of the server and of the connection fall out. Instructions are those of all
+processes in user mode. Time is not measured: half as many instructions need not take half as long.
+
+valgrind knows no AVX-512: builds for this CPU may need ``--portable x86-64-v3``.
+
+    python -m bench.instructions source-18 built-0123456789ab
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pgdyno.app import wiring
+from pgdyno.server.installation import Installation
+from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.registry import find_installation
+from pgdyno.server.workspace import Workspace
+
+SCRIPTS = {"pgbench-select": ("--builtin=select-only",), "pgbench-tpcb": ("--builtin=tpcb-like",)}
+FEW, MANY = 200, 1200  # transactions
+PORT = 5432  # of a socket in a private directory
+SETTINGS = {"autovacuum": "off", "fsync": "off", "checkpoint_timeout": "1h", "shared_buffers": "128MB"}
+"""Nothing runs by itself, and nothing waits: neither is the transaction's."""
+_TOTAL = re.compile(r"^summary: +(\d+)", re.MULTILINE)
+_COUNTING = """#!/bin/sh
+exec valgrind --quiet --tool=cachegrind --cache-sim=no --cachegrind-out-file={counts}/%p {postgres} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A server under valgrind, and where its processes leave their counts."""
+
+    place: Workspace
+    scratch: Path
+    sockets: Path
+    installation: Installation
+
+    def per_transaction(self, script: tuple[str, ...], prepared: Path) -> float:
+        """Return the instructions that one transaction takes, on a copy of prepared data."""
+        few, many = (self._total(script, prepared, transactions) for transactions in (FEW, MANY))
+        return (many - few) / (MANY - FEW)
+
+    def _total(self, script: tuple[str, ...], prepared: Path, transactions: int) -> int:
+        data, counts, programs = (self.scratch / name for name in ("data", "counts", "programs"))
+        for path in (data, counts, programs):
+            shutil.rmtree(path, ignore_errors=True)
+        subprocess.run(["cp", "--archive", str(prepared), str(data)], check=True)
+        counts.mkdir()
+        self.place.account.own(counts)
+        programs.mkdir()
+        counting = programs / "postgres"
+        counting.write_text(_COUNTING.format(counts=counts, postgres=self.installation.program("postgres")))
+        counting.chmod(0o755)
+        counted = replace(self.installation, bin_directory=programs)
+        server = Instance(counted, self.place.account, data, self.sockets, PORT, SETTINGS)
+        with server.running():
+            options = ("--no-vacuum", "--client=1", f"--transactions={transactions}", "--random-seed=1")
+            pgbench(self.installation, server, *script, *options)
+        return sum(total(path) for path in counts.iterdir())
+
+
+def total(counts: Path) -> int:
+    """Return the instructions of one process. Raises: ValueError if it has written none."""
+    found = _TOTAL.search(counts.read_text(errors="replace"))
+    if found is None:
+        raise ValueError(f"{counts} has no sum: the process was ended before it could write one")
+    return int(found[1])
+
+
+def pgbench(installation: Installation, server: Instance, *options: str) -> None:
+    """Run pgbench as it is, outside valgrind."""
+    where = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}", "postgres")
+    subprocess.run([installation.program("pgbench"), *options, *where], check=True, capture_output=True)
+
+
+def prepare(installation: Installation, place: Workspace, scratch: Path, sockets: Path) -> Path:
+    """Return a data directory with pgbench's tables, which every major version's servers get a copy of."""
+    data = scratch / "prepared"
+    initialise(installation, place.account, data)
+    server = Instance(installation, place.account, data, sockets, PORT, SETTINGS)
+    with server.running():
+        pgbench(installation, server, "--initialize", "--scale=1", "--quiet")
+        with closing(server.connect()) as connection:
+            connection.execute("CHECKPOINT")
+    return data
+
+
+def main() -> None:
+    """Print a line for each server and script; ratios are to the first server."""
+    parser = argparse.ArgumentParser(description="Instructions per transaction, counted by valgrind.")
+    parser.add_argument("servers", nargs="+", metavar="SERVER", help="of one major version; the first is 1")
+    place = wiring.workspace()
+    installations = [find_installation(name, place) for name in parser.parse_args().servers]
+    for name, script in SCRIPTS.items():
+        first: float | None = None
+        for installation in installations:
+            with place.scratch() as scratch, place.sockets(scratch) as sockets:
+                prepared = prepare(installations[0], place, scratch, sockets)
+                found = Counted(place, scratch, sockets, installation).per_transaction(script, prepared)
+            first = first or found
+            print(f"{name:16} {installation.name:24} {found:10,.0f} {found / first:7.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

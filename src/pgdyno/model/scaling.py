@@ -1,0 +1,87 @@
+"""How something scales with a number (workers, clients, CPUs): levels, the knee, laws that were fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.model.verdict import Interval
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of the factor. ``rate`` is the geometric mean over its blocks, in whatever was measured.
+
+    ``efficiency`` is the rate for each unit of the factor, relative to the lowest level.
+    """
+
+    level: int
+    blocks: int
+    rate: float
+    ratio_to_best: Interval  # of the rate, to the highest of all levels
+    efficiency: Interval | None  # None: not enough blocks in common with the lowest level
+
+
+@dataclass(frozen=True)
+class Knee:
+    """The smallest level that is as good as the best, but for ``tolerance``, lies within these two.
+
+    ``low`` is the smallest level that may be it, ``high`` the smallest that is as good for sure; None: the
+    data show that for no level.
+    """
+
+    low: int
+    high: int | None
+    tolerance: float  # 0.05: at least 95 % of the best
+
+    def __str__(self) -> str:
+        """Return ``4``, ``between 4 and 6``, or ``4 or more``."""
+        if self.high is None:
+            return f"{self.low} or more"
+        return str(self.low) if self.low == self.high else f"between {self.low} and {self.high}"
+
+
+@dataclass(frozen=True)
+class Dip:
+    """Levels by which the curve goes down and up again: the middle one is worse than both others."""
+
+    before: int
+    at: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law of scaling, fitted. Throughput at N is proportional to N / (1 + σ(N−1) + κN(N−1)).
+
+    ``contention`` is σ, the part that runs alone; ``crosstalk`` κ, what each pair costs, None for Amdahl's
+    law, which has none. ``peak`` is where the law is highest, None: nowhere, it only flattens.
+    ``p_value`` tests whether what the law leaves unexplained is more than the noise; None: nothing is left to
+    test it by.
+    """
+
+    name: str
+    contention: Interval
+    crosstalk: Interval | None
+    peak: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What is known about one curve. ``worse_from``: the first level that is worse than the best for sure.
+
+    ``law`` is the name of the simplest law that the data do not contradict, None if they contradict all.
+    """
+
+    levels: tuple[Level, ...]
+    best: int
+    knee: Knee
+    worse_from: int | None
+    dips: tuple[Dip, ...]
+    laws: tuple[Law, ...]
+    law: str | None
+
+    @property
+    def is_unimodal(self) -> bool:
+        """Whether nothing shows that the curve goes up again after it went down."""
+        return not self.dips

@@ -1,0 +1,100 @@
+"""Rates over the levels of a factor, measured in blocks: what the data say about each pair of levels.
+
+    symbol  meaning                                                          shape     unit
+    y_bl    ln rate of level l in block b; NaN where it was not measured     (B, L)    1
+    d_ij    mean of y_bi − y_bj over the blocks that have both               (L, L)    1
+    s_ij    its standard error, from the same differences                    (L, L)    1
+    n_ij    the number of those blocks                                       (L, L)    blocks
+
+All levels of a block are measured close in time, in random order: what disturbs a block cancels in d. Each
+pair has a standard error of its own, because levels beyond the number of CPUs are noisier than others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from pgdyno.stats.sample import BoolArray, FloatArray, IntArray
+
+MINIMUM_BLOCKS = 3  # of a pair, for a standard error with two degrees of freedom
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Rates by level and block. Shapes: levels (L,), ascending; log_rates (B, L)."""
+
+    levels: IntArray
+    log_rates: FloatArray
+
+    @classmethod
+    def of(cls, blocks: Sequence[Mapping[int, float]]) -> Curve:
+        """Return the curve of blocks, each with its rates by level; a level may be missing in a block.
+
+        Raises: ValueError for a rate that is not positive, or without two levels.
+        """
+        levels = sorted({level for block in blocks for level in block})
+        if len(levels) < 2:
+            raise ValueError("a curve has at least two levels")
+        rates = np.array([[block.get(level, np.nan) for level in levels] for block in blocks])
+        if not np.all(np.isnan(rates) | (rates > 0)) or np.any(np.isinf(rates)):
+            raise ValueError("a rate is not a positive number")
+        return cls(np.array(levels, dtype=np.int64), np.log(rates))
+
+    @property
+    def is_measured(self) -> BoolArray:
+        """Where there is a rate. Shapes: (B, L)."""
+        return np.asarray(~np.isnan(self.log_rates))
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """The level effects of an additive model of levels and blocks, so that missing ones do no harm: (L,).
+
+        Levels that share no block with others, not even by a chain, are compared by their plain means.
+        """
+        if self.is_measured.all():
+            return np.asarray(self.log_rates.mean(axis=0))
+        blocks, levels = self.log_rates.shape
+        row, column = np.nonzero(self.is_measured)
+        design = np.zeros((len(row), levels + blocks))
+        design[np.arange(len(row)), column] = 1
+        design[np.arange(len(row)), levels + row] = 1
+        effects, *_ = np.linalg.lstsq(design, self.log_rates[row, column])
+        return np.asarray(effects[:levels] + effects[levels:].mean())
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """n_ij. Shapes: (L, L)."""
+        measured = self.is_measured.astype(np.int64)
+        return np.asarray(measured.T @ measured)
+
+    @cached_property
+    def differences(self) -> FloatArray:
+        """d_ij, ln of rate i over rate j; 0 without a common block. Shapes: (L, L)."""
+        return np.asarray(np.nan_to_num(self._pairs).sum(axis=0) / np.maximum(self.counts, 1))
+
+    @cached_property
+    def standard_errors(self) -> FloatArray:
+        """s_ij; infinite with too few common blocks. Shapes: (L, L)."""
+        squares = np.nan_to_num((self._pairs - self.differences) ** 2).sum(axis=0)
+        variances = squares / np.maximum(self.counts - 1, 1) / np.maximum(self.counts, 1)
+        return np.where(self.counts >= MINIMUM_BLOCKS, np.sqrt(variances), np.inf)
+
+    def bounds(self, tail: float) -> tuple[FloatArray, FloatArray]:
+        """Return the limits of d_ij, each passed with probability ``tail``. Shapes: (L, L) twice."""
+        reach = special.stdtrit(np.maximum(self.counts - 1, 1), 1 - tail) * self.standard_errors
+        np.fill_diagonal(reach, 0.0)
+        return self.differences - reach, self.differences + reach
+
+    def resampled(self, rows: IntArray) -> Curve:
+        """Return the curve of these blocks, which may be named more than once."""
+        return Curve(self.levels, self.log_rates[rows])
+
+    @property
+    def _pairs(self) -> FloatArray:
+        """Return y_bi − y_bj. Shapes: (B, L, L)."""
+        return np.asarray(self.log_rates[:, :, None] - self.log_rates[:, None, :])

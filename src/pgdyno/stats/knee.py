@@ -1,0 +1,113 @@
+"""The knee of a curve: the smallest level that is as good as the best, and how sure that is.
+
+The best level is not known, only estimated, so that every level is compared with every other one (Hsu's
+multiple comparisons with the best), each pair by its own t interval:
+
+    as good for sure      its ratio to each other level is at least 1 − tolerance. All of these have to
+                          hold, so that none needs a correction (intersection-union test, Berger 1982).
+    not as good for sure  its ratio to some other level is less. One of these is enough, so that all are
+                          corrected for their number (Bonferroni).
+
+The knee lies between the smallest level that is not ruled out and the smallest that is sure. A level beyond
+the best is *worse* for sure if its ratio to some other one is below 1, corrected likewise.
+
+Sources: Hsu (1984), Constrained Simultaneous Confidence Intervals for Multiple Comparisons with the Best,
+Annals of Statistics 12, 1136-1144; Berger (1982), Technometrics 24, 295-300.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from pgdyno.model.scaling import Dip, Knee, Level
+from pgdyno.model.verdict import Interval
+from pgdyno.stats.curve import MINIMUM_BLOCKS, Curve
+from pgdyno.stats.sample import BoolArray, FloatArray
+
+TOLERANCE = 0.05  # of the highest rate: what less is not worth more workers
+LEVEL = 0.95
+
+
+def best(curve: Curve) -> int:
+    """Return the index of the level with the highest mean."""
+    return int(np.argmax(curve.means))
+
+
+def find_knee(curve: Curve, *, tolerance: float = TOLERANCE, level: float = LEVEL) -> Knee:
+    """Return the smallest level that is as good as the best, or between which levels it lies."""
+    limit = math.log1p(-tolerance)
+    is_sure = _lowest(curve, 1 - level) >= limit
+    is_possible = ~_is_below(curve, limit, level)
+    possible = [int(one) for one in curve.levels[is_possible]]
+    sure = [int(one) for one in curve.levels[is_sure]]
+    return Knee(possible[0], sure[0] if sure else None, tolerance)
+
+
+def worse_from(curve: Curve, *, level: float = LEVEL) -> int | None:
+    """Return the first level above the best that is worse for sure; None: there is none."""
+    beyond = np.arange(len(curve.levels)) > best(curve)
+    worse = curve.levels[beyond & _is_below(curve, 0.0, level)]
+    return int(worse[0]) if len(worse) else None
+
+
+def find_dips(curve: Curve, *, level: float = LEVEL) -> tuple[Dip, ...]:
+    """Return where the curve goes down and up again, each level once, with the highest ones around it."""
+    pairs = len(curve.levels) * (len(curve.levels) - 1)
+    low, _ = curve.bounds((1 - level) / pairs)
+    is_higher = low > 0  # [i, j]: level i is higher than level j
+    return tuple(_dips(curve, is_higher))
+
+
+def describe(curve: Curve, *, level: float = LEVEL) -> tuple[Level, ...]:
+    """Return every level with its ratio to the best and its efficiency, with two-sided intervals."""
+    low, high = curve.bounds((1 - level) / 2)
+    top = best(curve)
+
+    def ratio(one: int, other: int, expected: float) -> Interval:
+        ends = (low[one, other], curve.differences[one, other], high[one, other])
+        lowest, middle, highest = (math.exp(end) / expected for end in ends)
+        return Interval(lowest, middle, highest, level)
+
+    def efficiency(one: int) -> Interval | None:
+        if curve.counts[one, 0] < MINIMUM_BLOCKS or curve.levels[0] <= 0:
+            return None
+        return ratio(one, 0, float(curve.levels[one] / curve.levels[0]))
+
+    return tuple(
+        Level(
+            level=int(curve.levels[one]),
+            blocks=int(curve.counts[one, one]),
+            rate=math.exp(curve.means[one]),
+            ratio_to_best=ratio(one, top, 1.0),
+            efficiency=efficiency(one),
+        )
+        for one in range(len(curve.levels))
+    )
+
+
+def _lowest(curve: Curve, tail: float) -> FloatArray:
+    """Return each level's lower limit against the level that it compares worst with."""
+    low, _ = curve.bounds(tail)
+    return np.asarray(low.min(axis=1))
+
+
+def _is_below(curve: Curve, limit: float, level: float) -> BoolArray:
+    """Whether a level's ratio to some other one is below a limit for sure."""
+    _, high = curve.bounds((1 - level) / (len(curve.levels) - 1))
+    return np.asarray((high < limit).any(axis=1))
+
+
+def _dips(curve: Curve, is_higher: BoolArray) -> Iterator[Dip]:
+    levels = curve.levels
+    for at in range(1, len(levels) - 1):
+        before = [one for one in range(at) if is_higher[one, at]]
+        after = [one for one in range(at + 1, len(levels)) if is_higher[one, at]]
+        around = max(
+            itertools.product(before, after), key=lambda pair: curve.means[[*pair]].sum(), default=None
+        )
+        if around is not None:
+            yield Dip(int(levels[around[0]]), int(levels[at]), int(levels[around[1]]))

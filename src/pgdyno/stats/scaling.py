@@ -1,0 +1,43 @@
+"""All that a curve says: levels, knee, where more is worse, whether it has one peak, which law it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pgdyno.model.scaling import Scaling
+from pgdyno.stats import knee
+from pgdyno.stats.curve import Curve
+from pgdyno.stats.scaling_law import fit_laws, simplest
+
+Blocks = Sequence[Mapping[int, float]]
+"""Rates by level, block by block."""
+
+
+def observe(blocks: Blocks, *, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL) -> Scaling:
+    """Return all but the laws, at once: what a search looks at between its blocks.
+
+    Raises: ValueError as ``Curve.of``.
+    """
+    curve = Curve.of(blocks)
+    return Scaling(
+        levels=knee.describe(curve, level=level),
+        best=int(curve.levels[knee.best(curve)]),
+        knee=knee.find_knee(curve, tolerance=tolerance, level=level),
+        worse_from=knee.worse_from(curve, level=level),
+        dips=knee.find_dips(curve, level=level),
+        laws=(),
+        law=None,
+    )
+
+
+def analyse(
+    blocks: Blocks, *, offset: int = 0, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
+) -> Scaling:
+    """Return all that blocks of rates say; the laws are fitted to resampled blocks, which takes seconds.
+
+    ``offset``: how many work at level 0, 1 for workers beside a leader. Raises: ValueError as ``Curve.of``.
+    """
+    observed = observe(blocks, tolerance=tolerance, level=level)
+    laws = fit_laws(Curve.of(blocks), offset=offset, level=level)
+    return replace(observed, laws=laws, law=simplest(laws))

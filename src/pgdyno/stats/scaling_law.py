@@ -1,0 +1,138 @@
+"""Laws of scaling fitted to a curve: Amdahl's, and Gunther's Universal Scalability Law.
+
+    symbol  meaning                                                          shape     unit
+    N_l     how many work at level l                                         (L,)      1
+    λ       rate of one                                                      ()        1/s
+    σ, κ    contention and crosstalk: X(N) = λN / (1 + σ(N−1) + κN(N−1))     ()        1
+    z_l     level effect, ln rate (``Curve.means``)                          (L,)      1
+
+Noise multiplies a rate, so that ln X is fitted, by least squares, each level weighted by its blocks; σ is
+held between 0 and 1, κ at least 0. Intervals are percentiles over resampled blocks, refitted each time,
+expanded for the number of blocks. A law is tested against the noise by the lack-of-fit F test: what it leaves
+of the level effects, against what levels and blocks together leave of the data.
+
+Sources: Amdahl (1967), AFIPS '67; Gunther (2007), Guerrilla Capacity Planning, ch. 4-6; Draper, Smith (1998),
+Applied Regression Analysis, 3rd ed., §2.1 (lack of fit); Hesterberg (2015), What Teachers Should Know About
+the Bootstrap, The American Statistician 69, 371-386, §5.3 (expanded percentiles).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special
+
+from pgdyno.model.scaling import Law
+from pgdyno.model.verdict import Interval
+from pgdyno.stats.curve import Curve
+from pgdyno.stats.sample import FloatArray
+
+AMDAHL, USL = "Amdahl", "USL"
+RESAMPLES = 1000  # arbitrary: with eight blocks, the ends are the sixth lowest and highest
+_PARAMETERS = {AMDAHL: 2, USL: 3}  # λ counts
+_FIT_LEVEL = 0.05  # a law is given up if its misfit is as large by chance one time in twenty
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Fit:
+    """σ, κ, and the weighted squares that are left."""
+
+    contention: float
+    crosstalk: float
+    squares: float
+
+    @property
+    def peak(self) -> float | None:
+        """Where dX/dN = 0: √((1 − σ)/κ)."""
+        if self.crosstalk <= _NEGLIGIBLE:
+            return None
+        return math.sqrt(max(0.0, 1 - self.contention) / self.crosstalk)
+
+
+def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95, seed: int = 1) -> tuple[Law, ...]:
+    """Return both laws, the simpler one first; none with fewer levels than they have parameters.
+
+    ``offset``: how many work at level 0, 1 where a leader takes part.
+    """
+    numbers = np.asarray(curve.levels + offset, dtype=np.float64)
+    return tuple(
+        _law(curve, numbers, name, level, seed)
+        for name, parameters in _PARAMETERS.items()
+        if len(numbers) >= parameters and numbers[0] > 0
+    )
+
+
+def simplest(laws: tuple[Law, ...]) -> str | None:
+    """Return the name of the first law that the data do not contradict."""
+    return next((law.name for law in laws if law.p_value is None or law.p_value > _FIT_LEVEL), None)
+
+
+def fit(curve: Curve, numbers: FloatArray, name: str, start: Fit | None = None) -> Fit:
+    """Return the law that is closest. Shapes: numbers (L,). ln λ is the mean distance, and drops out."""
+    weights = np.diagonal(curve.counts).astype(np.float64)
+    roots = np.sqrt(weights)
+    slowing = np.stack([numbers - 1, numbers * (numbers - 1)])[: _PARAMETERS[name] - 1]
+    per_worker = curve.means - np.log(numbers)
+
+    def centred(values: FloatArray) -> FloatArray:
+        return np.asarray(roots * (values - np.average(values, axis=-1, weights=weights)[..., None]))
+
+    def residuals(parameters: FloatArray) -> FloatArray:
+        return centred(per_worker + np.log1p(parameters @ slowing))
+
+    def slopes(parameters: FloatArray) -> FloatArray:
+        return centred(slowing / (1 + parameters @ slowing)).T
+
+    guess = (0.1, 1e-3) if start is None else (start.contention, start.crosstalk)
+    inside = np.clip(guess, 1e-9, 1 - 1e-9)[: len(slowing)]
+    found = optimize.least_squares(
+        residuals, inside, slopes, bounds=(0.0, 1.0), x_scale=(1.0, 0.01)[: len(slowing)]
+    )
+    contention, crosstalk = (*found.x, 0.0)[:2]
+    return Fit(float(contention), float(crosstalk), float(2 * found.cost))
+
+
+def lack_of_fit(curve: Curve, fitted: Fit, name: str) -> float | None:
+    """Return the p-value of the F test; None if there are no levels or no blocks to spare."""
+    blocks, levels = curve.log_rates.shape
+    free = int(curve.is_measured.sum()) - blocks - levels + 1
+    spare = levels - _PARAMETERS[name]
+    if spare < 1 or free < 1:
+        return None
+    effects = curve.log_rates - curve.means
+    noise = np.nansum((effects - np.nanmean(effects, axis=1, keepdims=True)) ** 2) / free
+    if noise <= _NEGLIGIBLE:
+        return None
+    return float(special.fdtrc(spare, free, fitted.squares / spare / noise))
+
+
+def _law(curve: Curve, numbers: FloatArray, name: str, level: float, seed: int) -> Law:
+    fitted = fit(curve, numbers, name)
+    random = np.random.default_rng(seed)
+    blocks = len(curve.log_rates)
+    samples = [curve.resampled(random.integers(blocks, size=blocks)) for _ in range(RESAMPLES)]
+    refits = [fit(one, numbers, name, fitted) for one in samples if one.is_measured.any(axis=0).all()]
+    tail = _expanded((1 - level) / 2, blocks)
+
+    def interval(values: list[float], point: float) -> Interval:
+        low, high = np.quantile(values or [point], [tail, 1 - tail])
+        return Interval(min(float(low), point), point, max(float(high), point), level)
+
+    return Law(
+        name=name,
+        contention=interval([one.contention for one in refits], fitted.contention),
+        crosstalk=None if name == AMDAHL else interval([one.crosstalk for one in refits], fitted.crosstalk),
+        peak=fitted.peak,
+        p_value=lack_of_fit(curve, fitted, name),
+    )
+
+
+def _expanded(tail: float, blocks: int) -> float:
+    """Return the smaller tail that makes percentiles as wide as Student's t would."""
+    if blocks < 2:
+        return tail
+    t = special.stdtrit(blocks - 1, tail)
+    return float(special.ndtr(math.sqrt(blocks / (blocks - 1)) * t))

@@ -1,0 +1,138 @@
+"""The knee of simulated curves, whose true knee follows from the law that they were made by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from pgdyno.model.scaling import Dip, Knee
+from pgdyno.stats import knee
+from pgdyno.stats.curve import Curve
+from pgdyno.stats.scaling import analyse, observe
+
+Blocks = list[dict[int, float]]
+Law = Callable[[int], float]
+
+
+def usl(contention: float, crosstalk: float) -> Law:
+    """Gunther's law, for a rate of 100 of one."""
+    return lambda n: 100 * n / (1 + contention * (n - 1) + crosstalk * n * (n - 1))
+
+
+def simulate(law: Law, levels: Sequence[int], *, blocks: int, noise: float, seed: int) -> Blocks:
+    """Return blocks in which everything is up to 30 % slower, and each rate disturbed by ``noise``."""
+    random = np.random.default_rng(seed)
+    return [
+        {n: law(n) * slowed * math.exp(random.normal(0, noise)) for n in levels}
+        for slowed in random.uniform(0.7, 1.0, size=blocks)
+    ]
+
+
+def true_knee(law: Law, levels: Sequence[int]) -> int:
+    highest = max(map(law, levels))
+    return next(n for n in levels if law(n) >= 0.95 * highest)
+
+
+def test_without_noise_the_knee_is_that_of_the_law() -> None:
+    """X = 100N/(1 + 0.02(N−1) + 0.005N(N−1)): highest at 14 (524.3); 95 % of that from 10 on (500.0 > 498.1).
+
+    By hand: X(9) = 900/1.52 = 592.1; the law's peak is √(0.98/0.005) = 14.
+    """
+    law = usl(0.02, 0.005)
+    levels = range(1, 21)
+    found = observe(simulate(law, levels, blocks=6, noise=1e-6, seed=1))
+    highest = max(law(n) for n in levels)
+    expected = min(n for n in levels if law(n) >= 0.95 * highest)
+    assert found.best == 14
+    assert found.knee == Knee(expected, expected, 0.05)
+    assert str(found.knee) == str(expected)
+    assert found.worse_from == 15
+    assert found.is_unimodal
+
+
+@pytest.mark.parametrize(("contention", "crosstalk"), [(0.05, 0.01), (0.0, 0.002), (0.3, 0.0)])
+def test_the_knee_is_within_what_is_said_nearly_always(contention: float, crosstalk: float) -> None:
+    """200 experiments of 8 blocks with 5 % of noise; 95 % is asked for, 180 would be unlikely (p < 0.002)."""
+    law, levels = usl(contention, crosstalk), (1, 2, 3, 4, 6, 8, 12, 16)
+    expected, hits = true_knee(law, levels), 0
+    for seed in range(200):
+        curve = Curve.of(simulate(law, levels, blocks=8, noise=0.05, seed=seed))
+        found = knee.find_knee(curve)
+        hits += found.low <= expected and (found.high is None or expected <= found.high)
+    assert hits >= 181
+
+
+def test_more_blocks_narrow_it_down() -> None:
+    law, levels = usl(0.05, 0.01), (1, 2, 3, 4, 6, 8, 12, 16)
+    few, many = (
+        knee.find_knee(Curve.of(simulate(law, levels, blocks=blocks, noise=0.03, seed=3)))
+        for blocks in (4, 40)
+    )
+    assert many.high is not None
+    assert few.high is None or few.high - few.low >= many.high - many.low
+    assert many.low == many.high == true_knee(law, levels)
+
+
+def test_where_nothing_differs_the_lowest_level_is_enough() -> None:
+    found = observe(simulate(lambda _: 50.0, (1, 2, 4), blocks=20, noise=0.02, seed=5))
+    assert found.knee == Knee(1, 1, 0.05)
+    assert found.worse_from is None
+
+
+def test_too_few_blocks_leave_it_open() -> None:
+    found = observe(simulate(usl(0.0, 0.0), (1, 2, 4), blocks=2, noise=0.01, seed=5))
+    assert found.knee == Knee(1, None, 0.05)
+    assert str(found.knee) == "1 or more"
+    assert found.levels[1].efficiency is None
+
+
+def test_a_curve_with_two_peaks_is_said_to_have_them() -> None:
+    rates = {1: 100.0, 2: 200.0, 4: 120.0, 8: 260.0}
+    found = analyse(simulate(lambda n: rates[n], (1, 2, 4, 8), blocks=10, noise=0.02, seed=2))
+    assert found.dips == (Dip(2, 4, 8),)
+    assert not found.is_unimodal
+    assert found.law is None
+
+
+def test_curves_with_one_peak_are_rarely_said_to_have_two() -> None:
+    """200 experiments; by chance it may happen in one of twenty."""
+    law, levels = usl(0.1, 0.0), (1, 2, 4, 6, 8, 12, 16)
+    wrong = sum(
+        bool(knee.find_dips(Curve.of(simulate(law, levels, blocks=6, noise=0.05, seed=seed))))
+        for seed in range(200)
+    )
+    assert wrong <= 10
+
+
+def test_efficiency_is_the_rate_of_each_against_the_lowest_level() -> None:
+    """Twice the rate with four instead of one: half as efficient."""
+    blocks = [{1: 100.0 * k, 4: 200.0 * k} for k in (1.0, 1.1, 0.9, 1.05)]
+    one, four = observe(blocks).levels
+    assert one.efficiency is not None
+    assert four.efficiency is not None
+    assert one.efficiency.point == pytest.approx(1.0)
+    assert four.efficiency.point == pytest.approx(0.5)
+    assert one.ratio_to_best.point == pytest.approx(0.5)
+    assert four.blocks == 4
+
+
+def test_levels_that_are_missing_in_a_slow_block_are_not_favoured() -> None:
+    """Level 4 was measured in fast blocks alone, where it was 10 % better than level 2."""
+    blocks: Blocks = [{1: 50.0, 2: 100.0}] * 3 + [{1: 100.0, 2: 200.0, 4: 220.0}] * 3
+    curve = Curve.of(blocks)
+    assert math.exp(curve.means[2] - curve.means[1]) == pytest.approx(1.1)
+    assert curve.counts[2, 1] == 3
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.inf])
+def test_a_rate_that_is_none_is_an_error(rate: float) -> None:
+    with pytest.raises(ValueError, match="not a positive number"):
+        Curve.of([{1: 1.0, 2: rate}])
+
+
+def test_one_level_is_no_curve() -> None:
+    with pytest.raises(ValueError, match="at least two levels"):
+        Curve.of([{1: 1.0}])

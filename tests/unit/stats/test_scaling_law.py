@@ -1,0 +1,93 @@
+"""Laws of scaling, recovered from curves that were made by them, and from a published one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pgdyno.stats.curve import Curve
+from pgdyno.stats.scaling_law import AMDAHL, USL, fit, fit_laws, lack_of_fit, simplest
+
+RAYTRACER = {
+    1: 20, 4: 78, 8: 130, 12: 170, 16: 190, 20: 200, 24: 210, 28: 230, 32: 260, 48: 280, 64: 310,
+}  # fmt: skip
+"""Gunther (2007), Guerrilla Capacity Planning, table 5.1: an SGI Origin 2000, rays by processors."""
+
+
+def curve(law: dict[int, float], *, blocks: int = 8, noise: float = 0.01, seed: int = 1) -> Curve:
+    random = np.random.default_rng(seed)
+    return Curve.of(
+        [
+            {n: rate * slowed * math.exp(random.normal(0, noise)) for n, rate in law.items()}
+            for slowed in random.uniform(0.8, 1.0, size=blocks)
+        ]
+    )
+
+
+def amdahl(serial: float, levels: tuple[int, ...]) -> dict[int, float]:
+    return {n: 10 / (serial + (1 - serial) / n) for n in levels}
+
+
+def test_amdahls_law_is_recovered_and_suffices() -> None:
+    levels = (1, 2, 4, 8, 16, 32)
+    simple, universal = fit_laws(curve(amdahl(0.05, levels)))
+    assert simple.name == AMDAHL
+    assert simple.contention.low < 0.05 < simple.contention.high
+    assert simple.contention.point == pytest.approx(0.05, rel=0.05)
+    assert simple.peak is None
+    assert simple.crosstalk is None
+    assert simplest((simple, universal)) == AMDAHL
+
+
+def test_the_universal_law_is_recovered_where_amdahls_does_not_do() -> None:
+    """σ = 0.04, κ = 0.002: highest at √(0.96/0.002) = 21.9."""
+    law = {n: 10 * n / (1 + 0.04 * (n - 1) + 0.002 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 24, 32)}
+    simple, universal = fit_laws(curve(law))
+    assert universal.name == USL
+    assert universal.crosstalk is not None
+    assert universal.contention.low < 0.04 < universal.contention.high
+    assert universal.crosstalk.low < 0.002 < universal.crosstalk.high
+    assert universal.peak == pytest.approx(21.9, rel=0.05)
+    assert simple.p_value is not None
+    assert simple.p_value < 1e-6
+    assert simplest((simple, universal)) == USL
+
+
+def test_workers_beside_a_leader_are_one_more() -> None:
+    """By k workers, k + 1 processes; without the offset level 0 would have no rate at all."""
+    law = {n - 1: rate for n, rate in amdahl(0.1, (1, 2, 3, 5, 9)).items()}
+    (simple, *_) = fit_laws(curve(law), offset=1)
+    assert simple.contention.point == pytest.approx(0.1, rel=0.1)
+    assert fit_laws(curve(law)) == ()
+
+
+def test_a_published_benchmark_has_the_published_contention() -> None:
+    """σ = 0.0500 by R's package usl 3.0, usl(throughput ~ processors, raytracer): no fit of logarithms."""
+    _, universal = fit_laws(curve({n: float(rate) for n, rate in RAYTRACER.items()}, noise=1e-4))
+    assert universal.contention.point == pytest.approx(0.05, abs=0.01)
+
+
+def test_no_law_is_claimed_for_what_follows_none() -> None:
+    steps = {1: 10.0, 2: 20.0, 4: 20.0, 8: 80.0, 16: 80.0}
+    assert simplest(fit_laws(curve(steps))) is None
+
+
+def test_the_test_of_a_law_is_right_about_as_often_as_it_says() -> None:
+    """Of 400 curves that do follow the law, 20 are expected to be denied; 33 or more have p < 0.004."""
+    levels = (1, 2, 4, 8, 16)
+    numbers, denied = np.array(levels, dtype=np.float64), 0
+    for seed in range(400):
+        noisy = curve(amdahl(0.1, levels), noise=0.03, seed=seed)
+        p_value = lack_of_fit(noisy, fit(noisy, numbers, AMDAHL), AMDAHL)
+        assert p_value is not None
+        denied += p_value <= 0.05
+    assert 8 <= denied <= 32
+
+
+def test_with_as_many_levels_as_parameters_nothing_is_left_to_test() -> None:
+    simple, universal = fit_laws(curve(amdahl(0.1, (1, 2, 4))))
+    assert simple.p_value is not None
+    assert universal.p_value is None
+    assert len(fit_laws(curve(amdahl(0.1, (1, 2))))) == 1
