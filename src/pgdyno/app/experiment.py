@@ -11,6 +11,7 @@ from functools import partial
 from itertools import groupby
 
 import numpy as np
+from numpy.random import Generator as Random
 
 from pgdyno import __version__
 from pgdyno.app.arena import Arena
@@ -226,7 +227,8 @@ class ExperimentRun:
             round_started = self.clock()
             for workloads in workloads_by_server([self.workloads[name] for name in study.workloads]):
                 self.progress.step(_label(done, planned + repeats, workloads))
-                self.store.add_blocks(experiment.id, run_round(running, done, workloads))
+                shuffled = in_random_order(workloads, running.random)
+                self.store.add_blocks(experiment.id, run_round(running, done, shuffled))
                 self.arena.loads.forget(experiment.id)
             done += 1
             experiment = replace(
@@ -318,6 +320,17 @@ def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:
 
     ordered = sorted(workloads, key=lambda w: (*servers(w), not w.is_read_only))
     return [list(group) for _, group in groupby(ordered, key=servers)]
+
+
+def in_random_order(workloads: Sequence[Workload], random: Random) -> list[Workload]:
+    """Shuffle the cells of a grid, so that time is not taken for a size's or the clients' effect.
+
+    Those that only read still come first.
+    """
+    if not all(workload.cell for workload in workloads):
+        return list(workloads)
+    shuffled = [workloads[index] for index in random.permutation(len(workloads))]
+    return sorted(shuffled, key=lambda workload: not workload.is_read_only)
 
 
 def _rounds_done(experiment: Experiment) -> int:

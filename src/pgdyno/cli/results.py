@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli.output import open_progress, print_json
-from pgdyno.model.document import to_document
+from pgdyno.model.document import Json, to_document
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
 from pgdyno.model.verdict import Decision, Verdict
@@ -61,6 +61,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "question": experiment.question,
         "baseline": experiment.baseline,
         "steps": steps_document(experiment),
+        "scaling": scaling_document(experiment),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
@@ -73,6 +74,13 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "notes": list(experiment.notes),
         "is_complete": experiment.is_complete,
     }
+
+
+def scaling_document(experiment: Experiment) -> Json:
+    """Return every curve by clients with its knee; empty where the clients are not what varies."""
+    from pgdyno.experiments.scaling import scaling_by_clients
+
+    return to_document(scaling_by_clients(experiment))
 
 
 def steps_document(experiment: Experiment) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from functools import partial
 
 from markupsafe import Markup
 
+from pgdyno.experiments.scaling import ClientScaling, scaling_by_clients
 from pgdyno.model.errors import SettingError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.guc import normalise
@@ -32,6 +33,7 @@ from pgdyno.report.grid_tables import (
     verdicts_on,
     with_bounds,
 )
+from pgdyno.report.scaling import level_table, sentences
 from pgdyno.report.settings import baseline_values
 from pgdyno.report.tables import Figure, StyledTable, Table, figure
 from pgdyno.report.words import PRIMARY_METRIC, effect_text, listed, symbol
@@ -60,6 +62,16 @@ class GridPart:
     more: tuple[Figure, ...]
     beside: Table | None
     cells: tuple[Table, ...]
+    scaling: tuple[Curve, ...] = ()
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What throughput by clients says, of one size of the database."""
+
+    title: str
+    sentences: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,8 @@ def grid(experiment: Experiment) -> Grid | None:
         *([_CLIENTS] if any(len(load.clients) > 1 for load in found) else []),
     ]
     title = f"By {listed(varied)}" if varied else "Every load"
-    return Grid(title, tuple(_part(experiment, load) for load in found))
+    curves = scaling_by_clients(experiment)
+    return Grid(title, tuple(_part(experiment, load, curves) for load in found))
 
 
 def place_among(size: float, sizes: Sequence[int]) -> float:
@@ -94,7 +107,7 @@ def place_among(size: float, sizes: Sequence[int]) -> float:
     return min(max(-_BEYOND, place), len(sizes) - 1 + _BEYOND)
 
 
-def _part(experiment: Experiment, load: Load) -> GridPart:
+def _part(experiment: Experiment, load: Load, curves: Sequence[ClientScaling]) -> GridPart:
     throughput = amounts(experiment, load, PRIMARY_METRIC)
     beside = [one for name in _BESIDE if (one := amounts(experiment, load, name)).estimates]
     by_size = [
@@ -118,7 +131,13 @@ def _part(experiment: Experiment, load: Load) -> GridPart:
         more=tuple(by_size[1:]),
         beside=summary_table(experiment, beside) if beside else None,
         cells=tuple(amount_table(experiment, load, one, has_bounds=False) for one in beside),
+        scaling=tuple(_curve(one) for one in curves if one.load == load.name),
     )
+
+
+def _curve(found: ClientScaling) -> Curve:
+    title = f"How it scales, {numbers.size(found.database_bytes)} of data"
+    return Curve(title, tuple(sentences(found.scaling, _CLIENTS)), level_table(found))
 
 
 def _gains(experiment: Experiment, load: Load) -> Figure | None:

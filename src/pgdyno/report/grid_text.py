@@ -8,18 +8,22 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno.experiments.scaling import scaling_by_clients
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Verdict
 from pgdyno.report import numbers
 from pgdyno.report.grid_tables import Load, compared_variants, gaps, loads, verdicts_on
 from pgdyno.report.rqps_text import half_width
+from pgdyno.report.scaling import level_table, sentences
 from pgdyno.report.tables import NOTHING
+from pgdyno.report.tables import Table as TextTable
 from pgdyno.report.terminal import DECISION_STYLES, plain_text
 from pgdyno.report.words import effect_text, legend, symbol
 
 
 def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
     """Yield throughput against the baseline, load by load, and what is missing."""
+    yield from _curves(experiment)
     found = loads(experiment) if verdicts_on(experiment) else ()
     level = numbers.share(experiment.design.level)
     for load in found:
@@ -30,6 +34,24 @@ def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
             yield plain_text(gap, "dim")
     if found:
         yield plain_text(legend(experiment.design.equivalence_margin), "dim")
+
+
+def _curves(experiment: Experiment) -> Iterator[RenderableType]:
+    """Yield how throughput scales with the clients, where nothing else varies."""
+    for one in scaling_by_clients(experiment):
+        yield plain_text(f"\n{one.load}, {numbers.size(one.database_bytes)} of data", "bold")
+        for sentence in sentences(one.scaling, "clients"):
+            yield plain_text(sentence)
+        yield _plain_table(level_table(one))
+
+
+def _plain_table(shown: TextTable) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in shown.columns:
+        table.add_column(plain_text(column.title), justify="right")
+    for row in shown.rows:
+        table.add_row(*map(plain_text, row))
+    return table
 
 
 def _table(experiment: Experiment, load: Load) -> Table:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.experiments.analysis import is_comparable
+from pgdyno.experiments.scaling import knees_by_clients
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
 from pgdyno.model.verdict import Decision, Verdict
@@ -141,6 +142,8 @@ def effect_text(verdict: Verdict) -> str:
 
 def answers(experiment: Experiment) -> tuple[str, ...]:
     """Return the experiment's answer, a sentence or two per variant: what is better where, what got worse."""
+    if knees := knees_by_clients(experiment):
+        return tuple(f"{curve}: the knee is {knee} clients." for curve, knee in knees.items())
     if not experiment.verdicts:
         return (
             "There is no verdict: nothing was compared."

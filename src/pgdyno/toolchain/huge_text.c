@@ -128,7 +128,8 @@ move_program(struct dl_phdr_info *program, size_t size, void *data)
 		const		ElfW(Phdr) *part = &program->dlpi_phdr[i];
 		uintptr_t	start = program->dlpi_addr + part->p_vaddr;
 
-		if (part->p_type == PT_LOAD && (part->p_flags & PF_X) != 0)
+		/* What is writable too belongs to a program that counts, which writes into it. */
+		if (part->p_type == PT_LOAD && (part->p_flags & (PF_X | PF_W)) == PF_X)
 			move(start, start + part->p_memsz);
 	}
 	return 1;

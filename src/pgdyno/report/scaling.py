@@ -1,0 +1,85 @@
+"""What a curve says, in words and as a table. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from pgdyno.experiments.scaling import ClientScaling
+from pgdyno.model.scaling import Law, Level, Scaling
+from pgdyno.model.verdict import Interval
+from pgdyno.report import numbers
+from pgdyno.report.tables import NOTHING, Table, columns
+from pgdyno.report.words import listed
+
+
+def sentences(scaling: Scaling, unit: str) -> Iterator[str]:
+    """Yield what was found, the knee first; ``unit`` is what a level counts: clients."""
+    knee = scaling.knee
+    share = numbers.share(1 - knee.tolerance)
+    yield f"The knee: {knee} {unit}, the fewest with at least {share} of the highest throughput"
+    worse = scaling.worse_from
+    beyond = f"worse for sure from {worse} on" if worse else "more was not proven to be worse"
+    yield f"Highest at {scaling.best}; {beyond}"
+    for dip in scaling.dips:
+        yield f"Not one peak: lower at {dip.at} than at {dip.before} and at {dip.after}, so no law is fitted"
+    if scaling.is_unimodal:
+        yield _of_laws(scaling)
+
+
+def level_table(found: ClientScaling) -> Table:
+    """Return rate, ratio to the best, efficiency and the client's share of the CPU time of every level."""
+    heads = (
+        "Clients",
+        "Transactions/s",
+        "Of the highest",
+        "Efficiency",
+        "CPU time: client",
+        "Rounds",
+    )
+    rows = (_row(one, found) for one in found.scaling.levels)
+    return Table(f"{found.load}: every number of clients", columns(*heads, numbers_from=0), tuple(rows))
+
+
+def bounded(interval: Interval) -> str:
+    """Return the ends of an interval of shares; nothing where it has none."""
+    if not math.isfinite(interval.high):
+        return "no interval"
+    return f"{numbers.share(interval.low)}{numbers.SPACE}…{numbers.SPACE}{numbers.share(interval.high)}"
+
+
+def _row(one: Level, found: ClientScaling) -> tuple[str, ...]:
+    of_best = "the highest" if one.level == found.scaling.best else _share(one.ratio_to_best)
+    efficiency = NOTHING if one.efficiency is None else numbers.share(one.efficiency.point)
+    client = found.client_shares.get(one.level)
+    share = NOTHING if client is None else numbers.share(client)
+    return (str(one.level), numbers.number(one.rate), of_best, efficiency, share, str(one.blocks))
+
+
+def _share(ratio: Interval) -> str:
+    return f"{numbers.share(ratio.point)} ({bounded(ratio)})"
+
+
+def _of_laws(scaling: Scaling) -> str:
+    law = next((one for one in scaling.laws if one.name == scaling.law), None)
+    if law is None:
+        tried = listed([one.name for one in scaling.laws])
+        return (
+            f"No law of scaling fits ({tried} tried)"
+            if scaling.laws
+            else "Too few levels for a law of scaling"
+        )
+    return f"{_name(law)} fits: {', '.join(_terms(law))}"
+
+
+def _name(law: Law) -> str:
+    return "Amdahl's law" if law.name == "Amdahl" else "The universal scalability law"
+
+
+def _terms(law: Law) -> Iterator[str]:
+    yield f"contention {numbers.share(law.contention.point)} ({bounded(law.contention)})"
+    if law.crosstalk is not None:
+        ends = f"{law.crosstalk.low:.2g}{numbers.SPACE}…{numbers.SPACE}{law.crosstalk.high:.2g}"
+        yield f"crosstalk {law.crosstalk.point:.2g} ({ends})"
+    if law.peak is not None:
+        yield f"which is highest at {law.peak:.1f}"

@@ -1,0 +1,68 @@
+"""Clients: one server under more and more of them, up to several for each CPU.
+
+Where a few clients keep the server busy, more of them only wait in another place, and cost the machine. The
+study finds the smallest number that is as good as the best, and says what the client itself costs: on the
+machine of the server it takes its CPU time, which bends the curve before the server does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pgdyno.model.experiment import Design
+from pgdyno.model.study import Study
+from pgdyno.model.workload import Workload
+from pgdyno.studies._contract import Machine, Sizing, StudyContext
+
+TITLE = "throughput by the number of clients: where more of them stop paying, and what they cost"
+NEEDS_PLAN = False
+WORKLOADS = ("pgbench-select", "pgbench-tpcb")
+DESIGN = Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0)
+BUDGET_S = 10 * 60.0
+
+_MOST_PER_CPU = 4  # arbitrary: past twice the CPUs only waiting grows
+_SPARE_CONNECTIONS = 20
+_PUBLISHED = (
+    "published in 2020 for two machines of 8 CPUs, pgbench at scale 30, 2 to 14 clients on the server's own "
+    "machine: the curve of select-only bends from 6 clients on, because pgbench takes about 20 % of the CPUs"
+)
+
+
+def workloads(sizing: Sizing) -> Mapping[str, Workload]:
+    """Return every load at every number of clients."""
+    cells = (
+        replace(load, name=f"{load.name}-{clients}", issued_as=load.name, clients=clients)
+        for load in sizing.loads
+        for clients in client_counts(sizing)
+    )
+    return {cell.name: cell for cell in cells}
+
+
+def settings(sizing: Sizing) -> Mapping[str, str]:
+    """Return room for the connections, and for the data, so that clients wait for nothing but each other."""
+    most = max(client_counts(sizing))
+    return {"max_connections": str(max(100, most + _SPARE_CONNECTIONS)), "shared_buffers": "1GB"}
+
+
+def study(context: StudyContext) -> Study:
+    """Return one variant: what varies is the number of clients."""
+    return Study(
+        name="clients",
+        question="How many clients are as good as any number of them?",
+        variants=(context.baseline,),
+        workloads=context.workloads,
+        design=context.design,
+        notes=(_PUBLISHED,),
+    )
+
+
+def client_counts(sizing: Sizing) -> tuple[int, ...]:
+    """Return 1, 2, 3, 4, 6, 8, 12, … up to four for each CPU; with --clients no more than that."""
+    most = sizing.clients or _most(sizing.machine)
+    counts = {1, most, *(base << power for base in (2, 3) for power in range(most.bit_length()))}
+    return tuple(sorted(count for count in counts if count <= most))
+
+
+def _most(machine: Machine) -> int:
+    return max(8, _MOST_PER_CPU * machine.cpus)

@@ -1,0 +1,54 @@
+"""What ``pgdyno run clients`` measures."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.experiment import Cell
+from pgdyno.model.variant import Variant
+from pgdyno.studies import clients
+from pgdyno.studies._contract import Machine, Sizing, StudyContext
+from pgdyno.workloads import load as bundled_workloads
+
+GB = 1 << 30
+LOADS = tuple(bundled_workloads()[name] for name in clients.WORKLOADS)
+
+
+def sizing(cpus: int, most: int | None = None) -> Sizing:
+    return Sizing(machine=Machine(cpus, 24 * GB), loads=LOADS, clients=most)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "most", "expected"),
+    [
+        (1, None, (1, 2, 3, 4, 6, 8)),
+        (2, None, (1, 2, 3, 4, 6, 8)),
+        (8, None, (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)),
+        (8, 14, (1, 2, 3, 4, 6, 8, 12, 14)),
+        (8, 1, (1,)),
+    ],
+)
+def test_clients_double_and_a_half_up_to_four_per_cpu(
+    cpus: int, most: int | None, expected: tuple[int, ...]
+) -> None:
+    assert clients.client_counts(sizing(cpus, most)) == expected
+
+
+def test_every_load_is_measured_at_every_number_of_clients_on_the_same_data() -> None:
+    cells = clients.workloads(sizing(2))
+    assert len(cells) == 12
+    assert cells["pgbench-tpcb-6"].cell == Cell("pgbench-tpcb", 620_000_000, 6)
+    assert len({one.data_set.key for one in cells.values()}) == 1
+
+
+def test_there_is_room_for_all_connections() -> None:
+    assert clients.settings(sizing(2))["max_connections"] == "100"
+    assert clients.settings(sizing(64))["max_connections"] == "276"
+
+
+def test_one_variant_is_measured() -> None:
+    asked = sizing(2)
+    context = StudyContext(Variant("default"), tuple(clients.workloads(asked)), clients.DESIGN, sizing=asked)
+    study = clients.study(context)
+    assert [variant.name for variant in study.variants] == ["default"]
+    assert study.workloads[0] == "pgbench-select-1"
