@@ -1,0 +1,84 @@
+"""A switch, or a revert of one, that is killed at any step is undone by the next revert."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_debian import VERSION, DebianCluster
+from tests.integration.journal_support import access_to
+from tests.integration.killed_at_step import at_every_step, driving
+from tests.integration.switch.programs import (
+    PROGRAMS,
+    Linked,
+    described,
+    is_as_before,
+    is_reverted,
+    pg_ctl_conf,
+    running,
+)
+
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.query import Connection
+from pgdyno.journal.restart import command_restarter
+from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK
+from pgdyno.server.connection import connect
+
+pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
+
+
+@pytest.mark.parametrize("action", ["apply", "revert"])
+def test_a_switch_killed_at_any_step_is_undone_by_revert(
+    linked: Linked, other: Path, tmp_path: Path, action: str
+) -> None:
+    """And a revert that is killed is finished by the next one: the former programs run, through the link."""
+    access = access_to(linked.server, tmp_path)
+    access = replace(access, restarter=command_restarter([str(linked.restart)], access.connect))
+
+    def kill(journal: Path, step: int) -> str:
+        if action == "revert":
+            assert drive("apply", journal) == "done"
+            assert running(linked.server) == other / "bin/postgres"
+        return drive(action, journal, kill_after=step)
+
+    def is_undone(journal: Path) -> bool:
+        return is_reverted(replace(access, journal_directory=journal)) and is_as_before(linked)
+
+    with driving(
+        linked.server,
+        restart_command=[str(linked.restart)],
+        settings={"work_mem": "8MB"},
+        programs=[(PROGRAM_LINK, str(linked.link), str(other))],
+    ) as drive:
+        steps = at_every_step(tmp_path, kill, is_undone)
+    assert {"before restart", "restarted"} <= set(steps)
+
+
+def test_a_cluster_whose_switch_is_killed_at_any_step_is_reverted(
+    debian15: DebianCluster, other: Path, tmp_path: Path
+) -> None:
+    before = described(pg_ctl_conf(debian15))
+    restart = ["pg_ctlcluster", VERSION, debian15.name, "restart"]
+
+    def open_connection() -> Connection:
+        return connect(debian15.dsn, is_read_only=False)
+
+    access = ServerAccess(open_connection, tmp_path, restarter=command_restarter(restart, open_connection))
+
+    def is_undone(journal: Path) -> bool:
+        is_closed = is_reverted(replace(access, journal_directory=journal))
+        found = (described(pg_ctl_conf(debian15)), running(debian15))
+        return is_closed and found == (before, PROGRAMS / "bin/postgres")
+
+    options = f"-p {other}/bin/postgres"
+    with driving(
+        debian15,
+        restart_command=restart,
+        settings={},
+        programs=[(PG_CTL_OPTIONS, str(pg_ctl_conf(debian15)), options)],
+    ) as drive:
+        steps = at_every_step(
+            tmp_path, lambda journal, step: drive("apply", journal, kill_after=step), is_undone
+        )
+    assert {"before restart", "restarted"} <= set(steps)

@@ -1,0 +1,65 @@
+"""What cannot run a server is listed, and the server is left as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fix_debian import DebianCluster
+from tests.integration.switch.programs import PROGRAMS, SHARED, Switch, described, pg_ctl_conf, running
+
+pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
+
+
+def test_what_the_programs_lack_is_listed(debian15: DebianCluster, other: Path, switch: Switch) -> None:
+    debian15.execute("CREATE EXTENSION pgcrypto")
+    debian15.execute(
+        "CREATE FUNCTION raw(text) RETURNS text AS '$libdir/unaccent', 'unaccent_dict' LANGUAGE C"
+    )
+    (other / "lib/pgcrypto.so").unlink()
+    (other / "lib/unaccent.so").unlink()
+    for script in (other.parents[3] / SHARED.relative_to("/") / "extension").glob("pgcrypto*"):
+        script.unlink()
+    before = described(pg_ctl_conf(debian15))
+    code, _, errors = switch("switch", "--to", str(other))
+    assert code == 4
+    assert f"{other}/bin cannot run this server as it is" in errors
+    assert "extension pgcrypto 1.3 is missing; library $libdir/pgcrypto cannot be loaded: " in errors
+    assert 'library $libdir/unaccent cannot be loaded: could not access file "$libdir/unaccent"' in errors
+    assert described(pg_ctl_conf(debian15)) == before
+    assert running(debian15) == PROGRAMS / "bin/postgres"
+
+
+def test_another_major_version_is_refused(debian15: DebianCluster, switch: Switch) -> None:
+    code, _, errors = switch("switch", "--to", "embedded")
+    assert code == 4
+    assert "cannot run this server" in errors
+    assert "another major version takes pg_upgrade" in errors
+
+
+def test_a_preloaded_library_that_is_missing_is_listed(
+    debian15: DebianCluster, other: Path, switch: Switch
+) -> None:
+    debian15.execute("ALTER SYSTEM SET shared_preload_libraries = 'auto_explain'")
+    debian15.execute("CREATE TABLE documents (body xml)")
+    debian15.control("restart")
+    (other / "lib/auto_explain.so").unlink()
+    (other.parents[3] / SHARED.relative_to("/") / "tsearch_data/english.stop").unlink()
+    code, _, errors = switch("switch", "--to", str(other))
+    assert code == 4
+    assert "library auto_explain cannot be loaded: could not access file" in errors
+    assert "text search dictionaries use a file english, which their tsearch_data does not have" in errors
+    assert "xml" not in errors
+    assert running(debian15) == PROGRAMS / "bin/postgres"
+
+
+def test_a_cluster_that_does_not_run_from_what_was_chosen_is_left_alone(
+    debian15: DebianCluster, other: Path, switch: Switch
+) -> None:
+    text = pg_ctl_conf(debian15).read_text().replace("''", f"'-p {other}/bin/postgres'")
+    pg_ctl_conf(debian15).write_text(text)
+    code, _, errors = switch("switch", "--to", str(other))
+    assert code == 4
+    assert f"the server does not run from what {pg_ctl_conf(debian15)} chooses" in errors
+    assert f"it runs from {PROGRAMS}/bin, and the file chooses {other}/bin/postgres" in errors
+    assert pg_ctl_conf(debian15).read_text() == text

@@ -1,0 +1,57 @@
+"""What all builds of the small tree share: its sources, and a workspace of the test's own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+from tests.unit.app.builds.small_tree import VERIFIED, put_tree, request, run_it
+
+from pgdyno.app import build_stages, wiring
+from pgdyno.app.build import build
+from pgdyno.server.account import caller
+from pgdyno.toolchain.compilers._contract import Coverage
+from pgdyno.toolchain.compilers.gcc import Gcc
+
+
+@pytest.fixture(autouse=True)
+def needed_programs() -> None:
+    """PostgreSQL cannot be built without them."""
+    if any(shutil.which(name) is None for name in ("make", "gcc", "setpriv", "bison", "flex")):
+        pytest.skip("needs what PostgreSQL is built with")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The sources of the small program."""
+    return put_tree(tmp_path / "postgresql")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of the test's own; neither training nor verification takes a server."""
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(wiring, "current_account", caller)  # the test's directory is closed to others
+    monkeypatch.setattr(build_stages, "train", run_it)
+    monkeypatch.setattr(build_stages, "verify", lambda *_: VERIFIED)
+    expected = Gcc().coverage(Path())
+    monkeypatch.setattr(Gcc, "coverage", lambda _, counts: Coverage((*_argv(counts),), expected.unit, 1))
+    return tmp_path / "home"
+
+
+def _argv(counts: Path) -> tuple[str, ...]:
+    return ("find", str(counts), "-name", "*.gcda")
+
+
+@pytest.fixture
+def plain(tree: Path) -> str:
+    """Return the name of the plain build that others are held against."""
+    return build(request(tree, "o2"), Remembered()).name
+
+
+@pytest.fixture
+def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is refused before anything is fetched, which fails here."""
+    monkeypatch.setattr("pgdyno.app.build.fetch", None)

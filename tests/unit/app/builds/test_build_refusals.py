@@ -1,0 +1,58 @@
+"""What cannot be built is refused before anything is fetched."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+from tests.unit.app.builds.small_tree import request
+
+from pgdyno.app.build import BuildRequest, build
+from pgdyno.model.errors import UsageError
+
+
+def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:
+    with pytest.raises(UsageError, match="--portable"):
+        build(BuildRequest(str(tree), "o2", "gcc", "$(id)"), Remembered())
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_a_cpu_that_the_compiler_does_not_know_is_refused_in_its_own_words(tree: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(replace(request(tree), target="commodore-64"), Remembered())
+    assert caught.value.message == 'gcc does not take --portable "commodore-64"'
+    assert "'commodore-64'" in (caught.value.detail or "")
+    assert caught.value.hint == "leave it out, or name a CPU of this architecture that the compiler knows"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names a CPU of x86-64")
+@pytest.mark.usefixtures("unfetched")
+def test_a_cpu_that_can_do_more_than_this_one_is_refused(tree: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(replace(request(tree), target="knl"), Remembered())  # a Xeon Phi: no other has AVX512ER
+    assert caught.value.message == '--portable "knl" is more than this CPU can run'
+    assert "it lacks AVX512ER, " in (caught.value.detail or "")
+    assert caught.value.hint == "build on such a host, or name an older CPU"
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_an_unknown_workload_is_named_before_anything_is_fetched(tree: Path) -> None:
+    asked = replace(request(tree), training=("sysbench-read-only", "sysbench-read"))
+    with pytest.raises(UsageError) as caught:
+        build(asked, Remembered())
+    assert caught.value.message == 'no workload "sysbench-read"'
+    assert "sysbench-read-only" in (caught.value.hint or "")
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(replace(request(tree, "o2+lto"), training=("pgbench-tpcb",)), Remembered())
+    assert str(caught.value) == (
+        "--train needs a profile with pgo or bolt\n"
+        "DETAIL:  asked for: o2+lto\n"
+        "HINT:  --profile o2+lto+pgo, or leave --train out"
+    )

@@ -1,0 +1,71 @@
+"""A build is held against a plain one of the same source, and not installed if it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+from tests.unit.app.builds.small_tree import MAIN, STAGES, VERIFIED, request, stages_of
+
+from pgdyno.app import build_stages, wiring
+from pgdyno.app.build import build
+from pgdyno.app.servers import list_servers
+from pgdyno.app.verification import Subject
+from pgdyno.model.errors import InstallationError
+from pgdyno.server.registry import find_installation
+from pgdyno.toolchain.manifest import Manifest, Verified, read_manifest
+
+
+def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subjects: list[Subject] = []
+
+    def remember(subject: Subject, *_: object) -> Verified:
+        subjects.append(subject)
+        return VERIFIED
+
+    monkeypatch.setattr(build_stages, "verify", remember)
+    said = Remembered()
+    manifest = build(request(tree, "lto"), said)
+    first, second = subjects
+    assert first.reference is None
+    assert second.reference is not None
+    assert second.reference.name == first.tested.name
+    assert f"to be held against {first.tested.name}, a plain build of the same source" in said.steps
+    assert read_plain(first.tested.name) == ("o2", None)
+    assert (second.tested.name, manifest.verified) == (manifest.name, VERIFIED)
+    assert second.tested.bin_directory.parent.name == f".{manifest.name}.partial"
+
+
+def read_plain(name: str) -> tuple[str, str | None] | None:
+    manifest = read_manifest(wiring.workspace().servers() / name).value
+    assert isinstance(manifest, Manifest)
+    return None if manifest.optimised is None else (manifest.optimised.profile, manifest.optimised.target)
+
+
+def test_another_source_is_held_against_a_plain_build_of_its_own(tree: Path, plain: str) -> None:
+    (tree / "main.c").write_text(MAIN + "/* changed */\n")
+    said = Remembered()
+    build(request(tree, "lto"), said)
+    assert "first a plain build of the same source, to hold the faster one against" in said.steps
+    assert not any(plain in line for line in said.steps)
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_fails_verification_is_not_installed_and_can_be_tried_again(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Verified:
+        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build_stages, "verify", fail)
+        with pytest.raises(InstallationError, match="does not pass its own tests"):
+            build(request(tree), Remembered())
+    assert (
+        len([server for server in list_servers() if server.name.startswith("built-")]) == 1
+    )  # the plain one
+    said = Remembered()
+    manifest = build(request(tree), said)
+    assert stages_of(said) == STAGES[-2:]
+    assert find_installation(manifest.name, wiring.workspace()).version == "18.6"

@@ -1,0 +1,43 @@
+"""A build that was interrupted goes on with the stage that was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+from tests.unit.app.builds.small_tree import STAGES, interrupted, request, stages_of
+
+from pgdyno.app import build_stages
+from pgdyno.app.build import build
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("at", STAGES[:-1])
+def test_a_build_that_was_interrupted_goes_on_where_it_stopped(
+    at: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(build_stages.Building, "_in_order", interrupted(at))
+        with pytest.raises(KeyboardInterrupt):
+            build(request(tree), Remembered())
+    said = Remembered()
+    manifest = build(request(tree), said)
+    stages = stages_of(said)
+    assert stages == STAGES[STAGES.index(at) :]
+    assert manifest.optimised is not None
+    assert manifest.optimised.objects == 1
+
+
+@pytest.mark.usefixtures("plain")
+def test_one_that_was_killed_at_its_very_end_is_there(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(build_stages.Building, "_in_order", interrupted("install"))
+        with pytest.raises(KeyboardInterrupt):
+            build(request(tree), Remembered())
+    said = Remembered()
+    manifest = build(request(tree), said)
+    assert said.steps == [f"{manifest.name} is there already"]
+    assert list((home / "builds").glob("built-*")) == []
