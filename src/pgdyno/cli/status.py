@@ -6,18 +6,13 @@ from pathlib import Path
 
 import click
 
-from pgdyno.cli._server_options import require_one_server
+from pgdyno.cli._server_options import pgdata_option, require_one_server
 from pgdyno.cli.output import json_option, print_json
 
 
 @click.command(name="status")
 @click.option("--dsn", metavar="DSN", help="Also ask this server what has become of its changes.")
-@click.option(
-    "--pgdata",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The same, for the server of a data directory on this host.",
-)
+@pgdata_option("The same, for the server of a data directory on this host.")
 @json_option
 def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     """Show what pgdyno has changed and not yet reverted, and other journals on this host."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pgdyno.cli._changing import restarting_options
-from pgdyno.cli._server_options import require_one_server
+from pgdyno.cli._server_options import pgdata_option, require_one_server
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.errors import UsageError
 
@@ -22,12 +22,7 @@ from pgdyno.model.errors import UsageError
     " --restart-command 'systemctl restart postgresql'",
 )
 @click.option("--to", required=True, metavar="SERVER", help="One of pgdyno server list, or a prefix.")
-@click.option(
-    "--pgdata",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The running server's data directory on this host, instead of --dsn.",
-)
+@pgdata_option("The running server's data directory on this host, instead of --dsn.")
 @click.option(
     "--link",
     type=click.Path(path_type=Path),
