@@ -9,11 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.fix_huge_pages import needs_huge_pages
 
 from pgdyno.toolchain.huge_text import LINKING, SOURCE, compiling, moved_bytes
 
 MB = 1 << 20
-THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PROGRAM = r"""
 #include <stdio.h>
 #include <sys/wait.h>
@@ -47,9 +47,6 @@ int main(void)
 """
 """Five megabytes of code, at the far end of which a function says 42; a server if ENTRY is its name."""
 
-needs_huge_pages = pytest.mark.skipif(
-    not THP.is_file() or "[never]" in THP.read_text(), reason=f"no huge pages for the asking: {THP}"
-)
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the program tested is of x86-64")
 

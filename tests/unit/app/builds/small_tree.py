@@ -65,6 +65,16 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
+POSTMASTER = """#include <stdio.h>
+__asm__(".text\\nfar: .space 5 << 20, 0x90\\n");
+int PostmasterMain(int argc, char **argv) { return argc + (argv != NULL); }
+static void __attribute__((destructor)) show(void) {
+    char line[512];
+    FILE *areas = fopen("/proc/self/smaps", "r");
+    while (fgets(line, sizeof(line), areas)) fputs(line, stdout);
+}
+"""
+"""Makes a server of the program, with five megabytes of code, which says in the end where they lie."""
 STAGES = ["unpack", "configure", "compile for counting", "train", "compile", "verify", "install"]
 VERIFIED = Verified((Passed("regress", 229),), "built-of-the-test", 60_000, 40, 300.0)
 

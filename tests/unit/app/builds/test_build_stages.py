@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import MAIN, STAGES, request, stages_of
+from tests.unit.app.builds.small_tree import MAIN, POSTMASTER, STAGES, request, stages_of
 
 from pgdyno.app import wiring
 from pgdyno.app.build import build
 from pgdyno.app.servers import list_servers
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.registry import find_installation
+from pgdyno.toolchain.huge_text import moved_bytes
 
 
 @pytest.mark.usefixtures("plain")
@@ -50,6 +52,19 @@ def test_nothing_that_counts_is_left_in_what_is_installed(tree: Path) -> None:
     program = find_installation(manifest.name, wiring.workspace()).program("postgres")
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     assert "__gcov" not in symbols
+
+
+@needs_huge_pages
+def test_a_server_on_huge_pages_moves_its_code_by_itself(tree: Path) -> None:
+    (tree / "main.c").write_text(MAIN + POSTMASTER)
+    moved = {}
+    for profile in ("o2", "o2+hugetext"):
+        manifest = build(request(tree, profile), Remembered())
+        program = find_installation(manifest.name, wiring.workspace()).program("postgres")
+        said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+        moved[manifest.optimised and manifest.optimised.profile] = moved_bytes(said)
+    assert moved["o2"] == 0
+    assert moved["o2+hugetext"] >= 4 << 20
 
 
 def test_a_failed_stage_shows_the_compilers_words_and_keeps_the_log(tree: Path) -> None:
