@@ -46,19 +46,27 @@ int main(void)
 }
 """
 """Five megabytes of code, at the far end of which a function says 42; a server if ENTRY is its name."""
+COUNTING = r"""
+__asm__(".section .counting,\"awx\"\n.balign 64\ncounts: .space 5 << 20\n.text\n");
+extern volatile long counts[];
+__attribute__((destructor)) static void count(void) { counts[300000]++; }
+"""
+"""What BOLT adds to a program that counts: code and counts in one segment, which is written to."""
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the program tested is of x86-64")
 
 
-def run(directory: Path, *, compiler: str, entry: str, linking: tuple[str, ...] = LINKING) -> list[str]:
+def run(
+    directory: Path, *, compiler: str, entry: str, linking: tuple[str, ...] = LINKING, more: str = ""
+) -> list[str]:
     """Compile and run the program; return what it says of itself and of its child."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     linker = ("-fuse-ld=lld",) if compiler.startswith("clang") else ()
     made, source, program = directory / "huge_text.o", directory / "program.c", directory / "program"
     subprocess.run(compiling(compiler, SOURCE, made), check=True)
-    source.write_text(PROGRAM)
+    source.write_text(PROGRAM + more)
     flags = ("-O2", "-fPIE", "-pie", "-rdynamic", f"-DENTRY={entry}")
     argv = [compiler, *flags, str(source), *linker, *linking, str(made), "-o", str(program)]
     subprocess.run(argv, check=True)
@@ -89,6 +97,15 @@ def test_other_programs_stay_as_they_are(tmp_path: Path) -> None:
 def test_code_that_does_not_begin_at_a_huge_page_is_moved_from_the_first_one_on(tmp_path: Path) -> None:
     for smaps in run(tmp_path, compiler="gcc", entry="PostmasterMain", linking=()):
         assert moved_bytes(smaps) in (2 * MB, 4 * MB, 6 * MB)
+
+
+@needs_huge_pages
+@needs_gcc
+def test_code_that_is_written_to_stays_where_it_is(tmp_path: Path) -> None:
+    """The program ends with a write to it, and would be ended by that."""
+    for smaps in run(tmp_path, compiler="gcc", entry="PostmasterMain", more=COUNTING):
+        assert moved_bytes(smaps) in (4 * MB, 6 * MB)
+        assert re.search(r"^\S+ rwx", smaps, re.MULTILINE)
 
 
 def test_only_machine_code_counts() -> None:

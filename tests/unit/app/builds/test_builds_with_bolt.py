@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import MAIN, POSTMASTER, STAGES, interrupted, request, stages_of
+from tests.unit.app.builds.small_tree import STAGES, interrupted, request, stages_of
 
 from pgdyno.app import build_stages, wiring
 from pgdyno.app.build import build
@@ -47,17 +47,6 @@ def test_bolt_rearranges_what_is_compiled_and_what_is_tested_is_that(
     sections = subprocess.run(["readelf", "-S", program], capture_output=True, text=True, check=True).stdout
     assert ".note.bolt_info" in sections
     assert b"__bolt_instr" not in Path(program).read_bytes()
-
-
-@pytest.mark.usefixtures("bolted")
-def test_a_server_that_moves_its_code_still_counts_its_branches(tree: Path) -> None:
-    """The segment that counts is code, and is written to: moved, it would be neither shared nor writable."""
-    (tree / "main.c").write_text(MAIN + POSTMASTER)
-    build(request(tree, "o2"), Remembered())
-    manifest = build(request(tree, "bolt+hugetext"), Remembered())
-    assert manifest.optimised is not None
-    assert manifest.optimised.rearranged is not None
-    assert manifest.optimised.rearranged.functions >= 1
 
 
 @pytest.mark.usefixtures("unfetched")
