@@ -22,7 +22,8 @@ def sentences(scaling: Scaling, unit: str) -> Iterator[str]:
     beyond = f"worse for sure from {worse} on" if worse else "more was not proven to be worse"
     yield f"Highest at {scaling.best}; {beyond}"
     for dip in scaling.dips:
-        yield f"Not one peak: lower at {dip.at} than at {dip.before} and at {dip.after}, so no law is fitted"
+        around = f"than at {dip.before} and at {dip.after}"
+        yield f"Not one peak: lower at {dip.at} {around}, so no law of scaling fits"
     if scaling.is_unimodal:
         yield _of_laws(scaling)
 
@@ -61,14 +62,11 @@ def _share(ratio: Interval) -> str:
 
 
 def _of_laws(scaling: Scaling) -> str:
+    if not scaling.laws:
+        return "Too few levels for a law of scaling"
     law = next((one for one in scaling.laws if one.name == scaling.law), None)
     if law is None:
-        tried = listed([one.name for one in scaling.laws])
-        return (
-            f"No law of scaling fits ({tried} tried)"
-            if scaling.laws
-            else "Too few levels for a law of scaling"
-        )
+        return f"No law of scaling fits ({listed([one.name for one in scaling.laws])} tried)"
     return f"{_name(law)} fits: {', '.join(_terms(law))}"
 
 

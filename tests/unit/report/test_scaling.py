@@ -1,0 +1,80 @@
+"""What is said of a curve by clients: on the page, on a terminal, and as the answer."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from rich.console import Console
+from tests.golden.synthetic_clients import experiment
+from tests.unit.report.test_page import Outline
+
+from pgdyno.model.scaling import Dip, Knee, Law, Level, Scaling
+from pgdyno.model.verdict import Interval
+from pgdyno.report.page import render_page
+from pgdyno.report.scaling import sentences
+from pgdyno.report.verdict_text import verdict_table
+
+NBSP = "\N{NO-BREAK SPACE}"
+INTERVAL = Interval(0.08, 0.1, 0.12, 0.95)
+
+
+def scaling(**parts: object) -> Scaling:
+    level = Level(1, 5, 100.0, Interval(1, 1, 1, 0.95), None)
+    whole = Scaling((level,), 8, Knee(4, 6, 0.05), None, (), (), None)
+    return replace(whole, **parts)  # type: ignore[arg-type]
+
+
+def said(of: Scaling) -> list[str]:
+    return [one.replace(NBSP, " ") for one in sentences(of, "clients")]
+
+
+def test_a_knee_between_two_levels_is_said_as_such() -> None:
+    assert said(scaling())[:2] == [
+        "The knee: between 4 and 6 clients, the fewest with at least 95 % of the highest throughput",
+        "Highest at 8; more was not proven to be worse",
+    ]
+    assert said(scaling(knee=Knee(2, None, 0.05)))[0].startswith("The knee: 2 or more clients")
+    assert said(scaling(worse_from=12))[1] == "Highest at 8; worse for sure from 12 on"
+
+
+def test_a_law_that_fits_is_named_with_its_terms() -> None:
+    amdahl = Law("Amdahl", INTERVAL, None, None, 0.4)
+    usl = Law("USL", INTERVAL, Interval(0.001, 0.002, 0.003, 0.95), 21.2, 0.6)
+    assert said(scaling(laws=(amdahl, usl), law="Amdahl"))[-1] == (
+        "Amdahl's law fits: contention 10 % (8 % … 12 %)"
+    )
+    assert said(scaling(laws=(amdahl, usl), law="USL"))[-1] == (
+        "The universal scalability law fits: contention 10 % (8 % … 12 %), "
+        "crosstalk 0.002 (0.001 … 0.003), which is highest at 21.2"
+    )
+    assert said(scaling(laws=(amdahl, usl)))[-1] == "No law of scaling fits (Amdahl and USL tried)"
+    assert said(scaling())[-1] == "Too few levels for a law of scaling"
+
+
+def test_a_curve_with_two_peaks_gets_no_law() -> None:
+    assert said(scaling(dips=(Dip(2, 4, 8),)))[-1] == (
+        "Not one peak: lower at 4 than at 2 and at 8, so no law of scaling fits"
+    )
+
+
+def test_the_page_answers_with_the_knee_and_has_every_level() -> None:
+    outline = Outline(render_page(experiment()))
+    text = outline.text.replace(NBSP, " ")
+    assert outline.errors == []
+    assert "pgbench-select, 591 MB: the knee is 4 clients." in text
+    assert "There is no verdict" not in text
+    assert "How it scales, 591 MB of data" in text
+    assert "The universal scalability law fits" in text
+    assert "every number of clients" in text
+
+
+def test_a_terminal_shows_the_same_in_80_columns() -> None:
+    console = Console(file=io.StringIO(), width=80, force_terminal=False, color_system=None)
+    console.print(verdict_table(experiment()))
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.rstrip() for line in console.file.getvalue().replace(NBSP, " ").splitlines()]
+    assert "pgbench-select, 591 MB: the knee is 4 clients." in lines
+    assert "pgbench-select, 591 MB of data" in lines
+    assert any(line.split()[:1] == ["6"] and "the highest" in line for line in lines)
+    assert all(len(line) <= 80 for line in lines)
