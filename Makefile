@@ -40,6 +40,9 @@ test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare 
 test-real-build: setup ## build PostgreSQL 18 with a profile and verify it (20 minutes; if it is there, four)
 	@PGDYNO_REAL_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_real_build.py
 
+test-cross-build: setup ## build PostgreSQL 18 for Arm and verify it, emulated (TODO)
+	@PGDYNO_CROSS_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_cross_build.py
+
 test-machine: setup ## as root: tests of huge pages that no other server may disturb (one minute)
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
@@ -57,4 +60,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 	@$(BIN)/python -m bench.driver --budget 10m
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
-.PHONY: help setup accelerate test test-driver test-builds test-real-build test-machine lint simulate bench
+.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine lint simulate bench

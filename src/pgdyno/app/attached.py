@@ -17,6 +17,7 @@ from pgdyno.model.guc import Guc
 from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
+from pgdyno.server.processes import program_of
 
 # Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server
 # has its own. What it loads is left out because an extension may write, connect or need files of its own.
@@ -144,7 +145,7 @@ def programs_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Path | Unk
         return Unknown(f"it is not proven to run on this host: {postmaster_pid.value.reason}")
     process = root / "proc" / str(postmaster_pid.value)
     try:
-        program = (process / "exe").readlink()
+        program = program_of(process)
         is_here = (process / "ns/mnt").readlink() == (root / "proc/self/ns/mnt").readlink()
         if not is_here and not (program.exists() and program.samefile(process / "exe")):
             return Unknown(

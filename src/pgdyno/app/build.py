@@ -40,6 +40,7 @@ from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.extensions import parse_extensions
 from pgdyno.toolchain.find_compiler import find_compiler
+from pgdyno.toolchain.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 from pgdyno.toolchain.prerequisites import (
     Need,
@@ -62,7 +63,7 @@ class BuildRequest:
     """What was asked for; ``target`` None: what the profile has; no ``training``: ``TRAINED_ON``.
 
     ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
-    ``extensions``: contrib's modules by their names, and directories.
+    ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
     """
 
     source: str
@@ -72,6 +73,7 @@ class BuildRequest:
     training: tuple[str, ...] = ()
     like: str | None = None
     extensions: tuple[str, ...] = ()
+    machine: str | None = None
 
 
 def build(request: BuildRequest, progress: Progress) -> Manifest:
@@ -99,25 +101,32 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
 
 def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[Fetched, BuildPlan]:
     """Return the source and how it is built. Whatever can be refused before it is fetched is refused so."""
-    target, machine, bolt = parse_target(request.target), platform.machine(), find_bolt()
-    profile = _profile(request.profile, bolt, progress)
+    foreign, target, bolt = _foreign(request), parse_target(request.target), find_bolt()
+    machine = platform.machine() if foreign is None else foreign.machine
+    profile = _profile(request.profile, bolt, foreign, progress)
+    if foreign is not None:
+        require_possible(foreign, profile, target)
     training = _training(request.training, profile)
-    compiler, extensions = find_compiler(request.compiler, profile), parse_extensions(request.extensions)
+    compiler = find_compiler(request.compiler, profile, foreign)
+    extensions = parse_extensions(request.extensions)
     if target is not None:
-        require_target(compiler.program, target, machine)
+        require_target(compiler.cc, target, machine)
     likeness = _likeness(request, place)
     if likeness is not None:
-        require_features(likeness.features, likeness.major, compiler.program)
+        require_features(likeness.features, likeness.major, compiler.cc)
+    if foreign is not None:
+        require_runs(foreign, compiler.cc, compiler.linker, place.builds())
     fetched = fetch(request.source, place, progress)
     plan = BuildPlan(
         source_sha256=fetched.sha256,
         version=fetched.version,
         profile=profile,
         compiler=compiler,
-        compiler_version=compiler_version(compiler.program),
-        target=target or profile.target,
+        compiler_version=compiler_version(compiler.cc),
+        target=target or (profile.target if foreign is None else None),
         machine=machine,
-        recipe=_recipe(fetched, likeness, compiler.program),
+        foreign=foreign,
+        recipe=_recipe(fetched, likeness, compiler.cc, foreign),
         training=training,
         extensions=extensions,
         wanted=() if likeness is None else likeness.extensions,
@@ -125,6 +134,19 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
     if bolt is None or not profile.is_rearranged:
         return fetched, plan
     return fetched, replace(plan, bolt=replace(bolt, is_position_independent=profile.is_hardened))
+
+
+def _foreign(request: BuildRequest) -> Foreign | None:
+    """Return the machine that is asked for, if it is another one. Raises: UsageError with a likeness."""
+    foreign = parse_machine(request.machine)
+    if foreign is not None and request.like is not None:
+        raise UsageError(
+            f"--like is not for --machine {foreign.machine}",
+            detail="whether this host has for another machine all that an installation was built with, "
+            "pgdyno does not know",
+            hint="leave --like out: what libraries are installed for that machine is then built in",
+        )
+    return foreign
 
 
 def _likeness(request: BuildRequest, place: Workspace) -> Likeness | None:
@@ -137,10 +159,10 @@ def _likeness(request: BuildRequest, place: Workspace) -> Likeness | None:
     return likeness
 
 
-def _recipe(fetched: Fetched, likeness: Likeness | None, compiler: str) -> Recipe:
+def _recipe(fetched: Fetched, likeness: Likeness | None, compiler: str, foreign: Foreign | None) -> Recipe:
     """Return the features of a build. Raises: UsageError for those of another major version."""
     if likeness is None:
-        return find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler)
+        return find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
     likeness.require_major(fetched.major, fetched.asked)
     return recipe_like(likeness.features, compiler)
 
@@ -164,13 +186,13 @@ def _installed(prefix: Path) -> Manifest | None:
     return found
 
 
-def _profile(asked: str, bolt: Bolt | None, progress: Progress) -> Profile:
+def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Profile:
     """Return what is asked for. Raises: UsageError; InstallationError if it takes what is not installed."""
-    if asked == AUTO and bolt is None:
-        progress.step(f"without BOLT: {PACKAGE} is not installed")
+    if asked == AUTO and (bolt is None or foreign is not None):
+        progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
         return parse_profile(WITHOUT_BOLT)
     profile = parse_profile(STRONGEST if asked == AUTO else asked)
-    if profile.is_rearranged and bolt is None:
+    if profile.is_rearranged and bolt is None and foreign is None:
         raise missing_error([Need("llvm-bolt", PACKAGE)])
     return profile
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from pgdyno.app.build_directory import BuildDirectory
 from pgdyno.app.fetch import Fetched
 from pgdyno.app.training import SECONDS
+from pgdyno.host.atomics import read_atomics
+from pgdyno.model.facts import Unknown
 from pgdyno.toolchain import bolt
 from pgdyno.toolchain.build_log import used_flags
 from pgdyno.toolchain.build_plan import BuildPlan
@@ -56,6 +58,7 @@ def describe(
         installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         optimised=_optimised(plan, fetched, at, placed),
         verified=verified,
+        machine=plan.machine,
     )
 
 
@@ -74,7 +77,7 @@ def _lacking(plan: BuildPlan, placed: Path) -> Iterator[str]:
 def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Path) -> Optimised:
     profile = plan.profile
     with at.log.open(errors="replace") as lines:
-        used = used_flags(lines, plan.compiler.program)
+        used = used_flags(lines, plan.compiler.cc)
     return Optimised(
         source=fetched.asked,
         profile=profile.name,
@@ -88,13 +91,23 @@ def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Pa
         text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
         rearranged=_rearranged(plan, at),
         instructions=_instructions(plan),
+        atomics=_atomics(placed / "bin/postgres") if plan.machine == "aarch64" else "",
     )
 
 
 def _instructions(plan: BuildPlan) -> tuple[str, ...]:
     if plan.target is None:
         return ()
-    return tuple(sorted(instructions(plan.compiler.program, plan.target, plan.machine)))
+    return tuple(sorted(instructions(plan.compiler.cc, plan.target, plan.machine)))
+
+
+def _atomics(program: Path) -> str:
+    """Say how a program for Arm does its atomic operations, by its code."""
+    with program.open("rb") as file:
+        found = read_atomics(file)
+    if isinstance(found, Unknown):
+        return ""
+    return f"{found.inline} inline, {found.outline} in helpers that ask the CPU for them first"
 
 
 def _rearranged(plan: BuildPlan, at: BuildDirectory) -> Rearranged | None:

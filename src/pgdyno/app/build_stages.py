@@ -146,7 +146,7 @@ class Building:
         """Compile what is linked in besides, from a copy that the account can read."""
         source = Path(shutil.copy(huge_text.SOURCE, self._at.root))
         made = self._at.empty("objects") / huge_text.OBJECT
-        output_of(huge_text.compiling(self.plan.compiler.program, source, made), self._run_as)
+        output_of(huge_text.compiling(self.plan.compiler.cc, source, made), self._run_as)
 
     def _make_it_count_branches(self, _: Watch) -> None:
         self._remake("branching", self._bolt.counting)

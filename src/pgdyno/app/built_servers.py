@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.facts import Unknown
-from pgdyno.server.registry import is_packaged, registered_servers
+from pgdyno.model.machine import is_foreign
+from pgdyno.server.registry import NEWEST, is_packaged, registered_servers
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.debian_package import package_name
 from pgdyno.toolchain.manifest import Manifest, read_manifest
@@ -15,9 +16,10 @@ from pgdyno.toolchain.manifest import Manifest, read_manifest
 
 def built_servers(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
     """Yield prefix and manifest of every server that pgdyno has built; its builds, the newest first."""
-    for prefix in dict.fromkeys(server.bin_directory.parent for server in registered_servers(place)):
+    for server in registered_servers(place):
+        prefix = server.bin_directory.parent
         manifest = read_manifest(prefix).value
-        if not isinstance(manifest, Unknown):
+        if server.name != NEWEST and not isinstance(manifest, Unknown):
             yield prefix, manifest
 
 
@@ -27,10 +29,13 @@ def optimised_builds(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
 
 
 def find_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
-    """Return what a name stands for; ``built``: the newest. Raises: UsageError for a name that is none."""
+    """Return what a name stands for; ``built``: the newest that is for this machine.
+
+    Raises: UsageError for a name that is none.
+    """
     builds = {manifest.name: (prefix, manifest) for prefix, manifest in optimised_builds(place)}
-    if name == "built" and builds:
-        return next(iter(builds.values()))
+    if name == NEWEST:
+        name = next((one.name for _, one in builds.values() if not is_foreign(one.machine)), name)
     if name not in builds:
         raise UsageError(
             f'there is no build "{name}"',

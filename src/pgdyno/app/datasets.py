@@ -39,10 +39,12 @@ class DataSets:
     def ensure(self, data_set: DataSet, installation: Installation) -> Path:
         """Return a stopped, loaded data directory; load it if this is the first time.
 
-        Two builds of the same version share it: their data are byte-identical.
+        Two builds of the same version for the same machine share it: their data are byte-identical.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
-        target = self.workspace.datasets() / f"pg{installation.version}-checksums-{data_set.key}"
+        machine = f"{installation.foreign_machine}-" if installation.foreign_machine else ""
+        name = f"pg{installation.version}-checksums-{machine}{data_set.key}"
+        target = self.workspace.datasets() / name
         if target.is_dir():
             return target
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")

@@ -85,6 +85,12 @@ class InterchangeCheck:
 
 def _require_cpu(target: Installation) -> None:
     """Refuse code for another CPU than this one. What pgdyno has not built says nothing of itself."""
+    if target.foreign_machine:
+        raise RefusedError(
+            f"{target.name} is for another machine: {target.foreign_machine}",
+            detail="here an emulator runs it, far too slowly for a server that is in use",
+            hint="switch on such a machine, where pgdyno build deb takes it",
+        )
     manifest = read_manifest(target.bin_directory.parent).value
     if not isinstance(manifest, Manifest) or manifest.optimised is None:
         return

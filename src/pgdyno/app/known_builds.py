@@ -9,6 +9,7 @@ from pathlib import Path
 from pgdyno.app.built_servers import optimised_builds
 from pgdyno.model.build import UNHARDENED
 from pgdyno.model.builds import KnownBuild
+from pgdyno.model.machine import is_foreign
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
 
@@ -25,6 +26,8 @@ def known_builds(place: Workspace, in_use: Path) -> tuple[KnownBuild, ...]:
 def _known(manifest: Manifest) -> KnownBuild | None:
     """Return a build whose manifest says that it is more than plain, and verified."""
     if manifest.optimised is None or manifest.verified is None:
+        return None
+    if is_foreign(manifest.machine):  # emulated here, and slow
         return None
     if not manifest.verified.reference:  # it is what others are held against
         return None

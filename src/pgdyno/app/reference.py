@@ -35,6 +35,7 @@ def find_reference(source_sha256: str, options: Sequence[str], place: Workspace)
 def _features(options: Sequence[str]) -> set[str]:
     """Return the options that data and answers may depend on: compressed by a library, or sorted.
 
+    --host is one of them, so that builds for another machine are held against one for the same.
     liburing is none of them: it only offers another way to wait for the same pages, which nobody uses
     who does not set io_method. So servers of ``server install`` serve as a reference with and without it.
     """

@@ -76,7 +76,8 @@ def train(
     workloads = sorted(find_workloads(tuple(names)).values(), key=lambda one: one.data_set.key)
     groups = [list(group) for _, group in groupby(workloads, key=lambda one: one.data_set.key)]
     lessons = _Lessons(progress, watch, len(workloads) + len(groups))
-    with open_scratch_arena(installation, [variant], progress, is_isolated=False) as arena:
+    # What is counted is the same however slowly it runs.
+    with open_scratch_arena(installation, [variant], progress, is_isolated=False, is_timed=False) as arena:
         for group in groups:
             arena.data_sets.ensure(group[0].data_set, plain)
             _train_on_one_data_set(arena, variant, group, lessons)

@@ -43,6 +43,8 @@ def verify_build(name: str, progress: Progress) -> Manifest:
     prefix, manifest = find_build(name, place)
     require_ours(prefix, manifest)  # what comes out is written into its manifest
     assert manifest.optimised is not None  # noqa: S101 — else it would not have been found
+    # First of all: it may be for another machine, and what has emulated that be gone.
+    tested = installation_at(prefix / "bin", place.account, manifest.name)
     fetched = fetch(manifest.optimised.source, place, progress)
     if fetched.sha256 != manifest.tarball_sha256:
         raise InstallationError(
@@ -53,7 +55,7 @@ def verify_build(name: str, progress: Progress) -> Manifest:
         )
     reference = None if is_plain(manifest) else _reference(manifest, place)
     at = BuildDirectory(place.builds() / f"verify-{manifest.name}", prefix, place.account)
-    again = _Again(place, manifest, reference, at, progress)
+    again = _Again(place, manifest, tested, reference, at, progress)
     with place.measuring():
         try:
             verified = again.run(fetched)
@@ -72,6 +74,7 @@ class _Again:
 
     place: Workspace
     manifest: Manifest
+    tested: Installation
     reference: Installation | None
     at: BuildDirectory
     progress: Progress
@@ -80,11 +83,10 @@ class _Again:
         """Compile the tests of a source, and try everything."""
         time_left, total_s = TimeLeft(self.progress, 0.0), _COMPILING_S + SECONDS
         making = self._tests(fetched, share_of_all(time_left.tell, 0.0, _COMPILING_S, total_s))
-        tested = installation_at(self.at.prefix / "bin", self.place.account, self.manifest.name)
         modules = with_tests(making, self.manifest.extensions)
         assert self.manifest.optimised is not None  # noqa: S101 — else it would not have been found
         is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.profile.split("+")
-        subject = Subject(tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
+        subject = Subject(self.tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
         trying = share_of_all(time_left.tell, _COMPILING_S, SECONDS, total_s)
         return verify(subject, self.place, self.progress, trying)
 

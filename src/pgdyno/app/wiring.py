@@ -30,7 +30,7 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter, command_restarter
-from pgdyno.model.errors import PrivilegeError, UsageError
+from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
@@ -152,19 +152,27 @@ def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Ins
 
 @contextmanager
 def open_scratch_arena(
-    installation: Installation | None, variants: Sequence[Variant], progress: Progress, *, is_isolated: bool
+    installation: Installation | None,
+    variants: Sequence[Variant],
+    progress: Progress,
+    *,
+    is_isolated: bool,
+    is_timed: bool = True,
 ) -> Iterator[ScratchArena]:
     """Provide an arena for scratch servers of these variants; its directories are removed at the end.
 
     ``installation`` runs the variants that name no server, and its load programs drive all of them; None
-    stands for the first variant's own.
-    Raises: UsageError for a server that is not known, or if a variant names none and there is no other.
+    stands for the first variant's own. ``is_timed``: how fast they are matters.
+    Raises: UsageError for a server that is not known, or if a variant names none and there is no other;
+    RefusedError for one whose speed says nothing.
     """
     place = workspace()
     servers = {v.server: find_installation(v.server, place) for v in variants if v.server is not None}
     first = installation or next((servers[v.server] for v in variants if v.server is not None), None)
     if first is None or (installation is None and any(v.server is None for v in variants)):
         none_named()
+    if is_timed:
+        require_native(first, *servers.values())
     with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
         data_sets = DataSets(place, scratch, loads, progress)
@@ -175,6 +183,7 @@ def open_scratch_arena(
 def open_attached_arena(attached: Attached, switch: Switch, progress: Progress) -> Iterator[AttachedArena]:
     """Provide an arena on a running server itself, which is left as it was found."""
     place, installation = workspace(), attached.installation
+    require_native(installation)
     with place.measuring(), place.scratch() as scratch:
         # Someone's server is not pinned, and its load is not either.
         loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
@@ -196,6 +205,17 @@ def open_attached_arena(attached: Attached, switch: Switch, progress: Progress) 
 def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
     """Return what runs a variant: the server it names, or ``other``. Raises: UsageError if not known."""
     return other if variant.server is None else find_installation(variant.server, workspace())
+
+
+def require_native(*installations: Installation) -> None:
+    """Raise RefusedError for an installation whose programs an emulator runs."""
+    for one in installations:
+        if one.foreign_machine:
+            raise RefusedError(
+                f"{one.name} is not measured here: it runs emulated",
+                detail=f"its programs are for {one.foreign_machine}: their speed here is the emulator's",
+                hint="measure it on such a machine, where pgdyno build deb takes it",
+            )
 
 
 def none_named() -> NoReturn:

@@ -18,6 +18,7 @@ from pgdyno.model.errors import UsageError
     "  pgdyno build --source debian:18\n"
     "  pgdyno build --source postgresql-18.6.tar.bz2 --profile pgo+lto --compiler gcc\n"
     "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18 --extensions contrib\n"
+    "  pgdyno build --source debian:18 --profile o2 --machine aarch64\n"
     "  pgdyno compare source-18@plain built@fast --workload sysbench-read-only",
 )
 @click.option(
@@ -63,6 +64,11 @@ from pgdyno.model.errors import UsageError
     metavar="DIR|NAME",
     help="Build these with it; repeatable: a PGXS source tree, a contrib module, or contrib for all of them.",
 )
+@click.option(
+    "--machine",
+    metavar="MACHINE",
+    help="As uname -m calls it: aarch64 is cross-built here, and run under emulation. [default: this one]",
+)
 @json_option
 @click.pass_context
 def command(
@@ -75,6 +81,7 @@ def command(
     training: tuple[str, ...],
     like: str | None,
     extensions: tuple[str, ...],
+    machine: str | None,
     is_json: bool,
 ) -> None:
     """Build PostgreSQL for this machine and this work, to be named built, or built-ID.
@@ -99,7 +106,7 @@ def command(
 
     progress = open_progress()
     try:
-        request = BuildRequest(source, profile, compiler, target, training, like, extensions)
+        request = BuildRequest(source, profile, compiler, target, training, like, extensions, machine)
         manifest = build(request, progress)
     finally:
         progress.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import ServerError, SettingError
 from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.machine import HEADER_BYTES, is_foreign, machine_of
 from pgdyno.server.account import Account, caller
 from pgdyno.server.workspace import Workspace
 
@@ -26,12 +27,16 @@ _VERSION = re.compile(r"PostgreSQL\) ((\d+)\S*)")
 
 @dataclass(frozen=True)
 class Installation:
-    """Binaries of one PostgreSQL build. ``name`` is what a variant calls it: a known name, or its path."""
+    """Binaries of one PostgreSQL build. ``name`` is what a variant calls it: a known name, or its path.
+
+    ``foreign_machine``: the machine that they are for, if an emulator runs them; empty: this one.
+    """
 
     bin_directory: Path
     version: str
     major: int
     name: str
+    foreign_machine: str = ""
 
     @property
     def title(self) -> str:
@@ -130,12 +135,36 @@ def installation_at(bin_directory: Path, account: Account, name: str | None = No
     )
     found = _VERSION.search(done.stdout)
     if done.returncode != 0 or found is None:
-        raise ServerError(
-            f'user "{account.name}" could not run "{postgres} --version"',
-            detail=(done.stderr or done.stdout).strip() or _end(done.returncode),
-            hint="servers run as that user: put the installation where it can read it",
+        raise _not_run(postgres, account, done)
+    return Installation(
+        bin_directory, found[1], int(found[2]), name or str(bin_directory), foreign_machine(bin_directory)
+    )
+
+
+def foreign_machine(bin_directory: Path) -> str:
+    """Return the machine that an installation's programs are for, if it is another one; else nothing."""
+    try:
+        with (bin_directory / "postgres").open("rb") as file:
+            machine = machine_of(file.read(HEADER_BYTES))
+    except OSError:  # not there, or closed to us: whoever runs it is told
+        return ""
+    return machine if is_foreign(machine) else ""
+
+
+def _not_run(postgres: Path, account: Account, done: subprocess.CompletedProcess[str]) -> ServerError:
+    machine = foreign_machine(postgres.parent)
+    if machine:
+        # What comes out says nothing: where the kernel knows no emulator, a shell takes it for a script.
+        return ServerError(
+            f'"{postgres}" does not run on this machine',
+            detail=f"it is for {machine}: that takes an emulator that the kernel knows, and its libraries",
+            hint="apt-get install qemu-user-static; the libraries' packages are those that it was built with",
         )
-    return Installation(bin_directory, found[1], int(found[2]), name or str(bin_directory))
+    return ServerError(
+        f'user "{account.name}" could not run "{postgres} --version"',
+        detail=(done.stderr or done.stdout).strip() or _end(done.returncode),
+        hint="servers run as that user: put the installation where it can read it",
+    )
 
 
 def _end(status: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+_EMULATORS = "qemu-"  # as qemu's own are called: qemu-aarch64-static
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers_types.h: sum of the scheduler's run time
 
 
@@ -109,9 +110,21 @@ def running_from(prefix: Path) -> tuple[int, ...]:
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            if entry.name.isdigit() and (entry / "exe").readlink().is_relative_to(prefix):
+            if entry.name.isdigit() and program_of(entry).is_relative_to(prefix):
                 found.append(int(entry.name))
     return tuple(sorted(found))
+
+
+def program_of(process: Path) -> Path:
+    """Return the program that a process runs; of one that is emulated, not the emulator.
+
+    The kernel starts an emulator with the path of the program before all other arguments (binfmt_misc).
+    """
+    program = (process / "exe").readlink()
+    if not program.name.startswith(_EMULATORS):
+        return program
+    arguments = (process / "cmdline").read_bytes().split(b"\0")
+    return Path(os.fsdecode(arguments[1])) if len(arguments) > 1 else program
 
 
 @dataclass(frozen=True)

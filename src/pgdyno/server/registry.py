@@ -6,7 +6,8 @@ pgdg-17               /usr/pgsql-17                  packages of yum.postgresql.
 source-17             servers/source-17 in the workspace, built by pgdyno server install
 built-0123456789ab    servers/built-0123456789ab in the workspace, built by pgdyno build, else
                       /usr/lib/pgdyno/built-0123456789ab, from a package of pgdyno build deb
-built                 the newest of these; one of a package where the workspace has none
+built                 the newest of these that is for this machine; one of a package where the workspace
+                      has none
 /opt/pg18, ~/pg/bin   an installation prefix, or the directory of its programs
 """
 
@@ -23,6 +24,7 @@ from pgdyno.server.installation import (
     Installation,
     embedded_installation,
     embedded_prefix,
+    foreign_machine,
     installation_at,
 )
 from pgdyno.server.workspace import Workspace
@@ -93,7 +95,7 @@ def _found(family: str, directory: Path, pattern: re.Pattern[str]) -> list[Regis
 
 
 def _built(workspace: Path, packages: Path) -> list[RegisteredServer]:
-    """Return what pgdyno build has made, and the first once more by its short name.
+    """Return what pgdyno build has made, and the first that is for this machine once more by its short name.
 
     Those of packages come last: a directory is as old as its installation there, which says nothing of when
     it was built. What has been built here by the same name wins, because it was made on this very CPU.
@@ -102,7 +104,8 @@ def _built(workspace: Path, packages: Path) -> list[RegisteredServer]:
     for directory in (workspace, packages):
         for prefix in _builds_in(directory):
             prefixes.setdefault(prefix.name, prefix)
-    named = [*[(NEWEST, prefix) for prefix in [*prefixes.values()][:1]], *prefixes.items()]
+    ours = [prefix for prefix in prefixes.values() if not foreign_machine(prefix / "bin")]
+    named = [*[(NEWEST, prefix) for prefix in ours[:1]], *prefixes.items()]
     return [RegisteredServer(name, prefix / "bin") for name, prefix in named]
 
 

@@ -18,6 +18,7 @@ from pgdyno.model.build import PLAIN, Profile, target_flag
 from pgdyno.toolchain import bolt, huge_text
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.extensions import Extensions
+from pgdyno.toolchain.foreign import Foreign
 from pgdyno.toolchain.recipe import Recipe
 from pgdyno.toolchain.source import major_of
 
@@ -26,6 +27,9 @@ _FORMAT = 2  # counts changes of how builds are made, so that what is asked for 
 _ID_LENGTH = 12
 _SAME_RESULTS = ("-ffp-contract=off",)
 _LINKED = ("-Wl,-z,relro", "-Wl,-z,now")
+_OF_ANY_CPU = {"aarch64": ("-moutline-atomics",)}
+"""By machine, for code that is to run on every CPU of it: helpers ask the CPU whether it has LSE's atomic
+instructions, which the oldest lack. Compilers do so by themselves only from certain versions on."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class BuildPlan:
     training: tuple[str, ...]
     bolt: bolt.Bolt | None = None  # where the profile takes it
     extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of the recipe
+    foreign: Foreign | None = None  # the machine, if it is another one than this
     wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
 
     @property
@@ -97,10 +102,11 @@ class BuildPlan:
             cflags += self.compiler.movable()
         if self.target is not None:
             cflags.append(target_flag(self.target, self.machine))
+        else:
+            cflags += _OF_ANY_CPU.get(self.machine, ())
         return (
-            *replace(self.recipe, compiler=self.compiler.program, cflags=" ".join(cflags)).options(
-                self.major
-            ),
+            *replace(self.recipe, compiler=self.compiler.cc, cflags=" ".join(cflags)).options(self.major),
+            *(() if self.foreign is None else self.foreign.options),
             *hardening.preprocessing,
             f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
             f"LDFLAGS_EX={' '.join(self._linking)}",

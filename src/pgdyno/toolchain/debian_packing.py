@@ -24,6 +24,7 @@ from pgdyno.toolchain.debian_package import (
     package_name,
     place_of,
 )
+from pgdyno.toolchain.foreign import parse_machine
 from pgdyno.toolchain.manifest import Manifest
 from pgdyno.toolchain.prerequisites import Need
 from pgdyno.toolchain.programs import clean_environment, is_installed, output_of
@@ -60,7 +61,7 @@ class Packing:
         fields = control_fields(
             self.manifest,
             by=self.by,
-            architecture=output_of(["dpkg", "--print-architecture"]).strip(),
+            architecture=self._architecture,
             depends=self._depends(programs),
             installed_kib=_installed_kib(self._root / "usr"),
         )
@@ -68,6 +69,12 @@ class Packing:
         _make_equal(self._root, made_at(self.manifest).timestamp())
         tell("packing it")
         return self._pack(fields), fields
+
+    @property
+    def _architecture(self) -> str:
+        if foreign := parse_machine(self.manifest.machine):
+            return foreign.architecture
+        return output_of(["dpkg", "--print-architecture"]).strip()
 
     @property
     def _root(self) -> Path:
@@ -94,7 +101,9 @@ class Packing:
         asking = self.work / "debian"
         asking.mkdir()
         (asking / "control").write_text(_ASKING)
-        said = output_of(["dpkg-shlibdeps", "-O", *(f"-e{one}" for one in programs)], cwd=self.work)
+        argv = ["dpkg-shlibdeps", "-O", *(f"-e{one}" for one in programs)]
+        environment = clean_environment(DEB_HOST_ARCH=self._architecture)  # whose libraries it looks at
+        said = output_of(argv, cwd=self.work, environment=environment)
         return said.strip().removeprefix("shlibs:Depends=")
 
     def _pack(self, fields: Mapping[str, str]) -> Path:

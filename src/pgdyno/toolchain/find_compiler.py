@@ -11,6 +11,7 @@ from pgdyno.model.build import AUTO, COMPILERS, Profile
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.foreign import Foreign
 from pgdyno.toolchain.prerequisites import Need, compiles, missing_error
 from pgdyno.toolchain.programs import is_installed
 
@@ -18,27 +19,30 @@ _KINDS: dict[str, type[Clang | Gcc]] = {"clang": Clang, "gcc": Gcc}
 _SUGGESTED = {"clang": "-19", "gcc": ""}
 
 
-def find_compiler(name: str, profile: Profile) -> Compiler:
+def find_compiler(name: str, profile: Profile, foreign: Foreign | None = None) -> Compiler:
     """Return the newest compiler of a kind that can do what a profile asks for; ``auto``: of any kind.
 
+    ``foreign``: the machine that it has to compile for, if it is another one than this.
     Raises: InstallationError naming what is missing, of the one that comes closest.
     """
     kinds = COMPILERS if name == AUTO else (name,)
-    candidates = [compiler for kind in kinds for compiler in _installed(kind)]
+    candidates = [compiler for kind in kinds for compiler in _installed(kind, foreign)]
     lacking = [(compiler, _missing(compiler, profile)) for compiler in candidates]
     complete = next((compiler for compiler, missing in lacking if not missing), None)
     if complete is not None:
         return complete
     if not lacking:
         kind = kinds[0]
-        suggested = _KINDS[kind](_SUGGESTED[kind])
-        raise missing_error([Need(suggested.program, suggested.program), *_missing(suggested, profile)])
-    raise missing_error(min((missing for _, missing in lacking), key=len))
+        suggested = _KINDS[kind](_SUGGESTED[kind], foreign)
+        needed = [Need(suggested.program, suggested.package), *_missing(suggested, profile)]
+        raise missing_error(needed, foreign)
+    raise missing_error(min((missing for _, missing in lacking), key=len), foreign)
 
 
-def _installed(kind: str) -> Iterator[Compiler]:
+def _installed(kind: str, foreign: Foreign | None) -> Iterator[Compiler]:
     """Yield the installed versions of a compiler, the unnumbered first, then the newest."""
-    numbered = re.compile(rf"^{kind}-(\d+)$")
+    unnumbered = _KINDS[kind]("", foreign)
+    numbered = re.compile(rf"^{re.escape(unnumbered.program)}-(\d+)$")
     versions = {
         int(found[1])
         for directory in os.get_exec_path()
@@ -46,9 +50,9 @@ def _installed(kind: str) -> Iterator[Compiler]:
         if (found := numbered.match(program.name))
     }
     suffixes = [f"-{version}" for version in sorted(versions, reverse=True)]
-    for suffix in ["", *suffixes]:
-        if is_installed(f"{kind}{suffix}"):
-            yield _KINDS[kind](suffix)
+    for compiler in (unnumbered, *(_KINDS[kind](suffix, foreign) for suffix in suffixes)):
+        if is_installed(compiler.program):
+            yield compiler
 
 
 def _programs(directory: Path) -> list[Path]:
@@ -68,4 +72,4 @@ def _missing(compiler: Compiler, profile: Profile) -> list[Need]:
 def _can_count(compiler: Compiler) -> bool:
     """Whether a program that counts can be linked: its library may come in a package of its own."""
     flags = (*compiler.counting(Path("/nowhere")), *compiler.linker)
-    return compiles(compiler.program, flags, "int main(void) { return 0; }\n") is None
+    return compiles(compiler.cc, flags, "int main(void) { return 0; }\n") is None

@@ -26,7 +26,7 @@ def checksum() -> str:
 
 def compiling(compiler: str, source: Path, made: Path) -> Sequence[str]:
     """Return the command that compiles the object from a copy of its source."""
-    return (compiler, *_FLAGS, "-c", str(source), "-o", str(made))
+    return (*compiler.split(), *_FLAGS, "-c", str(source), "-o", str(made))
 
 
 def moved_bytes(smaps: str) -> int:

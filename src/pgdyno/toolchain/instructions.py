@@ -24,7 +24,7 @@ _NO_SETS = ("_MATH",)  # with which registers to calculate, not what the CPU kno
 
 def instructions(compiler: str, target: str, machine: str) -> set[str]:
     """Return the sets of instructions that compilers use by themselves in code for a CPU: AVX2, BMI."""
-    argv = [compiler, target_flag(target, machine), "-dM", "-E", "-x", "c", "/dev/null"]
+    argv = [*compiler.split(), target_flag(target, machine), "-dM", "-E", "-x", "c", "/dev/null"]
     macros = capture(argv, limit_s=_PROBE_LIMIT_S).stdout
     return {name.strip("_") for name in _MACRO.findall(macros) if not name.strip("_").endswith(_NO_SETS)}
 

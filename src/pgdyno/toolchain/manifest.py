@@ -6,8 +6,9 @@ It is written before the prefix gets its name, so that a prefix with a manifest 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pgdyno.model.document import to_document
 from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.machine import is_foreign
 
 SCHEMA_VERSION = 1
 FILE = "manifest.json"
@@ -57,6 +59,7 @@ class Optimised:
     text_bytes: int  # machine code of the server's program
     rearranged: Rearranged | None = None
     instructions: tuple[str, ...] = ()  # sets that its CPU must know: AVX2; empty: not known, or just any
+    atomics: str = ""  # on Arm: LSE's atomic instructions in the server's program, where they are
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class Manifest:
     installed_at: str  # ISO 8601, UTC
     optimised: Optimised | None = None
     verified: Verified | None = None
+    machine: str = field(default_factory=platform.machine)  # not in older manifests, nor built for others
 
     @property
     def flags(self) -> str:
@@ -114,7 +118,8 @@ class Manifest:
         """One line for a list of servers."""
         profile = self.optimised.profile if self.optimised else ""
         options = " ".join(one for one in self.configure if one.startswith("--with-"))
-        return ", ".join(filter(None, (self.origin, profile, self.compiler, self.flags, options)))
+        machine = f"for {self.machine}" if is_foreign(self.machine) else ""
+        return ", ".join(filter(None, (self.origin, machine, profile, self.compiler, self.flags, options)))
 
     @property
     def origin(self) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from pgdyno.model.build import NATIVE, target_flag
 from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.machine import is_foreign
 from pgdyno.toolchain.features import Features
+from pgdyno.toolchain.foreign import Foreign
 from pgdyno.toolchain.instructions import instructions
 from pgdyno.toolchain.programs import capture, is_installed
-from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
+from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Library, Recipe, plan_recipe
 from pgdyno.toolchain.requirements import Requirement, requirements_of
 
 _COMPILERS = ("gcc", "clang")  # the first one found
@@ -38,25 +40,32 @@ PROGRAMS = (
     Need("setpriv", "util-linux"),
 )
 HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
+_LINKED = {"stdlib.h": "c", "zlib.h": "z"}
 
 
 def find_recipe(
-    majors: Sequence[int], cflags: str, *, wants_liburing: bool | None, compiler: str | None = None
+    majors: Sequence[int],
+    cflags: str,
+    *,
+    wants_liburing: bool | None,
+    compiler: str | None = None,
+    foreign: Foreign | None = None,
 ) -> Recipe:
     """Return how this host builds ``majors``, all the same way; with the first compiler found, or this one.
 
-    ``wants_liburing`` None: with it where the host and a version have it.
+    ``wants_liburing`` None: with it where the host and a version have it. ``foreign``: the machine that the
+    compiler makes programs for, if it is another one than this.
     Raises: InstallationError naming everything that is missing and the packages that have it; UsageError for
     flags that the compiler does not take.
     """
     compiler = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
-    missing = _missing(compiler)
-    if compiler is not None and wants_liburing and not _has_header(compiler, LIBURING.header):
+    missing = _missing(compiler, foreign)
+    if compiler is not None and wants_liburing and not _has_library(compiler, LIBURING):
         missing.append(Need(LIBURING.header, LIBURING.package))
     if missing or compiler is None:
-        raise missing_error(missing)
-    headers = [one.header for one in (*LIBRARIES, LIBURING) if _has_header(compiler, one.header)]
-    recipe = plan_recipe(majors, headers, compiler, cflags, wants_liburing=wants_liburing)
+        raise missing_error(missing, foreign)
+    headers = [one.header for one in (*LIBRARIES, LIBURING) if _has_library(compiler, one)]
+    recipe = plan_recipe(majors, headers, compiler, cflags, wants_liburing=wants_liburing, foreign=foreign)
     _require_flags(recipe)
     return recipe
 
@@ -70,13 +79,28 @@ def require_features(features: Features, major: int, compiler: str) -> None:
         raise missing_error(missing)
 
 
-def _missing(compiler: str | None) -> list[Need]:
+def _missing(compiler: str | None, foreign: Foreign | None = None) -> list[Need]:
     """Return what every build needs and the host lacks; headers are asked of the compiler."""
     missing = [] if compiler else [Need("gcc", "gcc")]
     missing += [need for need in PROGRAMS if not is_installed(need.name)]
     if compiler is not None:
-        missing += [need for need in HEADERS if not _has_header(compiler, need.name)]
+        lacking = [need for need in HEADERS if not _has(compiler, need.name, _LINKED[need.name])]
+        missing += [need if foreign is None else _of(foreign, need) for need in lacking]
     return missing
+
+
+def _of(foreign: Foreign, need: Need) -> Need:
+    """Return the same, but for another machine."""
+    return Need(f"{need.name} of {foreign.machine}", foreign.package(need.package))
+
+
+def _has_library(compiler: str, library: Library) -> bool:
+    return _has(compiler, library.header, library.linked)
+
+
+def _has(compiler: str, header: str, library: str) -> bool:
+    """Whether one can compile and link with a library: its headers may be another machine's."""
+    return _has_header(compiler, header) and compiles(compiler, [f"-l{library}"], _PROGRAM) is None
 
 
 def _is_there(needed: Requirement, compiler: str) -> bool:
@@ -97,7 +121,7 @@ def _is_there(needed: Requirement, compiler: str) -> bool:
 def require_target(compiler: str, target: str, machine: str) -> None:
     """Raise UsageError if the compiler makes no code for a CPU of this name, or such code cannot run here.
 
-    What is built is trained and verified on this host.
+    What is built is trained and verified on this host. An emulator is the newest CPU of its architecture.
     """
     said = compiles(compiler, ["-c", target_flag(target, machine)], _PROGRAM)
     if said is not None:
@@ -106,6 +130,8 @@ def require_target(compiler: str, target: str, machine: str) -> None:
             detail=said,
             hint="leave it out, or name a CPU of this architecture that the compiler knows",
         )
+    if is_foreign(machine):
+        return
     lacking = instructions(compiler, target, machine) - instructions(compiler, NATIVE, machine)
     if lacking:
         raise UsageError(
@@ -117,17 +143,17 @@ def require_target(compiler: str, target: str, machine: str) -> None:
 
 def compiler_version(compiler: str) -> str:
     """Return the first line of what the compiler says of itself."""
-    done = capture([compiler, "--version"], limit_s=_PROBE_LIMIT_S)
+    done = capture([*compiler.split(), "--version"], limit_s=_PROBE_LIMIT_S)
     return (done.stdout.splitlines() or [compiler])[0]
 
 
-def missing_error(missing: Sequence[Need]) -> InstallationError:
+def missing_error(missing: Sequence[Need], foreign: Foreign | None = None) -> InstallationError:
     """Return the error that names what is missing, and the packages to install."""
     packages = " ".join(dict.fromkeys(need.package for need in missing))
     return InstallationError(
-        "PostgreSQL cannot be built here yet",
+        f"PostgreSQL cannot be built {'' if foreign is None else f'for {foreign.machine} '}here yet",
         detail=f"missing: {', '.join(dict.fromkeys(need.name for need in missing))}",
-        hint=f"apt-get install {packages}",
+        hint=f"apt-get install {packages}" if foreign is None else foreign.installing(packages),
     )
 
 
@@ -145,6 +171,6 @@ def _require_flags(recipe: Recipe) -> None:
 
 def compiles(compiler: str, options: Sequence[str], source: str) -> str | None:
     """Return None if a source compiles, else the compiler's first line."""
-    argv = [compiler, "-x", "c", *options, "-o", "/dev/null", "-"]
+    argv = [*compiler.split(), "-x", "c", *options, "-o", "/dev/null", "-"]
     done = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source)
     return None if done.returncode == 0 else (done.stderr.splitlines() or ["no reason given"])[0]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import UsageError
 from pgdyno.toolchain.features import Features
+from pgdyno.toolchain.foreign import Foreign
 
 DEFAULT_CFLAGS = "-O2 -fno-omit-frame-pointer"
 """The flags of the published Insert Benchmark studies, whose builds are named ``o2nofp``."""
@@ -27,23 +28,31 @@ class Library:
 
     name: str
     header: str
+    linked: str  # by this name: -lssl
     package: str
     option: str
     opposite: str = ""  # what switches it off where it is on by default
     since: int = OLDEST_MAJOR
 
 
-LIBURING = Library("liburing", "liburing.h", "liburing-dev", "--with-liburing", since=18)
+LIBURING = Library("liburing", "liburing.h", "uring", "liburing-dev", "--with-liburing", since=18)
 STRICT = "--enable-option-checking=fatal"  # configure merely warns of an option that it does not know
-SSL = Library("OpenSSL", "openssl/ssl.h", "libssl-dev", "--with-ssl=openssl")
+SSL = Library("OpenSSL", "openssl/ssl.h", "ssl", "libssl-dev", "--with-ssl=openssl")
 LIBRARIES = (
-    Library("readline", "readline/readline.h", "libreadline-dev", "--with-readline", "--without-readline"),
-    Library("ICU", "unicode/ucol.h", "libicu-dev", "--with-icu", "--without-icu"),
+    Library(
+        "readline",
+        "readline/readline.h",
+        "readline",
+        "libreadline-dev",
+        "--with-readline",
+        "--without-readline",
+    ),
+    Library("ICU", "unicode/ucol.h", "icui18n", "libicu-dev", "--with-icu", "--without-icu"),
     SSL,
-    Library("lz4", "lz4.h", "liblz4-dev", "--with-lz4"),
-    Library("zstd", "zstd.h", "libzstd-dev", "--with-zstd", since=15),
+    Library("lz4", "lz4.h", "lz4", "liblz4-dev", "--with-lz4"),
+    Library("zstd", "zstd.h", "zstd", "libzstd-dev", "--with-zstd", since=15),
 )
-"""Used where the host has their headers and every version asked for has the option."""
+"""Used where they can be compiled and linked with, and every version asked for has the option."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +105,12 @@ def plan_recipe(
     cflags: str,
     *,
     wants_liburing: bool | None,
+    foreign: Foreign | None = None,
 ) -> Recipe:
     """Return one recipe for all ``majors``, given which headers the host has.
 
     ``wants_liburing`` None: where the host and a version have it, like every other library.
+    ``foreign``: the machine that it is for, if it is another one than this.
     Raises: UsageError if liburing is asked for and no version can have it, or for flags that would not
     reach the compiler as they are written.
     """
@@ -114,11 +125,11 @@ def plan_recipe(
             detail=f"asked for: {', '.join(map(str, majors))}",
         )
     used = tuple(one for one in LIBRARIES if one.header in headers and one.since <= min(majors))
-    left_out = [_why_without(one, headers) for one in LIBRARIES if one not in used]
+    left_out = [_why_without(one, headers, foreign) for one in LIBRARIES if one not in used]
     if wants_liburing is None:
         wants_liburing = LIBURING.header in headers and max(majors) >= LIBURING.since
         if not wants_liburing and max(majors) >= LIBURING.since:
-            left_out.append(_why_without(LIBURING, headers))
+            left_out.append(_why_without(LIBURING, headers, foreign))
     return Recipe(compiler, cflags, used, wants_liburing, tuple(left_out))
 
 
@@ -148,7 +159,8 @@ def parse_majors(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(part) for part in parts))
 
 
-def _why_without(library: Library, headers: Collection[str]) -> str:
+def _why_without(library: Library, headers: Collection[str], foreign: Foreign | None) -> str:
     if library.header not in headers:
-        return f"without {library.name}: {library.package} is not installed"
+        package = library.package if foreign is None else foreign.package(library.package)
+        return f"without {library.name}: {package} is not installed"
     return f"without {library.name}: not every version asked for can have it"

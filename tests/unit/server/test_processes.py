@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.server.processes import CpuClock, cpu_ns, read_host_cpu
+from pgdyno.server.processes import CpuClock, cpu_ns, program_of, read_host_cpu, running_from
 
 STAT = """cpu  900 0 900 9000 0 0 0 90 0 0
 cpu0 100 10 20 500 5 1 2 3 0 0
@@ -48,3 +48,25 @@ def test_all_threads_of_a_process_count_those_that_have_ended_too() -> None:
     used_ns = cpu_ns(os.getpid())
     assert used_ns is not None
     assert used_ns > leader_ns
+
+
+def test_processes_are_found_by_where_their_program_is() -> None:
+    own = Path(f"/proc/{os.getpid()}/exe").readlink()
+    assert os.getpid() in running_from(own.parent)
+    assert os.getpid() not in running_from(own.parent / "elsewhere")
+
+
+def test_of_an_emulated_program_the_emulator_is_not_meant(tmp_path: Path) -> None:
+    """As it was found for a server for Arm on x86, and so it is for processes that it forks."""
+    (tmp_path / "exe").symlink_to("/usr/bin/qemu-aarch64-static")
+    arguments = (
+        "/usr/libexec/qemu-binfmt/aarch64-binfmt-P",
+        "/srv/pg/bin/postgres",
+        "postgres",
+        "-D",
+        "/data",
+    )
+    (tmp_path / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in arguments))
+    assert program_of(tmp_path) == Path("/srv/pg/bin/postgres")
+    (tmp_path / "cmdline").write_bytes(b"")  # of one that has ended, and nobody has waited for
+    assert program_of(tmp_path) == Path("/usr/bin/qemu-aarch64-static")

@@ -14,6 +14,7 @@ from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.extensions import Extensions, ExtensionTree
+from pgdyno.toolchain.foreign import Foreign
 from pgdyno.toolchain.recipe import plan_recipe
 
 COUNTS = Path("/var/counts")
@@ -130,6 +131,21 @@ def test_on_arm_a_cpu_is_named_by_another_flag() -> None:
     build = replace(plan(target="neoverse-n1"), machine="aarch64")
     assert "-mcpu=neoverse-n1" in option(build, "CFLAGS")
     assert "-march=neoverse-n1" not in option(build, "CFLAGS")
+
+
+def test_on_arm_code_for_every_cpu_asks_the_cpu_for_its_atomics() -> None:
+    build = replace(plan("o2", None), machine="aarch64")
+    assert option(build, "CFLAGS")[-1] == "-moutline-atomics"
+    assert "-moutline-atomics" not in option(replace(build, target="neoverse-n1"), "CFLAGS")
+
+
+def test_for_another_machine_it_is_another_build() -> None:
+    foreign = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
+    build = replace(plan("o2", None), machine="aarch64", foreign=foreign, compiler=Clang("-19", foreign))
+    assert option(build, "CC") == ["clang-19", "--target=aarch64-linux-gnu"]
+    assert set(foreign.options) < set(build.options)
+    assert build.is_plain
+    assert build.name != plan("o2", None).name
 
 
 def test_hardening_is_dropped_only_where_that_is_asked_for() -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pgdyno.host.atomics import read_atomics
 from pgdyno.model.build import parse_profile
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.model.server import Atomics
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.counts import gather, reached
 from pgdyno.toolchain.find_compiler import _can_count, find_compiler
+from pgdyno.toolchain.foreign import EMULATOR, Foreign
 
 FORKS = """
 #include <stdlib.h>
@@ -33,6 +36,13 @@ int main(int argc, char **argv) {
 """
 
 
+ATOMIC = """
+#include <stdatomic.h>
+static _Atomic int counter = 1;
+int main(int argc, char **argv) { atomic_fetch_add(&counter, argc); return counter; }
+"""
+
+
 def programs(directory: Path, *names: str) -> None:
     directory.mkdir(exist_ok=True)
     for name in names:
@@ -40,14 +50,20 @@ def programs(directory: Path, *names: str) -> None:
         (directory / name).chmod(0o755)
 
 
-@pytest.fixture(params=(Gcc(), Clang("-19")), ids=lambda one: one.program)
-def compiler(request: pytest.FixtureRequest) -> Compiler:
-    """Each compiler with all that a trained build takes."""
-    found: Compiler = request.param
-    needed = {found.program: found.program, **found.needs(parse_profile("pgo+lto"))}
+AARCH64 = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
+AnyCompiler = Gcc | Clang
+CROSS = (Gcc("", AARCH64), Clang("-19", AARCH64))
+
+
+@pytest.fixture(params=(Gcc(), Clang("-19"), *CROSS), ids=lambda one: one.cc)
+def compiler(request: pytest.FixtureRequest) -> AnyCompiler:
+    """Each compiler with all that a trained build takes, for this machine and for another one."""
+    found: AnyCompiler = request.param
+    needed = {found.program: found.package, **found.needs(parse_profile("pgo+lto"))}
+    needed |= dict.fromkeys(emulator(found), EMULATOR)
     if any(shutil.which(program) is None for program in needed) or not _can_count(found):
         packages = dict.fromkeys([*needed.values(), found.counting_package])
-        pytest.skip(f"needs {found.program} with all it takes: apt-get install {' '.join(packages)}")
+        pytest.skip(f"needs {found.cc} with all it takes: apt-get install {' '.join(packages)}")
     return found
 
 
@@ -60,7 +76,7 @@ def counts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tree(compiler: Compiler, counts: Path, tmp_path: Path) -> Path:
+def tree(compiler: AnyCompiler, counts: Path, tmp_path: Path) -> Path:
     """The small program, compiled so that it counts."""
     directory = tmp_path / "tree"
     directory.mkdir()
@@ -87,6 +103,61 @@ def test_clang_needs_its_linker_and_what_merges_counts() -> None:
         "llvm-nm-19": "llvm-19",
         "llvm-profdata-19": "llvm-19",
     }
+
+
+def test_for_another_machine_clang_is_told_so_and_gcc_is_another_program() -> None:
+    clang, gcc = Clang("-19", AARCH64), Gcc("-12", AARCH64)
+    assert (clang.program, clang.cc) == ("clang-19", "clang-19 --target=aarch64-linux-gnu")
+    assert dict(clang.needs(parse_profile("o2"))) == {
+        "ld.lld-19": "lld-19",
+        "llvm-ar-19": "llvm-19",
+        "llvm-ranlib-19": "llvm-19",
+        "llvm-nm-19": "llvm-19",
+        "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    }
+    assert clang.make_variables(parse_profile("o2"))["AR"] == "llvm-ar-19"
+    assert clang.counting_package == "libclang-rt-19-dev:arm64"
+    assert (gcc.program, gcc.cc, gcc.package) == (
+        "aarch64-linux-gnu-gcc-12", "aarch64-linux-gnu-gcc-12", "gcc-12-aarch64-linux-gnu",
+    )  # fmt: skip
+    assert gcc.needs(parse_profile("lto")) == {
+        f"aarch64-linux-gnu-gcc-{name}-12": "gcc-12-aarch64-linux-gnu" for name in ("ar", "ranlib", "nm")
+    }
+    assert gcc.make_variables(parse_profile("lto"))["AR"] == "aarch64-linux-gnu-gcc-ar-12"
+    assert gcc.make_variables(parse_profile("o2")) == {}  # configure finds those that are named like it
+
+
+def test_the_compiler_of_another_machine_is_found_and_named_with_its_packages(path: Path) -> None:
+    programs(path, "gcc", "gcc-14")
+    with pytest.raises(InstallationError) as caught:
+        find_compiler("gcc", parse_profile("o2"), AARCH64)
+    assert str(caught.value) == (
+        "PostgreSQL cannot be built for aarch64 here yet\n"
+        "DETAIL:  missing: aarch64-linux-gnu-gcc\n"
+        "HINT:  dpkg --add-architecture arm64 && apt-get update && apt-get install gcc-aarch64-linux-gnu"
+    )
+    programs(path, "aarch64-linux-gnu-gcc-12")
+    assert find_compiler("gcc", parse_profile("o2"), AARCH64) == Gcc("-12", AARCH64)
+    programs(path, "aarch64-linux-gnu-gcc", "clang-19", "ld.lld-19")
+    assert find_compiler("gcc", parse_profile("o2"), AARCH64) == Gcc("", AARCH64)
+    assert find_compiler("auto", parse_profile("o2"), AARCH64) == Gcc("", AARCH64)
+    programs(path, "llvm-ar-19", "llvm-ranlib-19", "llvm-nm-19")
+    assert find_compiler("auto", parse_profile("o2"), AARCH64) == Clang("-19", AARCH64)
+
+
+@pytest.mark.parametrize("compiler", CROSS, ids=lambda one: one.cc, indirect=True)
+def test_on_arm_atomics_are_inline_only_where_the_cpu_is_named(compiler: AnyCompiler, tmp_path: Path) -> None:
+    (tmp_path / "forks.c").write_text(ATOMIC)
+    counts = []
+    for flag in ("-moutline-atomics", "-mcpu=neoverse-n1"):
+        build(compiler, tmp_path, (flag,))
+        with (tmp_path / "forks").open("rb") as file:
+            found = read_atomics(file)
+        assert isinstance(found, Atomics)
+        counts.append(found.inline)
+        assert run(compiler, tmp_path, "word") == 3
+    assert counts[0] == 0
+    assert counts[1] > 0
 
 
 def test_the_newest_complete_compiler_is_taken(path: Path) -> None:
@@ -125,7 +196,7 @@ def test_without_any_compiler_one_is_suggested_with_all_it_takes() -> None:
 
 
 def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(
-    compiler: Compiler, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch
+    compiler: AnyCompiler, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The small program does what a server does: its children run the code, and end on their own."""
     train(compiler, tree, counts)
@@ -134,13 +205,13 @@ def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(
     assert int(reached(compiler, counts, list).split()[0]) >= 1
     said = build(compiler, tree, (*compiler.counted(counts), *compiler.linked_whole()))
     assert "warning" not in said
-    assert subprocess.run([tree / "forks"], check=True).returncode == 0
+    assert run(compiler, tree) == 0
     symbols = subprocess.run(["nm", tree / "forks"], capture_output=True, text=True, check=True).stdout
     assert "__gcov" not in symbols
     assert "__llvm_prf" not in symbols
 
 
-def test_too_little_training_is_refused(compiler: Compiler, tree: Path, counts: Path) -> None:
+def test_too_little_training_is_refused(compiler: AnyCompiler, tree: Path, counts: Path) -> None:
     train(compiler, tree, counts)
     with pytest.raises(
         InstallationError, match=r"training has reached \d (functions|object files), too little"
@@ -149,7 +220,7 @@ def test_too_little_training_is_refused(compiler: Compiler, tree: Path, counts: 
 
 
 def test_what_runs_besides_the_training_is_not_counted(
-    compiler: Compiler, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch
+    compiler: AnyCompiler, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Data sets are loaded by the same program, but only where they are not there already."""
     be_content_with_little(compiler, counts, monkeypatch)
@@ -157,8 +228,9 @@ def test_what_runs_besides_the_training_is_not_counted(
     gather(compiler, counts, tree, list)
     trained = gathered(tree, counts)
     assert trained
-    other = subprocess.run([tree / "forks", *(5 * ["word"])], check=False)
-    assert other.returncode == 18  # three times its name and five words: what training never reaches
+    assert (
+        run(compiler, tree, *(5 * ["word"])) == 18
+    )  # three times its name and five words: what training never reaches
     gather(compiler, counts, tree, list)
     assert gathered(tree, counts) == trained
 
@@ -169,22 +241,39 @@ def gathered(tree: Path, counts: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files if file.is_file()}
 
 
-def train(compiler: Compiler, tree: Path, counts: Path) -> None:
+def train(compiler: AnyCompiler, tree: Path, counts: Path) -> None:
     """Run the small program so that what it counts is wanted."""
-    subprocess.run([tree / "forks"], env={**os.environ, **compiler.counting_environment(counts)}, check=True)
+    assert run(compiler, tree, environment=compiler.counting_environment(counts)) == 0
 
 
-def be_content_with_little(compiler: Compiler, counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(compiler: AnyCompiler, tree: Path, *words: str, environment: Mapping[str, str] | None = None) -> int:
+    """Run the small program, by the emulator if it is for another machine; return its status."""
+    argv = [*emulator(compiler), str(tree / "forks"), *words]
+    return subprocess.run(argv, env={**os.environ, **(environment or {})}, check=False).returncode
+
+
+def emulator(compiler: AnyCompiler) -> list[str]:
+    """Return what runs a compiler's programs, of the package that registers it with the kernel elsewhere."""
+    return [] if compiler.foreign is None else [f"qemu-{compiler.foreign.machine}-static"]
+
+
+def be_content_with_little(compiler: AnyCompiler, counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a single unit for enough: no more can be reached in a small program."""
     enough = replace(compiler.coverage(counts), least=1)
     monkeypatch.setattr(type(compiler), "coverage", lambda *_: enough)
 
 
-def build(compiler: Compiler, tree: Path, flags: tuple[str, ...]) -> str:
+def build(compiler: AnyCompiler, tree: Path, flags: tuple[str, ...]) -> str:
     """Compile and link the small program as make does: first its object, then itself."""
-    for argv in (["-c", "-o", "forks.o", "forks.c"], ["forks.o", *compiler.linker, "-o", "forks"]):
+    # The emulator is not to need another machine's libraries.
+    linking = [*compiler.linker, *([] if compiler.foreign is None else ["-static"])]
+    for argv in (["-c", "-o", "forks.o", "forks.c"], ["forks.o", *linking, "-o", "forks"]):
         done = subprocess.run(
-            [compiler.program, "-O2", *flags, *argv], cwd=tree, capture_output=True, text=True, check=False
+            [*compiler.cc.split(), "-O2", *flags, *argv],
+            cwd=tree,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
     return done.stderr

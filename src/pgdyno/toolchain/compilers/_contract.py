@@ -27,7 +27,17 @@ class Compiler(Protocol):
 
     @property
     def program(self) -> str:
-        """What CC is: ``clang-19``."""
+        """What is run: ``clang-19``."""
+        ...
+
+    @property
+    def package(self) -> str:
+        """The package that it comes in."""
+        ...
+
+    @property
+    def cc(self) -> str:
+        """What make is told: the program, and what makes it compile for another machine than this one."""
         ...
 
     @property

@@ -1,6 +1,9 @@
 """clang: counts in its intermediate form, merges the counts of all processes in one file, links with lld.
 
-Source: Clang, "Profile Guided Optimization" (UsersManual), "ThinLTO".
+It compiles for every machine. What else it takes for another one has that machine's name: the library for
+programs that count, and gcc's own, which it links with everything.
+
+Source: Clang, "Profile Guided Optimization" (UsersManual), "ThinLTO", "Cross-compilation using Clang".
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from pathlib import Path
 
 from pgdyno.model.build import Profile
 from pgdyno.toolchain.compilers._contract import Coverage
+from pgdyno.toolchain.foreign import Foreign
 
 MERGED = "merged.profdata"
 LEAST_FUNCTIONS = 2000  # arbitrary: a server that only starts and ends reaches about 1500
@@ -24,14 +28,28 @@ and autovacuum workers would fill the disk."""
 
 @dataclass(frozen=True)
 class Clang:
-    """clang of one major version; ``suffix`` is what its programs' names end with: ``-19``, or nothing."""
+    """clang of one major version; ``suffix`` is what its programs' names end with: ``-19``, or nothing.
+
+    ``foreign``: the machine that it compiles for; None: this one.
+    """
 
     suffix: str
+    foreign: Foreign | None = None
 
     @property
     def program(self) -> str:
-        """What CC is."""
+        """What is run."""
         return f"clang{self.suffix}"
+
+    @property
+    def package(self) -> str:
+        """The package that it comes in."""
+        return self.program
+
+    @property
+    def cc(self) -> str:
+        """What make is told."""
+        return self.program if self.foreign is None else f"{self.program} --target={self.foreign.triplet}"
 
     @property
     def profdata(self) -> str:
@@ -47,8 +65,10 @@ class Clang:
         """Return the linker, the archiver and what merges counts, where the profile takes them."""
         llvm = f"llvm{self.suffix}"
         needed = {f"ld.lld{self.suffix}": f"lld{self.suffix}"}
-        if profile.is_linked_whole:
+        if self._has_own_archiver(profile):
             needed |= {f"llvm-{name}{self.suffix}": llvm for name in ("ar", "ranlib", "nm")}
+        if self.foreign is not None:
+            needed[f"{self.foreign.triplet}-gcc"] = f"gcc-{self.foreign.triplet}"
         if profile.is_counted:
             needed[self.profdata] = llvm
         return needed
@@ -56,7 +76,8 @@ class Clang:
     @property
     def counting_package(self) -> str:
         """What Debian keeps apart from the compiler."""
-        return f"libclang-rt{self.suffix}-dev"
+        package = f"libclang-rt{self.suffix}-dev"
+        return package if self.foreign is None else self.foreign.package(package)
 
     def counting(self, directory: Path) -> tuple[str, ...]:
         """Count in the intermediate form: that is what the optimiser works on."""
@@ -93,6 +114,10 @@ class Clang:
 
     def make_variables(self, profile: Profile) -> Mapping[str, str]:
         """Name what reads LLVM's objects."""
-        if not profile.is_linked_whole:
+        if not self._has_own_archiver(profile):
             return {}
         return {name.upper(): f"llvm-{name}{self.suffix}" for name in ("ar", "ranlib", "nm")}
+
+    def _has_own_archiver(self, profile: Profile) -> bool:
+        """Whether the system's does not read its objects: LLVM's own, and those of another machine."""
+        return profile.is_linked_whole or self.foreign is not None

@@ -11,20 +11,35 @@ from pathlib import Path
 
 from pgdyno.model.build import Profile
 from pgdyno.toolchain.compilers._contract import Coverage
+from pgdyno.toolchain.foreign import Foreign
 
 LEAST_OBJECTS = 400  # arbitrary: of about 850 that the server's program consists of
 
 
 @dataclass(frozen=True)
 class Gcc:
-    """gcc of one version; ``suffix`` is what its programs' names end with: ``-14``, or nothing."""
+    """gcc of one version; ``suffix`` is what its programs' names end with: ``-14``, or nothing.
+
+    ``foreign``: the machine that it compiles for, by which its names begin; None: this one.
+    """
 
     suffix: str = ""
+    foreign: Foreign | None = None
 
     @property
     def program(self) -> str:
-        """What CC is."""
-        return f"gcc{self.suffix}"
+        """What is run."""
+        return self._named("gcc")
+
+    @property
+    def package(self) -> str:
+        """The package that it comes in."""
+        return f"gcc{self.suffix}" if self.foreign is None else f"gcc{self.suffix}-{self.foreign.triplet}"
+
+    @property
+    def cc(self) -> str:
+        """What make is told: for each machine it is a program of its own."""
+        return self.program
 
     @property
     def linker(self) -> tuple[str, ...]:
@@ -34,12 +49,12 @@ class Gcc:
     def needs(self, profile: Profile) -> Mapping[str, str]:
         """Return nothing besides: binutils and gcov come with it."""
         names = ("ar", "ranlib", "nm") if profile.is_linked_whole else ()
-        return {f"gcc-{name}{self.suffix}": f"gcc{self.suffix}" for name in names}
+        return {self._named(f"gcc-{name}"): self.package for name in names}
 
     @property
     def counting_package(self) -> str:
         """It comes with the compiler."""
-        return self.program
+        return self.package
 
     def counting(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002 — the environment names it
         """Count in each process by itself: backends have one thread, and merge when they end.
@@ -87,4 +102,10 @@ class Gcc:
         """Name what reads gcc's objects."""
         if not profile.is_linked_whole:
             return {}
-        return {name.upper(): f"gcc-{name}{self.suffix}" for name in ("ar", "ranlib", "nm")}
+        return {name.upper(): self._named(f"gcc-{name}") for name in ("ar", "ranlib", "nm")}
+
+    def _named(self, name: str) -> str:
+        """Return what one of its programs is called."""
+        return (
+            f"{name}{self.suffix}" if self.foreign is None else f"{self.foreign.triplet}-{name}{self.suffix}"
+        )

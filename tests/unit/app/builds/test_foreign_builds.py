@@ -1,0 +1,68 @@
+"""Builds for another machine go through the same stages, where this host has a compiler and an emulator."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+from tests.unit.app.builds.small_tree import STAGES, request
+
+from pgdyno.app import wiring
+from pgdyno.app.build import build
+from pgdyno.app.servers import list_servers
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.server.registry import find_installation
+from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.foreign import Foreign, require_runs
+
+AARCH64 = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
+
+
+@pytest.fixture
+def emulated(tmp_path: Path) -> None:
+    """A host that builds programs for Arm, and runs them."""
+    if platform.machine() == AARCH64.machine or shutil.which(Gcc("", AARCH64).program) is None:
+        pytest.skip(f"needs a compiler for another machine: apt-get install {Gcc('', AARCH64).package}")
+    try:
+        require_runs(AARCH64, Gcc("", AARCH64).cc, (), tmp_path)
+    except InstallationError as error:
+        pytest.skip(f"{error.detail}: {error.hint}")
+
+
+@pytest.mark.usefixtures("emulated")
+def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) -> None:
+    said = Remembered()
+    manifest = build(replace(request(tree, "auto"), machine="aarch64"), said)
+    assert said.steps[0] == (
+        "without BOLT: its library for counting branches is for programs of this machine"
+    )
+    assert "first a plain build of the same source, to hold the faster one against" in said.steps
+    stages = [line.partition(": ")[2] for line in said.steps if line.startswith(f"{manifest.name}: ")]
+    assert stages == STAGES
+    done = manifest.optimised
+    assert done is not None
+    assert (manifest.machine, done.profile, done.target) == ("aarch64", "lto+pgo", None)
+    assert {"-moutline-atomics", "-fprofile-use"} < set(done.common_flags)
+    assert done.atomics == "0 inline, 0 in helpers that ask the CPU for them first"  # it does none
+    found = find_installation(manifest.name, wiring.workspace())
+    assert (found.version, found.foreign_machine) == ("18.6", "aarch64")
+    assert [one for one in list_servers() if one.name == "built"] == []
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="for a host that Arm is foreign to")
+@pytest.mark.usefixtures("unfetched")
+def test_what_cannot_be_had_for_another_machine_is_refused_before_anything_is_fetched(tree: Path) -> None:
+    foreign = replace(request(tree), machine="aarch64")
+    for asked, message in (
+        (replace(foreign, profile="pgo+bolt"), '--profile "pgo+bolt" cannot be had for --machine aarch64'),
+        (replace(foreign, target="native"), "native is this CPU, and --machine aarch64 is another one"),
+        (replace(foreign, like="/usr/lib/postgresql/18"), "--like is not for --machine aarch64"),
+        (replace(foreign, machine="vax"), '--machine "vax": pgdyno does not build for it'),
+    ):
+        with pytest.raises(UsageError) as caught:
+            build(asked, Remembered())
+        assert caught.value.message == message
