@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ pytestmark = [
     ),
 ]
 FILE = "pgdyno-postgresql-18-00000000000a_18.6+pgdyno20261122000000_{}.deb"
+CROSS = "aarch64-linux-gnu-gcc"
 PLACE = "usr/lib/pgdyno/built-00000000000a"
 LIBRARY = '#include <math.h>\nconst char *version(double x) { return cbrt(x) > 0 ? "18.6" : ""; }\n'
 PROGRAM = """#include <stdio.h>
@@ -46,7 +48,7 @@ def run(*argv: str | Path) -> str:
     return done.stdout
 
 
-def compile_into(prefix: Path, sources: Path, runpath: str) -> None:
+def compile_into(prefix: Path, sources: Path, runpath: str, compiler: str = "gcc") -> None:
     """Put a program and its library there, whose place the program knows by ``runpath``."""
     for name, text in (("library.c", LIBRARY), ("program.c", PROGRAM)):
         (sources / name).write_text(text)
@@ -54,16 +56,17 @@ def compile_into(prefix: Path, sources: Path, runpath: str) -> None:
     (prefix / "lib/pkgconfig").mkdir(parents=True)
     (prefix / "lib/pkgconfig/libpq.pc").write_text(f"prefix={prefix}\n")
     named = ("-shared", "-fPIC", "-Wl,-soname,libpq.so.5")
-    run("gcc", *named, "-o", library, sources / "library.c", "-lm")
+    run(compiler, *named, "-o", library, sources / "library.c", "-lm")
     for name in ("libpq.so.5", "libpq.so"):
         (prefix / "lib" / name).symlink_to(library.name)
     for program in ("postgres", "psql"):
         (prefix / "bin" / program).unlink(missing_ok=True)
         linked = (f"-L{prefix}/lib", "-lpq", f"-Wl,-rpath,{runpath}")
-        run("gcc", "-o", prefix / "bin" / program, sources / "program.c", *linked)
+        run(compiler, "-o", prefix / "bin" / program, sources / "program.c", *linked)
     # A program for tests, which does not know where libpq is.
     (prefix / "lib/postgresql/pgxs").mkdir(parents=True)
-    run("gcc", "-o", prefix / "lib/postgresql/pgxs/tester", sources / "program.c", f"-L{prefix}/lib", "-lpq")
+    tester = prefix / "lib/postgresql/pgxs/tester"
+    run(compiler, "-o", tester, sources / "program.c", f"-L{prefix}/lib", "-lpq")
     with (prefix / "bin/psql").open("ab") as psql:
         psql.write(b"\0" + LICENCE.encode() + b"\0")
     os.link(prefix / "bin/postgres", prefix / "lib/postgresql/pgxs/linked")
@@ -76,9 +79,9 @@ def prefix(install_build: Callable[[Manifest], Path], tmp_path: Path) -> Path:
     return prefix
 
 
-def packaged(directory: Path) -> tuple[Path, dict[str, str]]:
+def packaged(directory: Path, name: str = "built") -> tuple[Path, dict[str, str]]:
     directory.mkdir()
-    done = CliRunner().invoke(command, ["deb", "built", "--output", str(directory), "--json"])
+    done = CliRunner().invoke(command, ["deb", name, "--output", str(directory), "--json"])
     assert done.exit_code == 0, done.output + str(done.exception)
     said = json.loads(done.stdout)
     return Path(said["path"]), said["fields"]
@@ -112,6 +115,21 @@ def test_the_package_says_what_it_needs_and_touches_one_directory(tmp_path: Path
     ]  # fmt: skip
     run("dpkg-deb", "--control", package, tmp_path / "control")
     assert [path.name for path in (tmp_path / "control").iterdir()] == ["control"]  # and no scripts
+
+
+@pytest.mark.skipif(
+    not Path("/usr/lib/aarch64-linux-gnu/libc.so.6").exists() or shutil.which(CROSS) is None,
+    reason="needs another machine's compiler and libraries: apt install gcc-aarch64-linux-gnu libc6:arm64",
+)
+def test_a_package_for_another_machine_needs_that_machines_libraries(
+    install_build: Callable[[Manifest], Path], tmp_path: Path
+) -> None:
+    foreign = replace(MANIFEST, machine="aarch64")
+    compile_into(install_build(foreign), tmp_path, "$ORIGIN/../lib", CROSS)
+    package, fields = packaged(tmp_path / "out", foreign.name)
+    assert package.name == FILE.format("arm64")
+    assert run("dpkg-deb", "--field", package, "Architecture") == "arm64\n"
+    assert fields["Depends"].startswith("libc6 (>= ")
 
 
 def test_what_is_unpacked_elsewhere_works_and_is_what_was_verified(prefix: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def _known(manifest: Manifest) -> KnownBuild | None:
     """Return a build whose manifest says that it is more than plain, and verified."""
     if manifest.optimised is None or manifest.verified is None:
         return None
-    if is_foreign(manifest.machine):  # emulated here, and slow
+    if is_foreign(manifest.machine) or manifest.verified.is_emulated:  # nobody has seen it on its machine
         return None
     if not manifest.verified.reference:  # it is what others are held against
         return None

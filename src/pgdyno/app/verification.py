@@ -86,6 +86,7 @@ class _Verifying:
             crashes=self._crashes,
             huge_text_bytes=self._huge_text_bytes,
             seconds=round(time.monotonic() - began_s, 1),
+            is_emulated=self.subject.tested.foreign_machine != "",
         )
 
     def _checks(self) -> Iterator[Stage]:

@@ -165,8 +165,9 @@ def _cpu(optimised: Optimised) -> str:
 def _passed(verified: Verified) -> str:
     suites = ", ".join(f"{suite.suite} {suite.tests}" for suite in verified.suites)
     same = f"; {verified.answers} answers and all data the same as a plain build's"
+    how = "Emulated, on another machine than it is for, it" if verified.is_emulated else "It"
     return (
-        f"It has passed PostgreSQL's own tests ({suites}) and {verified.crashes} crashes under load that "
+        f"{how} has passed PostgreSQL's own tests ({suites}) and {verified.crashes} crashes under load that "
         f"lost no commit{same if verified.reference else ''}."
     )
 

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.model.build import NATIVE, WITHOUT_BOLT, Profile
+from pgdyno.model.build import HUGE_TEXT, NATIVE, WITHOUT_BOLT, Profile
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.toolchain.programs import capture, clean_environment
 
 EMULATOR = "qemu-user-static"  # the package that registers emulators with the kernel
 NO_BOLT = "its library for counting branches is for programs of this machine"
+_NO_HUGE_TEXT = "an emulator runs code of its own making, so that nobody sees where the program's lies"
 _LIMIT_S = 60.0  # arbitrary: the emulator takes a tenth of a second
 _PROGRAM = "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n"
 
@@ -69,12 +70,13 @@ def parse_machine(asked: str | None) -> Foreign | None:
 
 def require_possible(foreign: Foreign, profile: Profile, target: str | None) -> None:
     """Raise UsageError for what cannot be done for another machine."""
-    if profile.is_rearranged:
-        raise UsageError(
-            f'--profile "{profile.name}" cannot be had for --machine {foreign.machine}',
-            detail=f"without BOLT: {NO_BOLT}",
-            hint=f"leave bolt out: --profile {WITHOUT_BOLT}",
-        )
+    for part, why in (("bolt", NO_BOLT), (HUGE_TEXT, _NO_HUGE_TEXT)):
+        if part in profile.parts:
+            raise UsageError(
+                f'--profile "{profile.name}" cannot be had for --machine {foreign.machine}',
+                detail=f"without {part}: {why}",
+                hint=f"leave {part} out: --profile {WITHOUT_BOLT} has neither",
+            )
     if NATIVE in (*profile.parts, target):
         raise UsageError(
             f"{NATIVE} is this CPU, and --machine {foreign.machine} is another one",

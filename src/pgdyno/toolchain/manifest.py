@@ -82,6 +82,7 @@ class Verified:
     huge_text_bytes: int | None = (
         None  # machine code of a running server, on huge pages; None: not to be there
     )
+    is_emulated: bool = False  # by an emulator, on another machine than it is for
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ class Manifest:
         if self.verified is None:
             return "not verified"
         tests = sum(suite.tests for suite in self.verified.suites)
-        said = f"verified: {tests} tests of PostgreSQL's own, {self.verified.crashes} crashes"
+        how = "verified, emulated" if self.verified.is_emulated else "verified"
+        said = f"{how}: {tests} tests of PostgreSQL's own, {self.verified.crashes} crashes"
         if self.verified.huge_text_bytes is not None:
             said += f", {self.verified.huge_text_bytes >> 20} MB of machine code on huge pages"
         if not self.verified.reference:

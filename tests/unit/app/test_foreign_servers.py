@@ -49,9 +49,16 @@ def install_other(install_build: Install) -> Install:
     return installed
 
 
-def test_a_plan_does_not_choose_it(install_other: Install, builds_place: Workspace) -> None:
+def test_a_plan_does_not_choose_it(
+    install_build: Install, install_other: Install, builds_place: Workspace
+) -> None:
+    assert MANIFEST.verified is not None
+    emulated = replace(MANIFEST.verified, is_emulated=True)
     install_other(OTHER)
+    install_build(replace(MANIFEST, verified=emulated))  # brought by a package to the machine that it is for
     assert known_builds(builds_place, Path("/elsewhere/bin")) == ()
+    said = "verified, emulated: 353 tests of PostgreSQL's own, 40 crashes, "
+    assert said in CliRunner().invoke(command, ["list"]).output
 
 
 def test_it_is_listed_with_its_machine_and_does_not_become_the_newest(

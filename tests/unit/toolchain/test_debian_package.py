@@ -65,6 +65,14 @@ def test_the_control_file_says_what_debian_asks_for_and_what_the_manifest_knows(
     )
 
 
+def test_what_only_an_emulator_has_run_says_so() -> None:
+    assert FULL.verified is not None
+    said = describe(replace(FULL, verified=replace(FULL.verified, is_emulated=True)))
+    assert "Emulated, on another machine than it is for, it has passed PostgreSQL's own tests" in " ".join(
+        said.split()
+    )
+
+
 def test_a_package_without_dependencies_has_no_such_field() -> None:
     assert control_text({"Package": "a", "Depends": "", "Priority": "optional"}) == (
         "Package: a\nPriority: optional\n"

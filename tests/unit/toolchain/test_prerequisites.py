@@ -9,6 +9,7 @@ import pytest
 
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.toolchain import prerequisites
+from pgdyno.toolchain.foreign import Foreign
 from pgdyno.toolchain.prerequisites import HEADERS, PROGRAMS, find_recipe
 from pgdyno.toolchain.recipe import DEFAULT_CFLAGS
 
@@ -42,6 +43,26 @@ def test_missing_headers_are_named_with_their_packages(monkeypatch: pytest.Monke
 def test_headers_are_asked_of_the_compiler() -> None:
     assert prerequisites._has_header("gcc", HEADERS[0].name)
     assert not prerequisites._has_header("gcc", "pgdyno/no/such/header.h")
+
+
+@needs_compiler
+def test_a_header_without_its_library_is_another_architectures() -> None:
+    assert prerequisites._has("gcc", "stdlib.h", "c")
+    assert not prerequisites._has("gcc", "stdlib.h", "of-no-architecture-here")
+
+
+@needs_compiler
+def test_for_another_machine_its_own_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prerequisites, "_has", lambda *_: False)
+    foreign = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
+    with pytest.raises(InstallationError) as caught:
+        find_recipe((18,), "", wants_liburing=None, compiler="gcc", foreign=foreign)
+    assert str(caught.value) == (
+        "PostgreSQL cannot be built for aarch64 here yet\n"
+        "DETAIL:  missing: stdlib.h of aarch64, zlib.h of aarch64\n"
+        "HINT:  dpkg --add-architecture arm64 && apt-get update && "
+        "apt-get install libc6-dev:arm64 zlib1g-dev:arm64"
+    )
 
 
 @needs_compiler

@@ -8,6 +8,7 @@ import pytest
 
 from pgdyno.model.errors import UsageError
 from pgdyno.toolchain.features import Features
+from pgdyno.toolchain.foreign import Foreign
 from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBRARIES, Recipe, parse_majors, plan_recipe, recipe_like
 
 ALL_HEADERS = frozenset(one.header for one in LIBRARIES)
@@ -27,6 +28,13 @@ def test_two_versions_differ_in_liburing_alone() -> None:
     older, newer = recipe().options(17), recipe().options(18)
     assert [one for one in newer if one not in older] == [LIBURING_ONLY]
     assert [one for one in older if one not in newer] == []
+
+
+def test_what_is_left_out_for_another_machine_is_named_by_its_package() -> None:
+    foreign = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
+    bare = plan_recipe((18,), (), "gcc", "", wants_liburing=None, foreign=foreign)
+    assert bare.left_out[0] == "without readline: libreadline-dev:arm64 is not installed"
+    assert bare.left_out[-1] == "without liburing: liburing-dev:arm64 is not installed"
 
 
 def test_every_option_is_as_configure_has_it() -> None:
