@@ -40,7 +40,7 @@ test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare 
 test-real-build: setup ## build PostgreSQL 18 with a profile and verify it (20 minutes; if it is there, four)
 	@PGDYNO_REAL_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_real_build.py
 
-test-cross-build: setup ## build PostgreSQL 18 for Arm and verify it, emulated (TODO)
+test-cross-build: setup ## build PostgreSQL 18 for Arm and verify it, emulated (an hour; if it is there, seconds)
 	@PGDYNO_CROSS_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_cross_build.py
 
 test-machine: setup ## as root: tests of huge pages that no other server may disturb (one minute)
