@@ -24,6 +24,14 @@ def test_programs_lie_beside_the_one_that_runs(tmp_path: Path) -> None:
     assert programs_of(PID, root) == Path("/usr/lib/postgresql/15/bin")
 
 
+def test_programs_of_an_emulated_server_are_its_own(tmp_path: Path) -> None:
+    root = proc(tmp_path, "/usr/bin/qemu-aarch64-static")
+    (root / "proc/4711/cmdline").write_bytes(
+        b"/usr/bin/qemu-aarch64-static\0/opt/pg/bin/postgres\0-D\0/data\0"
+    )
+    assert programs_of(PID, root) == Path("/opt/pg/bin")
+
+
 def test_programs_of_a_container_are_out_of_reach(tmp_path: Path) -> None:
     root = proc(tmp_path, "/no/such/bin/postgres", namespace="mnt:[2]")
     assert programs_of(PID, root) == Unknown(
