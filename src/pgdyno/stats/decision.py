@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from pgdyno.model.metric import Better, Metric
 from pgdyno.model.verdict import Decision, Equivalence, Interval, VarianceComponents, Verdict
 from pgdyno.stats import nested, wording
 from pgdyno.stats.holm import adjusted_p_values
-from pgdyno.stats.inference import Inference, infer
+from pgdyno.stats.inference import Inference, infer, infer_product
 from pgdyno.stats.power import detectable_effect
 from pgdyno.stats.robustness import robustness_checks
 from pgdyno.stats.sample import Sample
@@ -69,6 +69,50 @@ def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an ex
     return _answer(draft, sample, question)
 
 
+def decide_product(  # noqa: PLR0913 — as above
+    steps: Mapping[str, Sequence[Sequence[float]]],
+    *,
+    workload: str,
+    metric: Metric,
+    variant: str,
+    baseline: str,
+    level: float = 0.95,
+    equivalence_margin: float = 0.02,
+    power: float = 0.80,
+    void_blocks: int = 0,
+) -> Verdict:
+    """Return the verdict on what a chain of steps changes in all, each measured on its own.
+
+    Shapes: steps[name][round][block] = ln(after / before) of one step, as ``decide`` takes them; their
+    numbers were fixed beforehand. ``variant`` is where the last step ends, ``baseline`` where the first one
+    begins. What cannot be said of one step cannot be said of all; the reason names it.
+    Raises: ValueError for a log-ratio that is not finite.
+    """
+    samples = {name: Sample.of(log_ratios) for name, log_ratios in steps.items()}
+    measured = all(sample.blocks for sample in samples.values())
+    draft = Verdict(
+        workload=workload,
+        metric=metric.name,
+        variant=variant,
+        baseline=baseline,
+        decision=Decision.INCONCLUSIVE,
+        reason="",
+        effect=math.exp(sum(sample.round_means.mean() for sample in samples.values())) if measured else None,
+        interval=None,
+        mde=None,
+        p_value=None,
+        p_adjusted=None,
+        rounds=min(sample.rounds for sample in samples.values()),
+        blocks=sum(sample.blocks for sample in samples.values()),
+        void_blocks=void_blocks,
+    )
+    for name, sample in samples.items():
+        if reason := nested.missing(sample):
+            return replace(draft, reason=f"{name}: {reason.reason}", is_withheld=True)
+    question = _Question(metric, level, equivalence_margin, power, is_anytime=False)
+    return _answer_product(draft, samples, question)
+
+
 def adjust(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Correct the verdicts of one experiment for their number, by Holm, each metric on its own.
 
@@ -107,17 +151,35 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
         reason = f"{sample.rounds} rounds are too few for an interval that may be looked at after every round"
         return replace(draft, reason=reason, components=components, is_withheld=True)
     verdict = replace(
-        draft,
-        interval=nested.ratio_interval(inference.estimate, critical, question.level),
-        mde=_detectable(inference, critical, question.power),
-        p_value=float(inference.p_value),
+        _with_interval(draft, inference, question),
         components=components,
-        equivalence=_equivalence(inference, question),
         checks=robustness_checks(sample, inference, question.level),
     )
     if inference.is_withheld:
         return replace(verdict, reason=_why_withheld(sample, inference), is_withheld=True)
     return _decided(verdict, question)
+
+
+def _answer_product(draft: Verdict, samples: Mapping[str, Sample], question: _Question) -> Verdict:
+    level, margin = question.level, question.margin
+    inference = infer_product([*samples.values()], level=level, margin=margin)
+    verdict = _with_interval(draft, inference, question)
+    for name, sample in samples.items():
+        of_step = infer(sample, level=level, margin=margin, is_anytime=False)
+        if of_step.is_withheld:
+            return replace(verdict, reason=f"{name}: {_why_withheld(sample, of_step)}", is_withheld=True)
+    return _decided(verdict, question)
+
+
+def _with_interval(draft: Verdict, inference: Inference, question: _Question) -> Verdict:
+    critical = float(inference.critical)
+    return replace(
+        draft,
+        interval=nested.ratio_interval(inference.estimate, critical, question.level),
+        mde=_detectable(inference, critical, question.power),
+        p_value=float(inference.p_value),
+        equivalence=_equivalence(inference, question),
+    )
 
 
 def _equivalence(inference: Inference, question: _Question) -> Equivalence:

@@ -26,6 +26,7 @@ left without those experiments is covered worse.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,7 @@ from scipy import special
 from pgdyno.stats import anytime, nested
 from pgdyno.stats.equivalence import tost_p_value
 from pgdyno.stats.nested import MeanEstimate
+from pgdyno.stats.product import product_estimate
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample
 
 MINIMUM_ROUNDS_FOR_VERDICT = 5
@@ -71,7 +73,28 @@ class Inference:
 
 def infer(sample: Sample, *, level: float, margin: float, is_anytime: bool) -> Inference:
     """Return interval and tests of a sample that ``nested.missing`` has no objection to."""
-    estimated = nested.estimate(sample)
+    return _inferred(
+        nested.estimate(sample),
+        drift_p_value(sample.round_means),
+        level=level,
+        margin=margin,
+        is_anytime=is_anytime,
+    )
+
+
+def infer_product(samples: Sequence[Sample], *, level: float, margin: float) -> Inference:
+    """Return interval and tests of the product of ratios that were measured one by one, see ``product``.
+
+    The numbers of all of them were fixed beforehand. One of them that drifted is enough for a drift.
+    """
+    estimated = product_estimate([nested.estimate(sample) for sample in samples])
+    p_drift = np.min([drift_p_value(sample.round_means) for sample in samples], axis=0)
+    return _inferred(estimated, p_drift, level=level, margin=margin, is_anytime=False)
+
+
+def _inferred(
+    estimated: MeanEstimate, p_drift: FloatArray, *, level: float, margin: float, is_anytime: bool
+) -> Inference:
     method = anytime if is_anytime else nested
     critical = method.critical_t(estimated, level)
     return Inference(
@@ -80,7 +103,7 @@ def infer(sample: Sample, *, level: float, margin: float, is_anytime: bool) -> I
         critical_equivalence=critical if is_anytime else nested.critical_t(estimated, 2 * level - 1),
         p_value=method.p_value(estimated),
         p_equivalence=tost_p_value(estimated, margin, method.one_sided_p),
-        p_drift=drift_p_value(sample.round_means),
+        p_drift=p_drift,
         minimum_rounds=MINIMUM_ROUNDS_FOR_LOOKING if is_anytime else MINIMUM_ROUNDS_FOR_VERDICT,
     )
 
