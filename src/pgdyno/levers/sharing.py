@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from pgdyno.levers import load
 from pgdyno.model.plan import HUGE_PAGES, kind_of
@@ -21,7 +22,25 @@ def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
     return tuple(path for path in paths if len(variants) > 1 and not _is_shareable(path, variants))
 
 
+def shareable_runs(variants: Sequence[Variant]) -> tuple[tuple[Variant, ...], ...]:
+    """Return variants that lead on from each other in the fewest runs whose members can take turns.
+
+    Each run begins with the last variant of the one before. Two neighbours that cannot take turns are a run
+    of their own.
+    """
+    runs = [[variants[0]]]
+    for before, variant in pairwise(variants):
+        extended = [*runs[-1], variant]
+        if len(extended) > 2 and not_shareable(extended):
+            runs.append([before, variant])
+        else:
+            runs[-1] = extended
+    return tuple(map(tuple, runs))
+
+
 def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
+    if all(variant.settings == variants[0].settings for variant in variants):
+        return True  # what differs is the build: each server takes as much of a pool as the others
     if kind_of(path) == HUGE_PAGES:
         return all(_takes_its_own(path, variant) for variant in variants)
     if len({variant.files.get(path) for variant in variants}) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.levers.sharing import not_shareable
+from pgdyno.levers.sharing import not_shareable, shareable_runs
 from pgdyno.model.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -45,3 +45,38 @@ def test_a_server_that_takes_what_it_finds_would_take_the_others_pages() -> None
     assert files({"huge_pages": "off"}, {"huge_pages": "on", POOL: "5"}, {"huge_pages": "try"}) == (POOL,)
     assert files({}, {"huge_pages": "on", POOL: "500"}) == (POOL,)
     assert files({"huge_pages": "on"}, {"huge_pages": "on", POOL: "500"}) == (POOL,)
+
+
+def test_servers_that_differ_in_their_build_alone_take_equal_shares_of_a_pool() -> None:
+    found = Variant("found", {POOL: "600", SWAPPINESS: "1"})
+    built = Variant("built", {POOL: "600", SWAPPINESS: "1"}, server="built")
+    assert not_shareable([found, built]) == ()
+    assert not_shareable([Variant("default"), found, built]) == (POOL, SWAPPINESS)
+
+
+def runs(*variants: Variant) -> list[str]:
+    return [" ".join(variant.name for variant in run) for run in shareable_runs(variants)]
+
+
+DEFAULT = Variant("default")
+APPLICATION = Variant("application", {"work_mem": "8MB"})
+SYSTEM = Variant("system", {"work_mem": "8MB", SWAPPINESS: "1", POOL: "600"})
+HARDWARE = Variant("hardware", {**SYSTEM.settings, "/proc/sys/vm/dirty_bytes": "1"})
+PLAN = Variant("plan", SYSTEM.settings, server="built")
+
+
+def test_neighbours_that_can_take_turns_are_together_and_each_run_begins_where_one_ends() -> None:
+    assert runs(DEFAULT, APPLICATION, SYSTEM, PLAN) == [
+        "default application", "application system", "system plan",
+    ]  # fmt: skip
+    built = Variant("built", APPLICATION.settings, server="built")
+    assert runs(DEFAULT, APPLICATION, built) == ["default application built"]
+    assert runs(DEFAULT, APPLICATION, SYSTEM, HARDWARE) == [
+        "default application", "application system", "system hardware",
+    ]  # fmt: skip
+
+
+def test_one_step_is_one_run_however_it_has_to_be_measured() -> None:
+    assert runs(DEFAULT, SYSTEM) == ["default system"]
+    assert runs(DEFAULT, SYSTEM, PLAN) == ["default system", "system plan"]
+    assert runs(DEFAULT) == ["default"]
