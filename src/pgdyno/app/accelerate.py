@@ -4,7 +4,8 @@ facts      a server of the user's kind on the workloads' data, and what its host
 plan       levers/ on those facts; checked against the live server, with a memory proof
 noise      the baseline against itself: an A/A experiment, where arms take turns
 trial      baseline, plan and pgtune's configuration side by side; a plan of several layers is built up
-           between the baseline and itself, one layer after the other
+           between the baseline and itself, one layer after the other; in parts where layers need another
+           machine than those before
 fresh      the same on new instances and new random numbers, if the trial promises a gain: a winner is
            never reported with the figures that made it win
 """
@@ -12,12 +13,14 @@ fresh      the same on new instances and new random numbers, if the trial promis
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
 from pgdyno.app.known_builds import known_builds
 from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.parts import measure_in_parts, runs_of
 from pgdyno.app.planning import Subject, inspect_scratch, plan_for
 from pgdyno.app.wiring import workspace
 from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promises
@@ -80,6 +83,17 @@ class Acceleration:
         experiments = (*reversed(self.earlier), self.experiment)
         return next(one for one in experiments if names <= {variant.name for variant in one.variants})
 
+    @property
+    def layer_verdicts(self) -> tuple[Verdict, ...]:
+        """What is said of every layer against the baseline, in the trial.
+
+        Where it was measured in parts, of every layer against the one before, and then of the whole plan.
+        """
+        parts = self.experiment.parts
+        steps = tuple(verdict for part in parts for verdict in part.verdicts)
+        judged = self.experiment if parts else self.trial
+        return (*steps, *(verdict for verdict in judged.verdicts if verdict.variant in self.layers))
+
 
 def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     """Measure whether the plan for a server pays, on scratch servers. Nothing outside them is changed.
@@ -98,13 +112,20 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     layers = (*planned.study_context.layers, PLAN)
     conditions = replace(request.conditions, accepts_builds=planned.plan.server is not None)
 
-    def run(study: Study, share: float | None, context: Context) -> Experiment:
-        left_s = max(0.0, deadline - time.monotonic())
-        budget_s = None if share is None else share * left_s
-        return measure(study, replace(conditions, budget_s=budget_s), progress, context)
-
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))
+    path = (study.baseline, *layers)
+    is_in_parts = len(runs_of(study, path)) > 1
+
+    def run(study: Study, share: float | None, context: Context) -> Experiment:
+        def within(study: Study, budget_s: float | None) -> Experiment:
+            return measure(study, replace(conditions, budget_s=budget_s), progress, context)
+
+        budget_s = None if share is None else share * max(0.0, deadline - time.monotonic())
+        if is_in_parts:
+            return measure_in_parts(study, path, budget_s, within)
+        return within(study, budget_s)
+
     if len(layers) > 1 and request.budget_s < _SHORT_BUDGET_S:
         study = without_peer(study)
     earlier: tuple[Experiment, ...] = ()
@@ -114,11 +135,12 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         earlier = (run(_short(noise_floor.study(planned.study_context)), None, context),)
         context = replace(context, noise_floor=_noise_floor(earlier[0].verdicts))
     trial = run(study, _TRIAL_SHARE, context)
-    if not promises(trial.verdicts, PLAN, max_loss=request.max_loss):
-        rejected = accept(trial.verdicts, PLAN, max_loss=request.max_loss)
+    if not promises(trial.verdicts, PLAN, max_loss=request.max_loss, parts=trial.parts):
+        rejected = accept(trial.verdicts, PLAN, max_loss=request.max_loss, parts=trial.parts)
         return Acceleration(planned.plan, rejected, trial, earlier, layers)
-    fresh = run(_afresh(study, trial, deadline - time.monotonic()), 1.0, context)
-    confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss)
+    kept = path if is_in_parts else (study.baseline, PLAN)
+    fresh = run(_afresh(study, trial, kept, deadline - time.monotonic()), 1.0, context)
+    confirmed = accept(fresh.verdicts, PLAN, max_loss=request.max_loss, parts=fresh.parts)
     return Acceleration(planned.plan, confirmed, fresh, (*earlier, trial), layers)
 
 
@@ -151,8 +173,8 @@ def _short(study: Study) -> Study:
     return replace(study, design=design)
 
 
-def _afresh(study: Study, trial: Experiment, left_s: float) -> Study:
-    """Return the same comparison without the peers, whose figures in the trial go into the notes.
+def _afresh(study: Study, trial: Experiment, kept: Sequence[str], left_s: float) -> Study:
+    """Return the same comparison of ``kept`` alone; the figures of peers in the trial go into the notes.
 
     The time is spent on rounds and blocks as the trial's variance suggests.
     """
@@ -166,7 +188,7 @@ def _afresh(study: Study, trial: Experiment, left_s: float) -> Study:
     return replace(
         study,
         name="accelerate-fresh",
-        variants=tuple(v for v in study.variants if v.name in (study.baseline, PLAN)),
+        variants=tuple(v for v in study.variants if v.name in kept),
         design=replace(study.design, seed=study.design.seed + 1, blocks_per_round=blocks),
         notes=(
             *study.notes,

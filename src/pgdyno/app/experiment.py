@@ -118,7 +118,7 @@ class ExperimentRun:
         now = datetime.now(UTC)
         workloads = [self.workloads[name] for name in study.workloads]
         return Experiment(
-            id=f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', study.name)}",
+            id=experiment_id(now, study.name),
             name=study.name,
             question=study.question,
             created=now.isoformat(timespec="seconds"),
@@ -268,6 +268,11 @@ class ExperimentRun:
         self.store.add_blocks(concluded.id, concluded.blocks)
         self.store.save(concluded)
         return concluded
+
+
+def experiment_id(now: datetime, name: str) -> str:
+    """Return what an experiment of that name, begun now, is called by."""
+    return f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', name)}"
 
 
 def _verdicts(study: Study, experiment: Experiment) -> tuple[Verdict, ...]:

@@ -63,7 +63,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     build with byte-identical data, then measures the winner afresh. A running server named by --dsn is
     looked at, and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it
     pays. ``pgdyno revert`` undoes that. With --layers application,system root also changes the running
-    kernel, for the time of each trial; trials then alternate and need longer to tell the same difference.
+    kernel, for the time of each trial; steps that do so take whole trials, which need longer to tell the
+    same difference, and the plan as a whole is the product of all steps.
     With --layers application,compiler the plan's server is the newest of pgdyno build's, of the same major.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
@@ -179,6 +180,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
+    from pgdyno.report.parts import parts_text
     from pgdyno.report.plan_text import unavailable_text
 
     if is_json:
@@ -191,7 +193,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     click.echo(unavailable_text(done.plan), nl=False)
-    if text := layers_text(done.trial, done.layers):
+    if text := parts_text(done.experiment) or layers_text(done.trial, done.layers):
         click.echo(f"\n{text}", nl=False)
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
@@ -212,6 +214,15 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
         **comparison_document(done.experiment),
-        "layers": to_document([one for one in done.trial.verdicts if one.variant in done.layers]),
+        "layers": to_document(done.layer_verdicts),
+        "parts": [
+            {
+                "experiment": part.experiment,
+                "design": part.kind.value,
+                "rounds": part.rounds,
+                "variants": list(part.variants),
+            }
+            for part in done.experiment.parts
+        ],
         "earlier_experiments": [experiment.id for experiment in done.earlier],
     }

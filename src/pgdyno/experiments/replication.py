@@ -28,7 +28,12 @@ def blocks_per_round(earlier: Experiment, variant: str, budget_s: float) -> int:
 
 
 def expectations(earlier: Experiment, variant: str, blocks: int, budget_s: float) -> tuple[str, ...]:
-    """Say which change of throughput an experiment of that length can be expected to find, per workload."""
+    """Say which change of throughput an experiment of that length can be expected to find, per workload.
+
+    One that was put together from parts has no variance of its own to tell it by.
+    """
+    if earlier.parts:
+        return ()
     cost = replication_cost(earlier)
     rounds = max(2, int(budget_s / len(earlier.workloads) / cost.total_s(1, blocks)))
     return tuple(

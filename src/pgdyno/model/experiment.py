@@ -161,12 +161,28 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of several experiments that lead on from each other, each beginning where the one before ends.
+
+    ``variants`` in their order, the first is the baseline; every verdict is on one of them against the one
+    before it.
+    """
+
+    experiment: str  # its id
+    kind: DesignKind
+    rounds: int
+    variants: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A finished or interrupted experiment, complete enough to be reported, exported and compared.
 
     ``installation`` runs the variants that name no server: "embedded", or the directory of its programs.
     ``host`` and ``server`` are the facts as JSON documents, so that a bundle from another version of
     pgdyno stays readable. ``notes`` are sentences for the reader: not durable, resets, left-out settings.
+    One that is put together from ``parts`` has no blocks of its own; its verdicts are on their product.
     """
 
     id: str
@@ -195,3 +211,4 @@ class Experiment:
     options: Mapping[str, str] = field(default_factory=dict)  # of a study with steps: preset, rows, mode, …
     factors: tuple[str, ...] = ()  # what that study varied; the values are the variants'
     cells: Mapping[str, Cell] = field(default_factory=dict)  # of workloads that span a grid
+    parts: tuple[Part, ...] = ()

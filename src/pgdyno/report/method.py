@@ -12,6 +12,7 @@ from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, USER_SCRIPTS
 from pgdyno.report import numbers
 from pgdyno.report.names import step_names
+from pgdyno.report.parts import parts_design, parts_sentences
 from pgdyno.report.tables import Column, Table, columns
 from pgdyno.report.words import listed, metric_of
 
@@ -40,6 +41,11 @@ class Paragraph:
 def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
     """Return the design, the replication and the estimator, a paragraph each."""
     design = experiment.design
+    if experiment.parts:
+        return (
+            Paragraph("Measured in parts.", parts_sentences(experiment)),
+            Paragraph("Verdict of a part.", " ".join(estimator_sentences(design))),
+        )
     return (
         _pairing(experiment),
         Paragraph("Replication.", _passes(design) if _is_steps(experiment) else _replication(design)),
@@ -71,7 +77,9 @@ def estimator_sentences(design: Design) -> tuple[str, str, str]:
 
 
 def design_table(experiment: Experiment) -> Table:
-    """Return every parameter of the design."""
+    """Return every parameter of the design; of one in parts what they were, and where the rest stands."""
+    if experiment.parts:
+        return parts_design(experiment)
     design = experiment.design
     turns = (
         ("Blocks per round", str(design.blocks_per_round)),
@@ -175,10 +183,12 @@ def noise_floor_table(experiment: Experiment) -> Table:
 def repeat_command(experiment: Experiment) -> str | None:
     """Return the command that measures the same again; None where no command line can.
 
-    Cells of a grid are a study's own workloads, which no other command knows.
+    Cells of a grid are a study's own workloads, which no other command knows. Parts have their own reports.
     Variants that are not durable are measured from experiment files only, or by a study's own preset; the
     files of a user's own scripts are not part of an experiment.
     """
+    if experiment.parts:
+        return None
     if experiment.operations:
         return _repeat_steps(experiment)
     if experiment.cells:

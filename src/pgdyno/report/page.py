@@ -32,6 +32,7 @@ from pgdyno.report.method import (
     void_block_table,
     void_rule_table,
 )
+from pgdyno.report.parts import parts_table
 from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
 from pgdyno.report.steps import StepView, overview, step_views
@@ -85,6 +86,7 @@ def render_page(experiment: Experiment) -> str:
         **_notes(experiment),
         forest=forest_figure(experiment),
         verdicts=verdict_table(experiment),
+        parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),
         signs=SIGNS,

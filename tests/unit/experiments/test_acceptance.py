@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgdyno.experiments.acceptance import accept, promises
+from pgdyno.model.experiment import DesignKind, Part
 from pgdyno.model.verdict import Decision, Equivalence, Interval, Verdict
 
 
@@ -57,6 +58,28 @@ def test_a_possible_rise_of_tail_latency_does_too() -> None:
     risky = verdict("read", "latency_ms_p99", Decision.INCONCLUSIVE, 0.90, 1.08)
     found = accept([FASTER, risky], "plan", max_loss=0.05)
     assert found.reasons == ("read: p99 latency may have risen by 8.0% (limit 5%)",)
+
+
+def step(variant: str, baseline: str, found: Verdict) -> Part:
+    names = (baseline, variant)
+    return Part("1", DesignKind.DUET, 6, names, (replace(found, variant=variant, baseline=baseline),))
+
+
+def test_a_step_that_is_shown_to_be_slower_is_not_kept_for_the_others() -> None:
+    slower = verdict("read", "throughput_tps", Decision.WORSE, 0.90, 0.94)
+    parts = (step("application", "default", FASTER), step("plan", "application", slower))
+    found = accept([FASTER, SAFE_TAIL], "plan", max_loss=0.05, parts=parts)
+    assert (found.is_accepted, found.reasons) == (
+        False,
+        ("plan is slower than application on read (why): leave that layer out",),
+    )
+    assert not promises([FASTER], "plan", max_loss=0.05, parts=parts)
+
+
+def test_a_step_that_is_not_decided_does_not_stand_in_the_way_of_the_whole() -> None:
+    unclear = verdict("read", "throughput_tps", Decision.INCONCLUSIVE, 0.70, 1.40)
+    parts = (step("application", "default", FASTER), step("plan", "application", unclear))
+    assert accept([FASTER, SAFE_TAIL], "plan", max_loss=0.05, parts=parts).is_accepted
 
 
 def test_verdicts_on_other_variants_do_not_count() -> None:

@@ -1,0 +1,86 @@
+"""Experiments that lead on from each other, put together: what each step adds, and all of them. Pure.
+
+    part 1    default → application                 in turns
+    part 2    application → application+system      whole trials: the machine has one value at a time
+    part 3    application+system → plan             in turns, the machine as both want it
+    in all    default → plan                        the product of the parts' ratios
+
+Why the parts may be multiplied, and what has to hold for it: decision 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pgdyno.experiments.analysis import analyse, log_ratios, verdict_metrics
+from pgdyno.model.experiment import Experiment, Part
+from pgdyno.model.metric import Metric
+from pgdyno.model.verdict import Verdict
+from pgdyno.stats.decision import adjust, decide_product
+
+
+def part_of(experiment: Experiment, variants: Sequence[str]) -> Part:
+    """Return an experiment as a part: its ``variants`` in their order, each against the one before it."""
+    verdicts = [
+        verdict
+        for before, variant in pairwise(variants)
+        for verdict in analyse(
+            experiment.blocks,
+            workloads=experiment.workloads,
+            variants=(before, variant),
+            baseline=before,
+            design=experiment.design,
+        )
+    ]
+    return Part(
+        experiment.id,
+        experiment.design.kind,
+        experiment.design.rounds,
+        tuple(variants),
+        tuple(adjust(verdicts)),
+    )
+
+
+def product_verdicts(experiments: Sequence[Experiment], ends: Sequence[str]) -> tuple[Verdict, ...]:
+    """Return the verdicts on where the last experiment ends, against where the first one begins.
+
+    ``ends`` names the variant that each of them ends with: the baseline of the next one. Corrected by Holm.
+    """
+    verdicts = [
+        _product_verdict(experiments, ends, workload, metric)
+        for workload in experiments[0].workloads
+        for metric in verdict_metrics()
+    ]
+    return tuple(adjust(verdicts))
+
+
+def _product_verdict(
+    experiments: Sequence[Experiment], ends: Sequence[str], workload: str, metric: Metric
+) -> Verdict:
+    steps = {
+        f"{end} against {experiment.baseline}": _by_round(experiment, workload, metric, end)
+        for experiment, end in zip(experiments, ends, strict=True)
+    }
+    design = experiments[0].design
+    return decide_product(
+        steps,
+        workload=workload,
+        metric=metric,
+        variant=ends[-1],
+        baseline=experiments[0].baseline,
+        level=design.level,
+        equivalence_margin=design.equivalence_margin,
+        power=design.power,
+        void_blocks=sum(
+            1
+            for experiment, end in zip(experiments, ends, strict=True)
+            for block in experiment.blocks
+            if block.workload == workload and block.void_for(end, experiment.baseline)
+        ),
+    )
+
+
+def _by_round(experiment: Experiment, workload: str, metric: Metric, end: str) -> list[list[float]]:
+    ratios = log_ratios(experiment.blocks, workload, metric.name, end, experiment.baseline)
+    return [of_round for _, of_round in sorted(ratios.items())]
