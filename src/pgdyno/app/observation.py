@@ -14,6 +14,7 @@ from pgdyno.experiments.blocks import (
     audit_block,
     build_block,
     checkpoint_asymmetry,
+    huge_page_asymmetry,
     void_reason,
 )
 from pgdyno.experiments.isolation import CpuSplit
@@ -22,6 +23,7 @@ from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, Slice
 from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variant import Variant
 from pgdyno.server.processes import HostCpu
 
@@ -72,6 +74,7 @@ def build_blocks(
 ) -> list[Block]:
     """Attribute transactions to slices, spread checkpoint debts over blocks, judge every block."""
     is_comparable = len({_checkpoint_settings(arm.variant) for arm in run.arms}) == 1
+    is_sharing = _share_a_pool([arm.variant for arm in run.arms])
     shares = [_debt_shares(run, position) for position in range(len(run.arms))]
     results = []
     for index, block in enumerate(run.blocks):
@@ -80,8 +83,10 @@ def build_blocks(
             for position in range(len(run.arms))
         ]
         audit = _audit(block, design, split)
-        void = void_reason(audit, design.thresholds) or checkpoint_asymmetry(
-            observations, is_comparable=is_comparable
+        void = (
+            void_reason(audit, design.thresholds)
+            or checkpoint_asymmetry(observations, is_comparable=is_comparable)
+            or huge_page_asymmetry(observations, is_comparable=is_sharing)
         )
         place = BlockPlace(run.workload, run.round, index, block.started_ns)
         results.append(
@@ -169,3 +174,11 @@ def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, f
 
 def _checkpoint_settings(variant: Variant) -> tuple[str | None, ...]:
     return tuple(variant.settings.get(name) for name in _CHECKPOINT_SETTINGS)
+
+
+def _share_a_pool(variants: Sequence[Variant]) -> bool:
+    """Whether the variants are set alike, and ask for huge pages."""
+    first = variants[0].settings
+    return all(variant.settings == first for variant in variants) and any(
+        kind_of(path) == HUGE_PAGES for path in variants[0].files
+    )

@@ -10,6 +10,8 @@ import numpy as np
 from pgdyno.experiments.attribution import ArmCount, charged_running_s
 from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
 
+_ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
+
 
 @dataclass(frozen=True)
 class ArmObservation:
@@ -117,6 +119,18 @@ def checkpoint_asymmetry(observations: Sequence[ArmObservation], *, is_comparabl
     if is_comparable and len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} {count:.0f}" for name, count in counts.items())
         return f"checkpoints differ between arms with equal checkpoint settings ({listed})"
+    return None
+
+
+def huge_page_asymmetry(observations: Sequence[ArmObservation], *, is_comparable: bool) -> str | None:
+    """Return a void reason if of arms that share a pool of huge pages, set alike, only some have got theirs.
+
+    Whoever starts a server on the machine between two of ours may take pages that were meant for them.
+    """
+    sizes = {o.variant: o.meters["huge_page_bytes"] for o in observations if "huge_page_bytes" in o.meters}
+    if is_comparable and sizes and min(sizes.values()) < _ALIKE * max(sizes.values()):
+        listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in sizes.items())
+        return f"memory on huge pages differs between arms with equal settings ({listed})"
     return None
 
 

@@ -10,11 +10,13 @@ import pytest
 from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.experiments.transactions import Transactions
+from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Design, Slice
 from pgdyno.model.metric import SERVER_CPU
 from pgdyno.model.variant import Variant
 
+POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 S = 1_000_000_000
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)
 DESIGN = replace(Design(), slice_s=1.0, head_s=0.0)
@@ -44,3 +46,23 @@ def test_an_arm_that_completed_nothing_ends_the_experiment_instead_of_vanishing_
         build_blocks(run_of(arm("a", [10.5]), arm("b", [9.0])), DESIGN, SPLIT, ())
     assert caught.value.message == "b completed no transaction in a block"
     assert "--block" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "other", "void"),
+    [
+        ({POOL: "600"}, {POOL: "600"}, ["memory on huge pages differs"]),
+        ({POOL: "600"}, {POOL: "600", "jit": "off"}, []),  # which may be why
+        ({"jit": "off"}, {"jit": "off"}, []),  # transparent ones come when the kernel finds some
+    ],
+)
+def test_servers_that_share_a_pool_and_are_set_alike_have_to_have_pages_both(
+    settings: dict[str, str], other: dict[str, str], void: list[str]
+) -> None:
+    arms = [arm("a", [10.5]), arm("b", [11.5])]
+    run = run_of(*(replace(one, variant=Variant(one.variant.name, values))
+                   for one, values in zip(arms, (settings, other), strict=True)))  # fmt: skip
+    readings = tuple({"huge_page_bytes": (size,)} for size in (644e6, 0.0))
+    run = replace(run, blocks=[replace(block, deltas=readings) for block in run.blocks])
+    (block,) = build_blocks(run, DESIGN, SPLIT, load_meters())
+    assert [reason.partition(" between")[0] for reason in block.void_reasons] == void

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from pgdyno.experiments.blocks import (
     audit_block,
     build_block,
     checkpoint_asymmetry,
+    huge_page_asymmetry,
     join_trials,
     void_reason,
 )
@@ -86,6 +89,27 @@ def test_unequal_checkpoints_void_a_block_only_between_comparable_arms() -> None
     assert checkpoint_asymmetry(arms, is_comparable=True) == (
         "checkpoints differ between arms with equal checkpoint settings (a 1, b 0)"
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "void"),
+    [
+        (0.0, 644e6, "memory on huge pages differs between arms with equal settings (a 0 MB, b 644 MB)"),
+        (644e6, 0.0, "memory on huge pages differs between arms with equal settings (a 644 MB, b 0 MB)"),
+        (644e6, 740e6, None),
+        (0.0, 0.0, None),
+    ],
+)
+def test_a_server_whose_huge_pages_somebody_else_took_voids_the_block(
+    first: float, second: float, void: str | None
+) -> None:
+    arms = [
+        replace(observation(name, 10), meters={"huge_page_bytes": size})
+        for name, size in (("a", first), ("b", second))
+    ]
+    assert huge_page_asymmetry(arms, is_comparable=True) == void
+    assert huge_page_asymmetry(arms, is_comparable=False) is None
+    assert huge_page_asymmetry([observation("a", 10)], is_comparable=True) is None
 
 
 def trial(variant: str, void: str | None = None) -> Block:
