@@ -5,7 +5,7 @@
     part 3    application+system → plan             in turns, the machine as both want it
     in all    default → plan                        the product of the parts' ratios
 
-Why the parts may be multiplied, and what has to hold for it: decision 18.
+Why the parts may be multiplied, and what has to hold for it: decision 19.
 """
 
 from __future__ import annotations
