@@ -18,6 +18,7 @@ COMMANDS = (
     "build",
     "inspect",
     "advise",
+    "explain-degree",
     "apply",
     "status",
     "switch",
@@ -29,7 +30,7 @@ COMMANDS = (
     "report",
     "bundle",
 )
-"""In the order of a user's journey; each is ``cli/<name>.py`` with the attribute ``command``."""
+"""In the order of a user's journey; each is ``cli/<name>.py``, "-" as "_", with the attribute ``command``."""
 
 
 class Journey(click.Group):
@@ -43,7 +44,7 @@ class Journey(click.Group):
         """Import the module of one command."""
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"pgdyno.cli.{cmd_name}").command
+        command = importlib.import_module(f"pgdyno.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101 — an invariant of this package
         return command
 

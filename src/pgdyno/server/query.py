@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -17,13 +18,15 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 
-def ask_rows(connection: Connection, sql: LiteralString, source: str) -> Fact[tuple[Row, ...]]:
+def ask_rows(
+    connection: Connection, sql: LiteralString, source: str, parameters: Sequence[object] | None = None
+) -> Fact[tuple[Row, ...]]:
     """Run a query; unknown if the role may not, the server has no such object, or it took too long.
 
     Raises: ConnectionFailedError if the connection is gone.
     """
     try:
-        return Fact(tuple(connection.execute(sql).fetchall()), source)
+        return Fact(tuple(connection.execute(sql, parameters).fetchall()), source)
     except errors.InsufficientPrivilege as error:
         return Fact(Unknown(_message(error)), source)
     except (errors.UndefinedFunction, errors.UndefinedTable, errors.UndefinedColumn) as error:
