@@ -160,14 +160,18 @@ def drop_from_page_cache(directory: Path) -> None:
     for parent, _, names in os.walk(directory):
         for path in (Path(parent) / name for name in names):
             # The directory may belong to another user: links are not followed, pipes not waited for.
-            if not stat.S_ISREG(path.lstat().st_mode):
-                continue
-            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                os.fsync(file)
-                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(file)
+            if stat.S_ISREG(path.lstat().st_mode):
+                drop_file_from_page_cache(path)
+
+
+def drop_file_from_page_cache(path: Path) -> None:
+    """Write back and forget the cached pages of a file, but for those that a process has mapped."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
 
 
 def _name_prefix(directory: Path) -> str:
