@@ -1,4 +1,4 @@
-"""Programs of compared builds are read anew, so that no build is faster for having been written a moment ago."""
+"""Programs of compared builds are read anew: none is faster for having been written a moment ago."""
 
 from __future__ import annotations
 
