@@ -1,4 +1,4 @@
-"""Instructions per transaction of several servers, counted by valgrind: the same figure whoever else is busy.
+"""Instructions per transaction of several servers, counted by valgrind: hardly changed by who else is busy.
 
 Each server runs under valgrind's cachegrind, without its caches, on a copy of the same data. pgbench runs
 twice on one connection, with a thousand transactions more the second time; the difference, divided by them,
@@ -29,11 +29,19 @@ from pgdyno.server.workspace import Workspace
 SCRIPTS = {"pgbench-select": ("--builtin=select-only",), "pgbench-tpcb": ("--builtin=tpcb-like",)}
 FEW, MANY = 200, 1200  # transactions
 PORT = 5432  # of a socket in a private directory
-SETTINGS = {"autovacuum": "off", "fsync": "off", "checkpoint_timeout": "1h", "shared_buffers": "128MB"}
-"""Nothing runs by itself, and nothing waits: neither is the transaction's."""
+SETTINGS = {
+    "autovacuum": "off",
+    "fsync": "off",
+    "checkpoint_timeout": "1h",
+    "shared_buffers": "128MB",
+    "bgwriter_lru_maxpages": "0",
+    "bgwriter_delay": "10s",
+    "wal_writer_delay": "10s",
+}
+"""Next to nothing runs by itself, and nothing waits: neither is the transaction's."""
 _TOTAL = re.compile(r"^summary: +(\d+)", re.MULTILINE)
 _COUNTING = """#!/bin/sh
-exec valgrind --quiet --tool=cachegrind --cache-sim=no --cachegrind-out-file={counts}/%p {postgres} "$@"
+exec valgrind --quiet --tool=cachegrind --cache-sim=no --cachegrind-out-file='{counts}/%p' '{postgres}' "$@"
 """
 
 
@@ -85,7 +93,7 @@ def pgbench(installation: Installation, server: Instance, *options: str) -> None
 
 
 def prepare(installation: Installation, place: Workspace, scratch: Path, sockets: Path) -> Path:
-    """Return a data directory with pgbench's tables, which every major version's servers get a copy of."""
+    """Return a data directory with pgbench's tables, of which each server gets a copy."""
     data = scratch / "prepared"
     initialise(installation, place.account, data)
     server = Instance(installation, place.account, data, sockets, PORT, SETTINGS)

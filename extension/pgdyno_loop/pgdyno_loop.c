@@ -2,7 +2,9 @@
  * pgdyno_loop.c: runs a query in a loop inside the server, so that no client and no network are in the way.
  *
  * The query is prepared once. Each execution takes what a statement of a client would: a new snapshot, the executor's
- * start and end. It is missing the protocol, and the transaction: all executions are of one.
+ * start and end. It is missing the protocol, and the transaction: all executions are of one. It is for short queries:
+ * their rows are kept until each has ended, and they are planned without parallel workers. Sessions that loop beside
+ * each other draw the same values unless each has a pgdyno_loop.seed of its own.
  */
 #include "postgres.h"
 
@@ -194,7 +196,10 @@ loop_keys(PG_FUNCTION_ARGS)
 				 errmsg("an array of %lld keys is too large", (long long) n)));
 	values = palloc(sizeof(Datum) * (n + 1));
 	for (int64 i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		values[i] = Int32GetDatum((int32) draw_one(&state, &keys));
+	}
 	PG_RETURN_ARRAYTYPE_P(construct_array(values, (int) n, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 

@@ -1,4 +1,4 @@
-"""extension/pgdyno_loop: compiled against every PostgreSQL that is here, and tried on the wheel's.
+"""extension/pgdyno_loop: compiled for the wheel's PostgreSQL, and tried there.
 
 Its own regression test stands beside it, for pg_regress and for this test.
 """

@@ -9,6 +9,7 @@ composed   what is made of the parts: an experiment without blocks, whose verdic
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -76,8 +77,14 @@ def _studies(study: Study, path: Sequence[str], runs: Sequence[Sequence[Variant]
             question=f"What changes from {run[0].name} to {run[-1].name}? "
             f"(part {place + 1} of {len(runs)} of: {study.question})",
             variants=(*run, *(peers if place == 0 else ())),
+            design=replace(study.design, seed=_seed_of(study, place)),
             notes=(),
         )
+
+
+def _seed_of(study: Study, place: int) -> int:
+    """Return a part's own seed: with equal orders, what an order does to a part would add up over all."""
+    return zlib.crc32(f"{study.design.seed} {study.name} {place}".encode())
 
 
 def _measured(study: Study, budget_s: float | None, measure: Measure) -> Experiment:

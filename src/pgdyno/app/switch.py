@@ -87,6 +87,12 @@ def _require_trusted(request: SwitchRequest, target: Installation) -> None:
             detail="it failed when it was last tried",
             hint=f"pgdyno build verify {manifest.name} tries it again",
         )
+    if request.to == NEWEST and manifest.verified.is_emulated:
+        raise RefusedError(
+            f"the newest build, {manifest.name}, was verified under an emulator alone",
+            detail="how it fares on a real CPU of its kind, nobody has seen",
+            hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
+        )
     if request.to == NEWEST and UNHARDENED in manifest.optimised.profile.split("+"):
         raise RefusedError(
             f"the newest build, {manifest.name}, is not hardened",

@@ -15,7 +15,7 @@ from pgdyno.stats.scaling import analyse, observe
 
 THROUGHPUT = "throughput_tps"
 LEAST_LEVELS = 3  # two numbers of clients are a comparison, not a curve
-LEAST_ROUNDS = 3  # for an interval
+LEAST_ROUNDS = 5  # as for a verdict: with fewer, resampled rounds are too few for 95 %
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ClientScaling:
 
 
 def scaling_by_clients(experiment: Experiment) -> tuple[ClientScaling, ...]:
-    """Return the curves of a grid that has at least three numbers of clients, in at least three rounds.
+    """Return the curves of a grid that has at least three numbers of clients, in at least five rounds.
 
     With several variants the question is which of them is better, and there are none. A round is a block of
     each curve: all cells are measured in it, in random order.
@@ -41,15 +41,22 @@ def scaling_by_clients(experiment: Experiment) -> tuple[ClientScaling, ...]:
         ClientScaling(
             one.load, one.database_bytes, analyse(one.rounds), _client_shares(one.blocks, one.clients)
         )
-        for one in _measured(experiment)
+        for one in _curves(experiment)
+        if one.is_enough
     )
 
 
-def knees_by_clients(experiment: Experiment) -> Mapping[str, Knee]:
-    """Return the knees of the same curves by load and size in words, at once: without laws."""
+def knees_by_clients(experiment: Experiment) -> Mapping[str, Knee | None]:
+    """Return the knees of all curves by load and size in words, at once: without laws.
+
+    None: too few rounds count. A grid of fewer than three numbers of clients has no curves.
+    """
     return {
         f"{one.load}, {readable_bytes(one.database_bytes)}": observe(one.rounds).knee
-        for one in _measured(experiment)
+        if one.is_enough
+        else None
+        for one in _curves(experiment)
+        if len(set(one.clients.values())) >= LEAST_LEVELS
     }
 
 
@@ -77,7 +84,7 @@ class _Measured:
         )
 
 
-def _measured(experiment: Experiment) -> Iterator[_Measured]:
+def _curves(experiment: Experiment) -> Iterator[_Measured]:
     places = dict.fromkeys((cell.load, cell.database_bytes) for cell in experiment.cells.values())
     for load, database_bytes in places if len(experiment.variants) == 1 else ():
         clients = {
@@ -86,9 +93,7 @@ def _measured(experiment: Experiment) -> Iterator[_Measured]:
             if (cell.load, cell.database_bytes) == (load, database_bytes)
         }
         blocks = [one for one in experiment.blocks if one.workload in clients and not one.void_reasons]
-        found = _Measured(load, database_bytes, clients, blocks)
-        if found.is_enough:
-            yield found
+        yield _Measured(load, database_bytes, clients, blocks)
 
 
 def _rates(blocks: Sequence[Block], clients: Mapping[str, int]) -> list[Mapping[int, float]]:

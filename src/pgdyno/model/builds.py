@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_WORTH = {"hugetext": 1, "lto": 2, "pgo": 4, "bolt": 8}
+_WORTH = {"hugetext": -1, "lto": 2, "pgo": 4, "bolt": 8}
 """By which builds are ranked: measured, each part was worth more than those before it together, or joined
-them (docs/results/README.md)."""
+them (docs/results/README.md). Of hugetext no gain was found beside bolt, and it takes memory."""
 
 
 @dataclass(frozen=True)

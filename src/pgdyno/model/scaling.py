@@ -9,7 +9,9 @@ from pgdyno.model.verdict import Interval
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the factor. ``rate`` is the geometric mean over its blocks, in whatever was measured.
+    """One level of the factor. ``rate`` is its geometric mean, in whatever was measured.
+
+    Where it is missing in some blocks, that is what it would be over all of them.
 
     ``efficiency`` is the rate for each unit of the factor, relative to the lowest level.
     """
@@ -56,7 +58,7 @@ class Law:
     ``contention`` is σ, the part that runs alone; ``crosstalk`` κ, what each pair costs, None for Amdahl's
     law, which has none. ``peak`` is where the law is highest, None: nowhere, it only flattens.
     ``p_value`` tests whether what the law leaves unexplained is more than the noise; None: nothing is left to
-    test it by.
+    test it by, and it is not said to fit.
     """
 
     name: str
@@ -68,7 +70,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is known about one curve. ``worse_from``: the first level that is worse than the best for sure.
+    """What is known about one curve. ``worse_from``: it and all beyond are worse than the best for sure.
 
     ``law`` is the name of the simplest law that the data do not contradict, None if they contradict all.
     """

@@ -12,12 +12,14 @@ from pgdyno.report import numbers
 from pgdyno.report.tables import NOTHING, Table, columns
 from pgdyno.report.words import listed
 
+_UNTESTED = "Too few levels to test a law of scaling"
+
 
 def sentences(scaling: Scaling, unit: str) -> Iterator[str]:
     """Yield what was found, the knee first; ``unit`` is what a level counts: clients."""
     knee = scaling.knee
     share = numbers.share(1 - knee.tolerance)
-    yield f"The knee: {knee} {unit}, the fewest with at least {share} of the highest throughput"
+    yield f"The knee: {knee} {unit}, of those measured the fewest with at least {share} of the highest rate"
     worse = scaling.worse_from
     beyond = f"worse for sure from {worse} on" if worse else "more was not proven to be worse"
     yield f"Highest at {scaling.best}; {beyond}"
@@ -63,10 +65,11 @@ def _share(ratio: Interval) -> str:
 
 def _of_laws(scaling: Scaling) -> str:
     if not scaling.laws:
-        return "Too few levels for a law of scaling"
+        return _UNTESTED
     law = next((one for one in scaling.laws if one.name == scaling.law), None)
     if law is None:
-        return f"No law of scaling fits ({listed([one.name for one in scaling.laws])} tried)"
+        tested = [one.name for one in scaling.laws if one.p_value is not None]
+        return f"No law of scaling fits ({listed(tested)} tried)" if tested else _UNTESTED
     return f"{_name(law)} fits: {', '.join(_terms(law))}"
 
 

@@ -13,6 +13,7 @@ from pgdyno.experiments.analysis import is_comparable
 from pgdyno.experiments.scaling import knees_by_clients
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
+from pgdyno.model.scaling import Knee
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
 from pgdyno.report.names import step_names
@@ -143,7 +144,7 @@ def effect_text(verdict: Verdict) -> str:
 def answers(experiment: Experiment) -> tuple[str, ...]:
     """Return the experiment's answer, a sentence or two per variant: what is better where, what got worse."""
     if knees := knees_by_clients(experiment):
-        return tuple(f"{curve}: the knee is {knee} clients." for curve, knee in knees.items())
+        return tuple(_answer_of_curve(experiment, curve, knee) for curve, knee in knees.items())
     if not experiment.verdicts:
         return (
             "There is no verdict: nothing was compared."
@@ -159,6 +160,13 @@ def answers(experiment: Experiment) -> tuple[str, ...]:
         )
         for variant in variants
     )
+
+
+def _answer_of_curve(experiment: Experiment, curve: str, knee: Knee | None) -> str:
+    so_far = "" if experiment.is_complete else ", as far as it was measured"
+    if knee is None:
+        return f"{curve}: too few rounds count to say anything{so_far}."
+    return f"{curve}: the knee is {knee} client{'' if str(knee) == '1' else 's'}{so_far}."
 
 
 def primary_metric(verdicts: Iterable[Verdict]) -> str:

@@ -2,7 +2,7 @@
 
 At first the ends, and what doubles between them; then, between the last level that is ruled out and the first
 that is as good as the best, the middle of what was not measured yet; in the end more blocks of those that are
-still in question, beside those that may be the best.
+still in question, beside those that may be the best. Around the best what was not measured is tried too.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ def next_levels(candidates: Sequence[int], found: Scaling) -> tuple[int, ...]:
     lowest = max((level for level in measured if level < found.knee.low), default=candidates[0])
     highest = found.best if found.knee.high is None else found.knee.high
     unmeasured = [level for level in candidates if lowest < level < highest and level not in measured]
+    if not unmeasured:  # the best may lie beside what seems to be it
+        lowest = max((level for level in measured if level < found.best), default=found.best)
+        highest = min((level for level in measured if level > found.best), default=found.best)
+        unmeasured = [level for level in candidates if lowest < level < highest and level not in measured]
     in_question = {
         one.level
         for one in found.levels

@@ -2,7 +2,7 @@
 
 Every question is a READ ONLY transaction of its own that is rolled back; settings to try are set in it with
 SET LOCAL. It sees the role's own search path and settings, as an application of that role does. PostgreSQL
-itself may compute immutable functions of constants while it plans.
+itself computes immutable functions of constants while it plans, and stable ones to estimate.
 """
 
 from __future__ import annotations

@@ -124,7 +124,10 @@ def program_of(process: Path) -> Path:
     if not program.name.startswith(_EMULATORS):
         return program
     arguments = (process / "cmdline").read_bytes().split(b"\0")
-    return Path(os.fsdecode(arguments[1])) if len(arguments) > 1 else program
+    if len(arguments) < 2:
+        return program
+    named = Path(os.fsdecode(arguments[1]))  # as it was started: it may be relative
+    return named if named.is_absolute() else (process / "cwd").readlink() / named
 
 
 @dataclass(frozen=True)

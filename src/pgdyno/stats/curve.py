@@ -54,7 +54,7 @@ class Curve:
     def means(self) -> FloatArray:
         """The level effects of an additive model of levels and blocks, so that missing ones do no harm: (L,).
 
-        Levels that share no block with others, not even by a chain, are compared by their plain means.
+        Levels that share no block with others, not even by a chain, cannot be compared by them.
         """
         if self.is_measured.all():
             return np.asarray(self.log_rates.mean(axis=0))

@@ -3,13 +3,15 @@
 The best level is not known, only estimated, so that every level is compared with every other one (Hsu's
 multiple comparisons with the best), each pair by its own t interval:
 
-    as good for sure      its ratio to each other level is at least 1 − tolerance. All of these have to
-                          hold, so that none needs a correction (intersection-union test, Berger 1982).
+    as good for sure      its ratio to each level that may be the best is at least 1 − tolerance. All of
+                          these have to hold, which needs no correction (intersection-union test, Berger
+                          1982); that the smallest of such levels is taken does (Bonferroni, by the number
+                          of levels).
     not as good for sure  its ratio to some other level is less. One of these is enough, so that all are
                           corrected for their number (Bonferroni).
 
-The knee lies between the smallest level that is not ruled out and the smallest that is sure. A level beyond
-the best is *worse* for sure if its ratio to some other one is below 1, corrected likewise.
+The knee lies between the smallest level that is not ruled out and the smallest that is sure. More is *worse*
+from a level on if that level and all beyond it are below the best, corrected for all pairs.
 
 Sources: Hsu (1984), Constrained Simultaneous Confidence Intervals for Multiple Comparisons with the Best,
 Annals of Statistics 12, 1136-1144; Berger (1982), Technometrics 24, 295-300.
@@ -26,7 +28,7 @@ import numpy as np
 from pgdyno.model.scaling import Dip, Knee, Level
 from pgdyno.model.verdict import Interval
 from pgdyno.stats.curve import MINIMUM_BLOCKS, Curve
-from pgdyno.stats.sample import BoolArray, FloatArray
+from pgdyno.stats.sample import BoolArray
 
 TOLERANCE = 0.05  # of the highest rate: what less is not worth more workers
 LEVEL = 0.95
@@ -40,24 +42,35 @@ def best(curve: Curve) -> int:
 def find_knee(curve: Curve, *, tolerance: float = TOLERANCE, level: float = LEVEL) -> Knee:
     """Return the smallest level that is as good as the best, or between which levels it lies."""
     limit = math.log1p(-tolerance)
-    is_sure = _lowest(curve, 1 - level) >= limit
+    low, _ = curve.bounds((1 - level) / len(curve.levels))
+    may_be_best = ~_is_below(
+        curve, 0.0, level
+    )  # who beats these beats all, also what shares no block with it
+    may_be_best |= not may_be_best.any()
+    is_sure = low[:, may_be_best].min(axis=1) >= limit
     is_possible = ~_is_below(curve, limit, level)
+    # Where blocks lack levels, pairs come from different blocks, and each level may be below another one.
+    is_possible[best(curve)] = True
     possible = [int(one) for one in curve.levels[is_possible]]
     sure = [int(one) for one in curve.levels[is_sure]]
     return Knee(possible[0], sure[0] if sure else None, tolerance)
 
 
 def worse_from(curve: Curve, *, level: float = LEVEL) -> int | None:
-    """Return the first level above the best that is worse for sure; None: there is none."""
-    beyond = np.arange(len(curve.levels)) > best(curve)
-    worse = curve.levels[beyond & _is_below(curve, 0.0, level)]
-    return int(worse[0]) if len(worse) else None
+    """Return the level above the best from which on all are worse than it for sure; None: there is none."""
+    top = best(curve)
+    _, high = curve.bounds(_of_pairs(curve, level))
+    found = None
+    for one in range(len(curve.levels) - 1, top, -1):
+        if high[one, top] >= 0:
+            break
+        found = int(curve.levels[one])
+    return found
 
 
 def find_dips(curve: Curve, *, level: float = LEVEL) -> tuple[Dip, ...]:
     """Return where the curve goes down and up again, each level once, with the highest ones around it."""
-    pairs = len(curve.levels) * (len(curve.levels) - 1)
-    low, _ = curve.bounds((1 - level) / pairs)
+    low, _ = curve.bounds(_of_pairs(curve, level))
     is_higher = low > 0  # [i, j]: level i is higher than level j
     return tuple(_dips(curve, is_higher))
 
@@ -89,10 +102,9 @@ def describe(curve: Curve, *, level: float = LEVEL) -> tuple[Level, ...]:
     )
 
 
-def _lowest(curve: Curve, tail: float) -> FloatArray:
-    """Return each level's lower limit against the level that it compares worst with."""
-    low, _ = curve.bounds(tail)
-    return np.asarray(low.min(axis=1))
+def _of_pairs(curve: Curve, level: float) -> float:
+    """Return the tail of each comparison if all pairs of levels are compared, in both directions."""
+    return (1 - level) / (len(curve.levels) * (len(curve.levels) - 1))
 
 
 def _is_below(curve: Curve, limit: float, level: float) -> BoolArray:

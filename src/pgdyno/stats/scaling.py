@@ -40,4 +40,4 @@ def analyse(
     """
     observed = observe(blocks, tolerance=tolerance, level=level)
     laws = fit_laws(Curve.of(blocks), offset=offset, level=level)
-    return replace(observed, laws=laws, law=simplest(laws))
+    return replace(observed, laws=laws, law=simplest(laws) if observed.is_unimodal else None)

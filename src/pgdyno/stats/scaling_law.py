@@ -34,6 +34,8 @@ RESAMPLES = 1000  # arbitrary: with eight blocks, the ends are the sixth lowest 
 _PARAMETERS = {AMDAHL: 2, USL: 3}  # λ counts
 _FIT_LEVEL = 0.05  # a law is given up if its misfit is as large by chance one time in twenty
 _NEGLIGIBLE = 1e-12
+_SCALES = (1.0, 0.01)  # of σ and κ
+_AT_BOUND = 1e-6  # of that: what is less is 0, beside which the fit has stopped
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95, seed: int = 
 
 
 def simplest(laws: tuple[Law, ...]) -> str | None:
-    """Return the name of the first law that the data do not contradict."""
-    return next((law.name for law in laws if law.p_value is None or law.p_value > _FIT_LEVEL), None)
+    """Return the name of the first law that the data could contradict, and do not."""
+    return next((law.name for law in laws if (law.p_value or 0.0) > _FIT_LEVEL), None)
 
 
 def fit(curve: Curve, numbers: FloatArray, name: str, start: Fit | None = None) -> Fit:
@@ -89,10 +91,11 @@ def fit(curve: Curve, numbers: FloatArray, name: str, start: Fit | None = None) 
     guess = (0.1, 1e-3) if start is None else (start.contention, start.crosstalk)
     inside = np.clip(guess, 1e-9, 1 - 1e-9)[: len(slowing)]
     found = optimize.least_squares(
-        residuals, inside, slopes, bounds=(0.0, 1.0), x_scale=(1.0, 0.01)[: len(slowing)]
+        residuals, inside, slopes, bounds=(0.0, 1.0), x_scale=_SCALES[: len(slowing)]
     )
-    contention, crosstalk = (*found.x, 0.0)[:2]
-    return Fit(float(contention), float(crosstalk), float(2 * found.cost))
+    fitted = zip((*found.x, 0.0), _SCALES, strict=False)
+    contention, crosstalk = (0.0 if value < _AT_BOUND * scale else float(value) for value, scale in fitted)
+    return Fit(contention, crosstalk, float(2 * found.cost))
 
 
 def lack_of_fit(curve: Curve, fitted: Fit, name: str) -> float | None:

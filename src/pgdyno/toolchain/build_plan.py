@@ -88,7 +88,7 @@ class BuildPlan:
             "training": self.training if self.profile.is_trained else (),
             "bolt": self.bolt.version if self.bolt else "",
             **({"extensions": self.extensions.identity} if self.extensions.identity else {}),
-            **({"huge_text": huge_text.checksum()} if self.profile.is_on_huge_pages else {}),
+            **({"huge_text": huge_text.identity()} if self.profile.is_on_huge_pages else {}),
         }
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         return f"{NAME}-{digest[:_ID_LENGTH]}"
@@ -126,10 +126,8 @@ class BuildPlan:
             *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
         ]
         profile = {"PROFILE": " ".join(flags)} if flags else {}
-        linked = {}
-        if self.profile.is_on_huge_pages:
-            with_object = (*self._linking, *huge_text.LINKING, str(objects / huge_text.OBJECT))
-            linked = {"LDFLAGS_EX": " ".join(with_object)}
+        is_linked = self.profile.is_on_huge_pages
+        linked = huge_text.make_variables(objects / huge_text.OBJECT) if is_linked else {}
         return {**ALWAYS, **profile, **linked, **self.compiler.make_variables(self.profile)}
 
     @property

@@ -6,8 +6,9 @@
  * code is copied into such memory, and the copy put in the place of the original in one step. The postmaster does
  * so before main(); processes that it forks share the copy.
  *
- * It is linked into all programs of a build, and does nothing in those that are no server. Whatever does not work
- * (no huge pages, memory that must not become executable) leaves the program as it was.
+ * Whatever does not work (no huge pages, memory that must not become executable) leaves the program as it was; only
+ * the last step cannot be taken back once the kernel has begun it. Under strict accounting of memory nothing is done:
+ * there each process would be charged the whole code, which was writable once.
  *
  * Source: mmap(2), madvise(2), mremap(2); Intel, "Runtime Performance Optimization Blueprint: Large Code Pages".
  */
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,19 +38,56 @@ round_up(uintptr_t address, uintptr_t unit)
 	return round_down(address + unit - 1, unit);
 }
 
-/* Whether the kernel gives huge pages to memory that asks for them. */
+/* Reads the beginning of a file of the kernel; empty if there is none. */
+static void
+read_file(const char *path, char *text, size_t size)
+{
+	int			file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t		length = 0;
+
+	if (file >= 0)
+	{
+		length = read(file, text, size - 1);
+		close(file);
+	}
+	text[length > 0 ? length : 0] = '\0';
+}
+
+/* Whether the kernel gives huge pages to memory that asks for them, and accounts for memory loosely. */
 static int
 are_given(void)
 {
-	char		text[64] = "";
-	int			file = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
-	ssize_t		length;
+	char		given[64];
+	char		accounting[8];
 
-	if (file < 0)
+	read_file("/sys/kernel/mm/transparent_hugepage/enabled", given, sizeof(given));
+	read_file("/proc/sys/vm/overcommit_memory", accounting, sizeof(accounting));
+	return given[0] != '\0' && strstr(given, "[never]") == NULL && accounting[0] != '2';
+}
+
+/* Whether all of a copy lies on huge pages: on small ones it would be worse off than in the page cache. */
+static int
+is_on_huge_pages(const char *copy, size_t size)
+{
+	FILE	   *areas = fopen("/proc/self/smaps", "re");
+	char		line[512];
+	unsigned long start,
+				end,
+				part_kb,
+				huge_kb = 0;
+	int			is_inside = 0;
+
+	if (areas == NULL)
 		return 0;
-	length = read(file, text, sizeof(text) - 1);
-	close(file);
-	return length > 0 && strstr(text, "[never]") == NULL;
+	while (fgets(line, sizeof(line), areas) != NULL)
+	{
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			is_inside = start <= (unsigned long) copy && (unsigned long) copy < end;
+		else if (is_inside && sscanf(line, "AnonHugePages: %lu kB", &part_kb) == 1)
+			huge_kb = part_kb;
+	}
+	fclose(areas);
+	return huge_kb >= size >> 10;
 }
 
 /*
@@ -109,10 +148,10 @@ move(uintptr_t segment_start, uintptr_t segment_end)
 	end = movable_end(mapped_end);
 	if (end <= start || (copy = huge_memory(size = end - start)) == NULL)
 		return;
-	memcpy(copy, (const void *) start, (end < mapped_end ? end : mapped_end) - start);
+	memcpy(copy, (const void *) start, (end < mapped_end ? end : mapped_end) - start); /* touches each huge page */
 	__builtin___clear_cache(copy, copy + size);
 	/* It is never writable and executable at once. What runs here goes on in the copy, which is the same. */
-	if (mprotect(copy, size, PROT_READ | PROT_EXEC) != 0 ||
+	if (!is_on_huge_pages(copy, size) || mprotect(copy, size, PROT_READ | PROT_EXEC) != 0 ||
 		mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) start) == MAP_FAILED)
 		munmap(copy, size);
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -19,9 +19,19 @@ _AREA = re.compile(r"^[0-9a-f]+-[0-9a-f]+ (\S{4}) ")
 _HUGE = re.compile(r"^AnonHugePages: +(\d+) kB")
 
 
-def checksum() -> str:
-    """Return the SHA-256 of the object's source."""
-    return hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+def identity() -> str:
+    """Return what a build with the object is called by: its source, and how it is compiled and linked."""
+    made = (SOURCE.read_text(), *_FLAGS, *LINKING)
+    return hashlib.sha256("\0".join(made).encode()).hexdigest()
+
+
+def make_variables(made: Path) -> Mapping[str, str]:
+    """Return make's variables that link the object into the server, and into nothing else.
+
+    Their first words are PostgreSQL's own: it has the first one from 16 on, and the other one before.
+    """
+    flags = " ".join((*LINKING, str(made)))
+    return {"LDFLAGS_EX_BE": f"-Wl,--export-dynamic {flags}", "export_dynamic": f"-Wl,-E {flags}"}
 
 
 def compiling(compiler: str, source: Path, made: Path) -> Sequence[str]:

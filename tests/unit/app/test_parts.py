@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.unit.app.plan_in_parts import PATH, STUDY, Machine
 
@@ -35,6 +36,17 @@ def test_steps_that_change_the_machine_are_measured_apart() -> None:
     assert machine.asked[1][0].question == (
         "What changes from application to application+system? (part 2 of 3 of: Is PostgreSQL faster?)"
     )
+
+
+def test_each_part_has_an_order_of_its_own() -> None:
+    """With one order for all, what being first or last does to a part would add up over them."""
+    machine = Machine()
+    measure_in_parts(STUDY, PATH, None, machine.measure, machine.clock)
+    measure_in_parts(replace(STUDY, name="accelerate-fresh"), PATH, None, machine.measure, machine.clock)
+    seeds = [study.design.seed for study, _ in machine.asked]
+    orders = [np.random.default_rng((seed, 0)).permutation(20).tolist() for seed in seeds]
+    assert len(set(seeds)) == 6
+    assert len({tuple(order) for order in orders}) == 6
 
 
 def test_the_budget_is_split_and_what_one_part_leaves_goes_to_the_next_ones() -> None:

@@ -58,11 +58,15 @@ def _two_levels(of: Experiment) -> Experiment:
     return replace(of, blocks=tuple(b for b in of.blocks if b.workload[-1] in "12"))
 
 
-@pytest.mark.parametrize(
-    "of",
-    [_two_variants(experiment()), _two_levels(experiment()), experiment(rounds=2)],
-    ids=["two variants", "two levels", "two rounds"],
-)
-def test_what_is_no_curve_has_none(of: Experiment) -> None:
+def test_with_several_variants_the_question_is_another() -> None:
+    of = _two_variants(experiment())
     assert scaling_by_clients(of) == ()
     assert knees_by_clients(of) == {}
+
+
+@pytest.mark.parametrize(
+    "of", [_two_levels(experiment()), experiment(rounds=4)], ids=["two levels", "four rounds"]
+)
+def test_a_curve_of_which_too_little_counts_is_named_without_a_knee(of: Experiment) -> None:
+    assert scaling_by_clients(of) == ()
+    assert knees_by_clients(of) == {"pgbench-select, 591 MB": None}

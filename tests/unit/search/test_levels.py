@@ -42,8 +42,22 @@ def test_the_knee_of_32_levels_is_found_with_fewer(contention: float, crosstalk:
     assert found.knee.low <= expected
     assert found.knee.high is None or expected <= found.knee.high
     assert (found.knee.high or 99) - found.knee.low <= 1
-    assert len(found.levels) < 20
+    assert len(found.levels) < 26
     assert sum(map(len, blocks)) < 32 * len(blocks)
+
+
+def test_a_peak_between_two_coarse_levels_is_found() -> None:
+    """X = N/(1 + N(N−1)/128): highest at √128 = 11.3, 95 % of that from 9 on."""
+    law, candidates = usl(0.0, 1 / 128), range(1, 33)
+    levels, blocks = first_levels(candidates), []
+    for _ in range(20):
+        if not levels:
+            break
+        blocks += [{n: law(n) * slowed for n in levels} for slowed in (1.0, 0.9, 1.1, 1.05)]
+        found = observe(blocks)
+        levels = next_levels(candidates, found)
+    assert found.best == 11
+    assert (found.knee.low, found.knee.high) == (9, 9)
 
 
 def test_a_knee_whose_neighbour_was_not_tried_is_none_yet() -> None:

@@ -68,5 +68,8 @@ def test_of_an_emulated_program_the_emulator_is_not_meant(tmp_path: Path) -> Non
     )
     (tmp_path / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in arguments))
     assert program_of(tmp_path) == Path("/srv/pg/bin/postgres")
+    (tmp_path / "cwd").symlink_to("/opt/arm/bin")
+    (tmp_path / "cmdline").write_bytes(b"qemu-aarch64\0./postgres\0")
+    assert program_of(tmp_path) == Path("/opt/arm/bin/postgres")
     (tmp_path / "cmdline").write_bytes(b"")  # of one that has ended, and nobody has waited for
     assert program_of(tmp_path) == Path("/usr/bin/qemu-aarch64-static")

@@ -86,8 +86,18 @@ def test_the_test_of_a_law_is_right_about_as_often_as_it_says() -> None:
     assert 8 <= denied <= 32
 
 
+def test_a_term_that_is_not_there_is_nought() -> None:
+    """Linear: ten times the rate with ten. Without noise the fit stops beside its bound."""
+    _, universal = fit_laws(curve({n: 10.0 * n for n in (1, 2, 4, 10)}, noise=1e-9))
+    assert universal.contention.point == 0.0
+    assert universal.crosstalk is not None
+    assert universal.crosstalk.point == 0.0
+    assert universal.peak is None
+
+
 def test_with_as_many_levels_as_parameters_nothing_is_left_to_test() -> None:
     simple, universal = fit_laws(curve(amdahl(0.1, (1, 2, 4))))
     assert simple.p_value is not None
     assert universal.p_value is None
+    assert simplest((universal,)) is None  # what cannot be contradicted is not said to fit
     assert len(fit_laws(curve(amdahl(0.1, (1, 2))))) == 1

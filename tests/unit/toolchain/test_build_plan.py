@@ -116,14 +116,15 @@ def test_what_bolt_rearranges_is_linked_for_it_and_is_another_build() -> None:
     assert len({plan().name, build.name, newer.name, with_gcc.name}) == 4
 
 
-def test_code_on_huge_pages_is_a_matter_of_linking_programs() -> None:
+def test_code_on_huge_pages_is_a_matter_of_linking_the_server_alone() -> None:
     build = plan("pgo+lto+hugetext")
-    assert build.final(COUNTS, OBJECTS)["LDFLAGS_EX"].split() == [
-        "-pie", "-Wl,-z,max-page-size=0x200000", "-Wl,-z,separate-code", "/var/objects/huge_text.o",
-    ]  # fmt: skip
-    assert option(build, "LDFLAGS_EX") == ["-pie"]  # what configure tries needs no such code
-    assert "LDFLAGS_EX" not in build.counting(COUNTS)
-    assert "LDFLAGS_EX" not in plan().final(COUNTS, OBJECTS)
+    final = build.final(COUNTS, OBJECTS)
+    aligned = "-Wl,-z,max-page-size=0x200000 -Wl,-z,separate-code /var/objects/huge_text.o"
+    assert final["LDFLAGS_EX_BE"] == f"-Wl,--export-dynamic {aligned}"  # 16 and later
+    assert final["export_dynamic"] == f"-Wl,-E {aligned}"
+    assert "LDFLAGS_EX" not in final
+    for variables in (build.counting(COUNTS), plan().final(COUNTS, OBJECTS)):
+        assert not {"LDFLAGS_EX_BE", "export_dynamic"} & set(variables)
     assert build.name != plan().name
 
 

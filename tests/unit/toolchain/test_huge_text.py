@@ -108,6 +108,22 @@ def test_code_that_is_written_to_stays_where_it_is(tmp_path: Path) -> None:
         assert re.search(r"^\S+ rwx", smaps, re.MULTILINE)
 
 
+@needs_huge_pages
+@needs_gcc
+def test_where_the_kernel_gives_none_everything_stays_as_it_was(tmp_path: Path) -> None:
+    """A process may be denied huge pages though the system has them: prctl(2), PR_SET_THP_DISABLE."""
+    denied = "#include <sys/prctl.h>\n#include <unistd.h>\nint main(int n, char **words)\n"
+    denied += "{ prctl(41, 1, 0, 0, 0); return n + execv(words[1], words + 1); }\n"
+    run(tmp_path, compiler="gcc", entry="PostmasterMain")
+    (tmp_path / "deny.c").write_text(denied)
+    subprocess.run(["gcc", str(tmp_path / "deny.c"), "-o", str(tmp_path / "deny")], check=True)
+    argv = [str(tmp_path / "deny"), str(tmp_path / "program")]
+    said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    assert said.startswith("parent 42\n")
+    assert moved_bytes(said) == 0
+    assert not re.search(r"^\S+ r-xp 00000000 00:00 0 *$", said, re.MULTILINE)
+
+
 def test_only_machine_code_counts() -> None:
     """Two areas of a process: its heap, and code of its own; the kernel's format."""
     smaps = (

@@ -39,7 +39,7 @@ include flags.mk
 override CFLAGS += $(PROFILE)
 all: postgres
 postgres: main.o
-\t$(CC) $(CFLAGS) main.o $(LDFLAGS) $(LDFLAGS_EX) -o postgres
+\t$(CC) $(CFLAGS) main.o $(LDFLAGS) $(LDFLAGS_EX) $(LDFLAGS_EX_BE) -o postgres
 main.o: main.c
 \t$(CC) $(CFLAGS) $(CPPFLAGS) -c -o main.o main.c
 install: all
