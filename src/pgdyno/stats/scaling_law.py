@@ -35,7 +35,7 @@ _PARAMETERS = {AMDAHL: 2, USL: 3}  # λ counts
 _FIT_LEVEL = 0.05  # a law is given up if its misfit is as large by chance one time in twenty
 _NEGLIGIBLE = 1e-12
 _SCALES = (1.0, 0.01)  # of σ and κ
-_AT_BOUND = 1e-6  # of that: what is less is 0, beside which the fit has stopped
+_AT_BOUND = 1e-4  # of that: what is less is taken for 0, beside which the fit has stopped
 
 
 @dataclass(frozen=True)
