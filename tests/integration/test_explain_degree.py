@@ -152,6 +152,13 @@ def test_a_foreign_table_is_not_shared(server: RealServer) -> None:
     assert [cause.limit for cause in degree.causes] == [Limit.FOREIGN_TABLE]
 
 
+def test_no_option_of_a_system_catalog_is_advised(server: RealServer) -> None:
+    wanted = settings(min_parallel_table_scan_size="64kB", parallel_tuple_cost=0, parallel_setup_cost=0)
+    degree = explain_degree_of("SELECT sum(length(prosrc)) FROM pg_proc", None, dsn_of(server, wanted))
+    assert [cause.limit for cause in degree.causes] == [Limit.TABLE_SIZE]
+    assert degree.causes[0].remedy == "SET min_parallel_table_scan_size to less, for more workers"
+
+
 def test_the_highest_cost_that_lets_workers_be_planned_is_true(server: RealServer) -> None:
     """A tenth more than what is named, and there are none."""
     sql = "SELECT count(*) FROM pages_1000"

@@ -8,7 +8,7 @@ from pgdyno.experiments.parallel_rule import workers_by_children, workers_by_siz
 from pgdyno.model.parallel_degree import Cause, ExplainedGather, Gather, Limit, Scan, SizeRule, Table
 
 _NOT_A_TABLE = Table(
-    "?", is_system=False, kind="?", is_temporary=False, pages=0, parallel_workers=None
+    "?", is_system=True, kind="?", is_temporary=False, pages=0, parallel_workers=None
 )  # of an extension's scan
 
 
@@ -166,5 +166,11 @@ def _of_scan(inquiry: Inquiry, scan: Scan, table: Table, rule: SizeRule | None) 
         rule.setting,
         f"the size of {thing}",
         f"{by_size(table, rule)} ({inquiry.shown(rule.setting)})",
-        f"ALTER TABLE {table.name} SET (parallel_workers = N)",
+        _size_remedy(table, rule),
     )
+
+
+def _size_remedy(table: Table, rule: SizeRule) -> str:
+    if table.is_system:  # whose options ALTER TABLE refuses to set
+        return f"SET {rule.setting.value} to less, for more workers"
+    return f"ALTER TABLE {table.name} SET (parallel_workers = N)"

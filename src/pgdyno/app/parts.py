@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pgdyno.app import wiring
 from pgdyno.app.experiment import experiment_id
 from pgdyno.app.measure import in_trials
-from pgdyno.experiments.composition import part_of, product_verdicts
+from pgdyno.experiments.composition import parts_of, product_verdicts
 from pgdyno.levers.sharing import not_shareable, shareable_runs
 from pgdyno.model.errors import HugePagesError
 from pgdyno.model.experiment import DesignKind, Experiment
@@ -116,7 +116,7 @@ def _composed(study: Study, runs: Sequence[Sequence[Variant]], measured: Sequenc
         settings=tuple({(s.variant, s.name): s for one in measured for s in one.settings}.values()),
         notes=(*study.notes, *_notes(measured)),
         is_complete=all(one.is_complete for one in measured),
-        parts=tuple(part_of(one, run) for one, run in zip(measured, names, strict=True)),
+        parts=parts_of(measured, names),
     )
 
 

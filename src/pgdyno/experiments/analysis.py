@@ -55,14 +55,26 @@ def analyse(
     design: Design,
 ) -> tuple[Verdict, ...]:
     """Return the verdict for every workload, metric and variant but the baseline, corrected by Holm."""
-    verdicts = [
+    judged = judge(blocks, workloads=workloads, variants=variants, baseline=baseline, design=design)
+    return tuple(adjust(judged))
+
+
+def judge(
+    blocks: Sequence[Block],
+    *,
+    workloads: Sequence[str],
+    variants: Sequence[str],
+    baseline: str,
+    design: Design,
+) -> list[Verdict]:
+    """Return the same verdicts, each as if it were the only one."""
+    return [
         _verdict(blocks, workload, metric, (variant, baseline), design)
         for workload in workloads
         for variant in variants
         if variant != baseline
         for metric in verdict_metrics()
     ]
-    return tuple(adjust(verdicts))
 
 
 def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedRate | None:

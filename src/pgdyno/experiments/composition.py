@@ -11,21 +11,33 @@ Why the parts may be multiplied, and what has to hold for it: decision 19.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
-from pgdyno.experiments.analysis import analyse, log_ratios, verdict_metrics
+from pgdyno.experiments.analysis import judge, log_ratios, verdict_metrics
 from pgdyno.model.experiment import Experiment, Part
 from pgdyno.model.metric import Metric
 from pgdyno.model.verdict import Verdict
 from pgdyno.stats.decision import adjust, decide_product
 
 
-def part_of(experiment: Experiment, variants: Sequence[str]) -> Part:
-    """Return an experiment as a part: its ``variants`` in their order, each against the one before it."""
-    verdicts = [
+def parts_of(experiments: Sequence[Experiment], paths: Sequence[Sequence[str]]) -> tuple[Part, ...]:
+    """Return experiments as parts, each by its path: its variants in order, each against the one before.
+
+    They are shown together, and are corrected by Holm for their number in all parts.
+    """
+    judged = [_judged(one, path) for one, path in zip(experiments, paths, strict=True)]
+    adjusted = iter(adjust(list(chain.from_iterable(judged))))
+    return tuple(
+        Part(one.id, one.design.kind, one.design.rounds, tuple(path), tuple(islice(adjusted, len(verdicts))))
+        for one, path, verdicts in zip(experiments, paths, judged, strict=True)
+    )
+
+
+def _judged(experiment: Experiment, path: Sequence[str]) -> list[Verdict]:
+    return [
         verdict
-        for before, variant in pairwise(variants)
-        for verdict in analyse(
+        for before, variant in pairwise(path)
+        for verdict in judge(
             experiment.blocks,
             workloads=experiment.workloads,
             variants=(before, variant),
@@ -33,13 +45,6 @@ def part_of(experiment: Experiment, variants: Sequence[str]) -> Part:
             design=experiment.design,
         )
     ]
-    return Part(
-        experiment.id,
-        experiment.design.kind,
-        experiment.design.rounds,
-        tuple(variants),
-        tuple(adjust(verdicts)),
-    )
 
 
 def product_verdicts(experiments: Sequence[Experiment], ends: Sequence[str]) -> tuple[Verdict, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, geometric_mean
 
 from pgdyno.model.experiment import Block, Experiment
@@ -39,7 +40,7 @@ def scaling_by_clients(experiment: Experiment) -> tuple[ClientScaling, ...]:
     """
     return tuple(
         ClientScaling(
-            one.load, one.database_bytes, analyse(one.rounds), _client_shares(one.blocks, one.clients)
+            one.load, one.database_bytes, _analysed(one.rounds), _client_shares(one.blocks, one.clients)
         )
         for one in _curves(experiment)
         if one.is_enough
@@ -82,6 +83,16 @@ class _Measured:
             len(rounds) >= LEAST_ROUNDS
             and len({level for rates in rounds for level in rates}) >= LEAST_LEVELS
         )
+
+
+def _analysed(rounds: Sequence[Mapping[int, float]]) -> Scaling:
+    return _analysed_once(tuple(tuple(rates.items()) for rates in rounds))
+
+
+@lru_cache(maxsize=64)
+def _analysed_once(rounds: tuple[tuple[tuple[int, float], ...], ...]) -> Scaling:
+    """Fits take seconds, and the terminal, the page and the JSON each ask for the same ones."""
+    return analyse([dict(rates) for rates in rounds])
 
 
 def _curves(experiment: Experiment) -> Iterator[_Measured]:

@@ -21,7 +21,9 @@ _SKIPPED = re.compile(
 _BLOCK = re.compile(r"/\*|\*/")
 _PARAMETER = re.compile(r"(?<![\w$])\$\d+")
 _NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
-_CALL = re.compile(rf"(?:(?P<schema>{_NAME})\s*\.\s*)?(?P<name>{_NAME})\s*\(")
+_IDENTIFIER = r'"(?:[^"]|"")*"'
+# An identifier in quotes that is not called is passed as a whole: what stands in it is no call.
+_CALL = re.compile(rf"(?:(?P<schema>{_NAME})\s*\.\s*)?(?P<name>{_NAME})\s*\(|{_IDENTIFIER}")
 _OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -39,12 +41,12 @@ def first_word(sql: str) -> str:
 
 def has_parameter(sql: str) -> bool:
     """Whether there is a $1 or the like in it, for which a value would be needed."""
-    return _PARAMETER.search(without_constants(sql)) is not None
+    return _PARAMETER.search(_bare(sql)) is not None
 
 
 def has_several_statements(sql: str) -> bool:
     """Whether anything follows a semicolon."""
-    _, _, rest = without_constants(sql).partition(";")
+    _, _, rest = _bare(sql).partition(";")
     return rest.strip(" \t\r\n\f;") != ""
 
 
@@ -53,12 +55,18 @@ def calls_in(sql: str) -> frozenset[tuple[str | None, str]]:
     return frozenset(
         (None if found["schema"] is None else _folded(found["schema"]), _folded(found["name"]))
         for found in _CALL.finditer(without_constants(sql))
+        if found["name"] is not None
     )
 
 
 def operators_in(sql: str) -> frozenset[str]:
     """Return what may be operators."""
-    return frozenset(_OPERATOR.findall(without_constants(sql)))
+    return frozenset(_OPERATOR.findall(_bare(sql)))
+
+
+def _bare(sql: str) -> str:
+    """Return a statement without identifiers in quotes as well."""
+    return re.sub(_IDENTIFIER, " ", without_constants(sql))
 
 
 def _kept(sql: str) -> Iterator[str]:

@@ -47,22 +47,7 @@ def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an ex
     Raises: ValueError for a log-ratio that is not finite.
     """
     sample = Sample.of(log_ratios)
-    draft = Verdict(
-        workload=workload,
-        metric=metric.name,
-        variant=variant,
-        baseline=baseline,
-        decision=Decision.INCONCLUSIVE,
-        reason="",
-        effect=math.exp(sample.round_means.mean()) if sample.blocks else None,
-        interval=None,
-        mde=None,
-        p_value=None,
-        p_adjusted=None,
-        rounds=sample.rounds,
-        blocks=sample.blocks,
-        void_blocks=void_blocks,
-    )
+    draft = _draft([sample], (workload, metric.name, variant, baseline), void_blocks)
     if reason := nested.missing(sample):
         return replace(draft, reason=reason.reason, is_withheld=True)
     question = _Question(metric, level, equivalence_margin, power, is_anytime=stopping is not Stopping.FIXED)
@@ -89,23 +74,7 @@ def decide_product(  # noqa: PLR0913 — as above
     Raises: ValueError for a log-ratio that is not finite.
     """
     samples = {name: Sample.of(log_ratios) for name, log_ratios in steps.items()}
-    measured = all(sample.blocks for sample in samples.values())
-    draft = Verdict(
-        workload=workload,
-        metric=metric.name,
-        variant=variant,
-        baseline=baseline,
-        decision=Decision.INCONCLUSIVE,
-        reason="",
-        effect=math.exp(sum(sample.round_means.mean() for sample in samples.values())) if measured else None,
-        interval=None,
-        mde=None,
-        p_value=None,
-        p_adjusted=None,
-        rounds=min(sample.rounds for sample in samples.values()),
-        blocks=sum(sample.blocks for sample in samples.values()),
-        void_blocks=void_blocks,
-    )
+    draft = _draft(list(samples.values()), (workload, metric.name, variant, baseline), void_blocks)
     for name, sample in samples.items():
         if reason := nested.missing(sample):
             return replace(draft, reason=f"{name}: {reason.reason}", is_withheld=True)
@@ -129,6 +98,28 @@ def adjust(verdicts: Sequence[Verdict]) -> list[Verdict]:
         for index, p_adjusted in zip(members, p_values, strict=True):
             adjusted[index] = _adjusted(verdicts[index], p_adjusted, len(members))
     return adjusted
+
+
+def _draft(steps: Sequence[Sample], about: tuple[str, str, str, str], void_blocks: int) -> Verdict:
+    """Return a verdict without a decision; ``about`` is its workload, metric, variant and baseline."""
+    workload, metric, variant, baseline = about
+    is_measured = all(step.blocks for step in steps)
+    return Verdict(
+        workload=workload,
+        metric=metric,
+        variant=variant,
+        baseline=baseline,
+        decision=Decision.INCONCLUSIVE,
+        reason="",
+        effect=math.exp(sum(step.round_means.mean() for step in steps)) if is_measured else None,
+        interval=None,
+        mde=None,
+        p_value=None,
+        p_adjusted=None,
+        rounds=min(step.rounds for step in steps),
+        blocks=sum(step.blocks for step in steps),
+        void_blocks=void_blocks,
+    )
 
 
 @dataclass(frozen=True)

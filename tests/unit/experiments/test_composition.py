@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pgdyno.experiments.composition import part_of, product_verdicts
+from pgdyno.experiments.composition import parts_of, product_verdicts
 from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Experiment
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Decision, Verdict
@@ -58,7 +58,7 @@ ENDS = ("application", "application+system", "plan")
 
 def test_every_variant_stands_against_the_one_before_it() -> None:
     one = measured("1", {"default": 100.0, "application": 110.0, "plan": 143.0, "pgtune": 400.0})
-    part = part_of(one, ("default", "application", "plan"))
+    (part,) = parts_of([one], [("default", "application", "plan")])
     assert (part.experiment, part.kind, part.rounds) == ("1", DesignKind.DUET, 5)
     first, second = throughput(part.verdicts)
     assert (first.variant, first.baseline, second.variant, second.baseline) == (
@@ -68,6 +68,19 @@ def test_every_variant_stands_against_the_one_before_it() -> None:
     assert first.decision is Decision.BETTER
     assert second.effect == pytest.approx(1.3)  # in every round: there is no noise to judge it by
     assert second.decision is Decision.INCONCLUSIVE
+
+
+def test_parts_are_corrected_for_their_number_in_all_of_them() -> None:
+    noise = (1.05, 1.03, 1.06, 1.04, 1.02)
+    one = measured("1", {"default": 100.0, "application": 100.0}, noise)
+    two = measured("2", {"application": 100.0, "plan": 100.0}, noise)
+    alone = throughput(parts_of([one], [("default", "application")])[0].verdicts)[0]
+    first, second = parts_of([one, two], [("default", "application"), ("application", "plan")])
+    (of_first,), (of_second,) = throughput(first.verdicts), throughput(second.verdicts)
+    assert alone.p_value is not None
+    assert alone.p_adjusted == alone.p_value
+    assert of_first.p_adjusted == pytest.approx(2 * alone.p_value)
+    assert of_second.p_adjusted == pytest.approx(2 * alone.p_value)
 
 
 def test_the_whole_is_the_product_of_the_parts() -> None:

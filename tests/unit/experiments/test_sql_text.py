@@ -56,6 +56,10 @@ def test_names_are_folded_as_the_catalogs_have_them() -> None:
     }
 
 
+def test_what_looks_like_a_call_within_an_identifier_is_none() -> None:
+    assert calls_in('SELECT f(1) AS "unsafe (x)", "G"(2)') == {(None, "f"), (None, "G")}
+
+
 def test_an_identifier_in_quotes_is_no_constant() -> None:
     assert without_constants('SELECT "--" FROM "a;b"') == 'SELECT "--" FROM "a;b"'
 
@@ -69,6 +73,7 @@ def test_an_identifier_in_quotes_is_no_constant() -> None:
         ("SELECT a$1 FROM t", False),
         ("SELECT $$ $1 $$", False),
         ("SELECT 1 -- $1", False),
+        ('SELECT 1 AS "$1"', False),
     ],
 )
 def test_parameters(sql: str, is_so: bool) -> None:  # noqa: FBT001 — of the case
@@ -82,6 +87,8 @@ def test_parameters(sql: str, is_so: bool) -> None:  # noqa: FBT001 — of the c
         ("SELECT 1;", False),
         ("SELECT 1 ; ; -- end", False),
         ("SELECT ';' ; /* ; SELECT 2 */", False),
+        ('SELECT 1 AS "a;""b"', False),
+        ('SELECT 1 AS "a"; SELECT 2', True),
         ("SELECT 1; SELECT 2", True),
         ("SELECT $$;$$; DROP TABLE t", True),
     ],
@@ -100,3 +107,4 @@ def test_the_first_word(sql: str, word: str) -> None:
 
 def test_operators() -> None:
     assert operators_in("SELECT a === b, '<>' , c->>'x'") == {"===", "->>"}
+    assert operators_in('SELECT 1 + 2 AS "a <> b"') == {"+"}
