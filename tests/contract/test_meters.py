@@ -91,7 +91,9 @@ def test_what_may_not_be_read_is_absent(meter: MeterModule) -> None:
 
 def test_its_value_is_a_number_per_transaction_or_a_total(meter: MeterModule) -> None:
     delta = tuple(10.0 for _ in meter.read(Answering()) or ())
-    assert meter.value(delta, 5) >= 0
+    value = meter.value(delta, 5)
+    assert value is not None
+    assert value >= 0
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,7 @@ def test_its_value_is_a_number_per_transaction_or_a_total(meter: MeterModule) ->
         ("wal_full_page_images_per_transaction", (3.0,)),
         ("page_table_bytes", (2 * 8 * 1024,)),
         ("huge_page_bytes", ((2048 + 4096) * 1024,)),
+        ("parallel_workers_launched_share", (3.0, 1.0)),
     ],
 )
 def test_counters_are_what_the_kernel_and_the_server_say(metric: str, counters: tuple[float, ...]) -> None:
@@ -121,6 +124,12 @@ def test_the_hit_ratio_is_hits_over_all() -> None:
     (found,) = (m for m in METERS if m.METER.metric == "cache_hit_ratio")
     assert found.value((30.0, 10.0), 1) == 0.75
     assert found.value((0.0, 0.0), 1) == 1.0
+
+
+def test_workers_are_a_share_of_those_planned_and_nothing_where_none_were() -> None:
+    (found,) = (m for m in METERS if m.METER.metric == "parallel_workers_launched_share")
+    assert found.value((3.0, 4.0), 2) == 0.75
+    assert found.value((0.0, 0.0), 2) is None
 
 
 def test_versions_without_statistics_of_the_wal_have_no_full_page_images() -> None:

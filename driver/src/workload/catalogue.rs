@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::data_set::Table;
 use super::insert_benchmark::{self, Ends, Step, schema};
 use super::options::{PgbenchOptions, SysbenchOptions};
+use super::query::{self, QueryOptions};
 use super::{Chores, Pace, Role, pgbench, scan, sysbench};
 use crate::error::{Error, Result};
 
@@ -27,7 +28,7 @@ pub fn names() -> Vec<String> {
     let scans = scan::SCANS.iter().map(|scan| scan.name.to_string());
     let steps = Step::ALL.iter().map(|step| step.name()).chain([CLEAN_UP]);
     let steps = steps.map(|step| format!("{INSERT_BENCHMARK}{step}"));
-    sysbench.chain(pgbench).chain(scans).chain(steps).collect()
+    sysbench.chain(pgbench).chain(scans).chain([query::NAME.to_string()]).chain(steps).collect()
 }
 
 /// How a workload is to be issued.
@@ -64,6 +65,11 @@ pub fn roles(request: &Request, pace: Pace) -> Result<Vec<Role>> {
         let options: SysbenchOptions = read(name, options)?;
         scan.check(&options)?;
         return Ok(scan.roles(&options, clients, seed, pace));
+    }
+    if name == query::NAME {
+        let options: QueryOptions = read(name, options)?;
+        options.check()?;
+        return Ok(options.roles(clients, pace));
     }
     let script = pgbench::find(name).ok_or_else(|| unknown(name))?;
     let options: PgbenchOptions = read(name, options)?;
@@ -149,6 +155,11 @@ pub fn tables(name: &str, options: &Value, seed: u64) -> Result<Vec<Table>> {
         let options: SysbenchOptions = read(name, options)?;
         scan.check(&options)?;
         return Ok(sysbench::data_set(&options, seed));
+    }
+    if name == query::NAME {
+        let options: QueryOptions = read(name, options)?;
+        options.check()?;
+        return Ok(options.data_set(seed));
     }
     let script = pgbench::find(name).ok_or_else(|| unknown(name))?;
     let options: PgbenchOptions = read(name, options)?;

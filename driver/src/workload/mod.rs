@@ -9,6 +9,7 @@ pub mod data_set;
 pub mod insert_benchmark;
 mod options;
 mod pgbench;
+mod query;
 mod scan;
 mod sysbench;
 mod transaction;

@@ -242,6 +242,16 @@ def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:
     return {metric: counters for metric, counters in read if counters is not None}
 
 
+def meter_values(meters: Iterable[MeterModule], deltas: Readings, transactions: int) -> dict[str, float]:
+    """Return the metrics that meters' differences amount to, by name."""
+    return {
+        metric: value
+        for meter in meters
+        if (metric := meter.METER.metric) in deltas
+        and (value := meter.value(deltas[metric], transactions)) is not None
+    }
+
+
 def difference(before: Readings, after: Readings) -> Readings:
     """Return after minus before, for the metrics that both have; a level is what it is after."""
     return {

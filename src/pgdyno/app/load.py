@@ -95,11 +95,15 @@ class Loads:
     ) -> Turns:
         prefixes = [self.log_prefix(label) for label in labels]
         targets = [
-            ArmTarget(arm.variant.name, arm.target(), prefix)
+            ArmTarget(
+                arm.variant.name,
+                replace(arm.target(), session_settings=workload.session_settings),
+                prefix,
+            )
             for arm, prefix in zip(arms, prefixes, strict=True)
         ]
-        options = driver.workload_options(workload.data_set)
-        job = driver.job(targets, workload.issued_as or workload.name, options, request)
+        issued_as = workload.issued_as or workload.name
+        job = driver.job(targets, issued_as, driver.job_options(workload), request)
         return DrainedTurns(self._driver(arms, labels[0]), job, prefixes)
 
     def step(

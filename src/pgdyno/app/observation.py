@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.app.arm import Readings
+from pgdyno.app.arm import Readings, meter_values
 from pgdyno.experiments.attribution import completed_in_all, count_arm
 from pgdyno.experiments.blocks import (
     ArmObservation,
@@ -15,6 +15,7 @@ from pgdyno.experiments.blocks import (
     build_block,
     checkpoint_asymmetry,
     huge_page_asymmetry,
+    missing_workers,
     void_reason,
 )
 from pgdyno.experiments.isolation import CpuSplit
@@ -67,6 +68,8 @@ class ObservedRun:
     arms: Sequence[ObservedArm]
     blocks: Sequence[ObservedBlock]
     is_drained: bool = False  # whether transactions ended before the next turn, or were frozen
+    is_long: bool = False  # whether a block has few of them
+    workers: int | None = None  # that every transaction is to have
 
 
 def build_blocks(
@@ -87,6 +90,7 @@ def build_blocks(
             void_reason(audit, design.thresholds)
             or checkpoint_asymmetry(observations, is_comparable=is_comparable)
             or huge_page_asymmetry(observations, is_comparable=is_sharing)
+            or missing_workers(observations, run.workers)
         )
         place = BlockPlace(run.workload, run.round, index, block.started_ns)
         results.append(
@@ -114,11 +118,7 @@ def _observe(
             hint="choose longer blocks with --block, or look in the server's log for what it waited for",
         )
     deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
-    values = {
-        meter.METER.metric: meter.value(deltas[meter.METER.metric], completed)
-        for meter in meters
-        if meter.METER.metric in deltas
-    }
+    values = meter_values(meters, deltas, completed)
     return ArmObservation(
         variant=arm.variant.name,
         count=count_arm(
@@ -127,6 +127,7 @@ def _observe(
             arm.transactions,
             int(design.head_s * 1e9),
             is_drained=run.is_drained,
+            is_long=run.is_long,
         ),
         completed=completed,
         meters=values,

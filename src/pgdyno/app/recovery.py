@@ -3,7 +3,8 @@
 Slices are stored as they end, and logs lie on disk until their round has been read; so little more than the
 slice that was running is lost. What is recovered is cut back to whole balanced groups (ABBA), and has no
 meters: those are read at a block's end. Write workloads are not recovered, because the checkpoint that each
-arm owed was never measured; their round is run again.
+arm owed was never measured, nor long transactions, of which the last one is not in the log; their round is
+run again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def recover(
     """Return the blocks that can be made of slices that have no block yet."""
     if experiment.design.kind is not DesignKind.DUET:
         return []
-    places = [place for place in store.unread(experiment.id) if workloads[place.workload].is_read_only]
+    places = [place for place in store.unread(experiment.id) if _is_recoverable(workloads[place.workload])]
     runs = {(place.workload, place.round) for place in places}
     return [
         block
@@ -36,6 +37,10 @@ def recover(
             experiment, store, arena, [p for p in places if (p.workload, p.round) == (workload, round_index)]
         )
     ]
+
+
+def _is_recoverable(workload: Workload) -> bool:
+    return workload.is_read_only and not workload.is_long
 
 
 def _recover_run(

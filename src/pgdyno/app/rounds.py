@@ -20,6 +20,7 @@ from numpy.random import Generator as Random
 
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
+from pgdyno.app.degree_check import require_degree
 from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.steps import measure_step, step_seed
 from pgdyno.experiments.blocks import join_trials
@@ -176,6 +177,8 @@ def _measure(
     labels = [
         log_label(running.experiment_id, workload.name, round_index, index) for index in range(len(arms))
     ]
+    for arm in arms:
+        require_degree(arm, workload)
     with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s)) as turns:
         for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
             turns.warm_up(index, design.warmup_s)
@@ -190,7 +193,15 @@ def _measure(
         ObservedArm(arm.variant, parse(turns.log(index)), _checkpoint_debt(running, workload, arm))
         for index, arm in enumerate(arms)
     ]
-    run = ObservedRun(workload.name, round_index, observed, blocks, is_drained=workload.generator == DRIVER)
+    run = ObservedRun(
+        workload.name,
+        round_index,
+        observed,
+        blocks,
+        is_drained=workload.generator == DRIVER,
+        is_long=workload.is_long,
+        workers=workload.workers,
+    )
     return build_blocks(run, design, running.arena.loads.split, running.meters)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pgdyno.app import wiring
 from pgdyno.app.arena import online_cpus
 from pgdyno.app.experiment import Context
+from pgdyno.app.explain_degree import check_statement
 from pgdyno.app.io_support import find_io_support
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.page_support import find_page_support
@@ -30,6 +31,7 @@ from pgdyno.studies import (
     needs_io_support,
     needs_page_support,
     own_settings,
+    takes_query,
     usual_design,
     usual_layers,
     usual_workloads,
@@ -55,7 +57,14 @@ def find_study(name: str) -> StudyModule:
 
 
 def sized(module: StudyModule, asked: Sizing) -> Sizing:
-    """Return the size asked for, with what a study that spans a grid makes its own of."""
+    """Return the size asked for, with what a study that spans a grid makes its own of.
+
+    Raises: UsageError for a query, if it is none that can be measured, or the study takes none.
+    """
+    if asked.query is not None:
+        if not takes_query(module):
+            raise UsageError("this study takes no query", hint="leave out --query")
+        check_statement(asked.query)
     return replace(
         asked,
         machine=Machine(len(online_cpus()), wiring.available_memory_bytes()),
@@ -117,7 +126,7 @@ def _asked(
     """Return what a study with its own workloads was asked for; others are repeated as plain comparisons."""
     if not brings_workloads(module):
         return None
-    if needs_page_support(module):
+    if any(workload.cell for workload in conditions.workloads.values()):
         return Context(options=size.grid_options)
     accepted = {"accept": ""} if conditions.accepts_builds else {}
     return Context(options={**size.options, **accepted}, factors=tuple(factors))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.app.arm import Arm, Readings, difference, read_meters
+from pgdyno.app.arm import Arm, Readings, difference, meter_values, read_meters
 from pgdyno.app.load import Loads
 from pgdyno.app.step_evidence import Evidence, HostCounters, witness
 from pgdyno.app.step_records import leading_role, operations, step_record
@@ -152,11 +152,7 @@ def _values(
     role = result.roles[leading_role(step)]
     values = {"throughput_tps": completed / elapsed_s}
     values |= {f"latency_ms_{name}": role.latency_ms[name] for name in _LATENCIES}
-    values |= {
-        meter.METER.metric: meter.value(observed.delta[meter.METER.metric], completed)
-        for meter in meters
-        if meter.METER.metric in observed.delta
-    }
+    values |= meter_values(meters, observed.delta, completed)
     if step.target_rows_per_s is not None:
         inserted = result.roles["insert"].transactions * step.rows_per_commit
         values["background_rate_share"] = inserted / elapsed_s / step.target_rows_per_s

@@ -65,7 +65,9 @@ _OPTIONS = (
         help="How arms are paired in time [default: duet].",
     ),
     click.option(
-        "--isolate/--no-isolate", default=True, show_default=True, help="Pin client and server apart."
+        "--isolate/--no-isolate",
+        default=None,
+        help="Pin client and server apart, or leave them free [default: apart; a study's own].",
     ),
     click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice."),
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
@@ -102,7 +104,7 @@ class Measuring:
     block: str | None
     slice_: str | None
     kind: str | None
-    isolate: bool
+    isolate: bool | None
     seed: int
     resume: str | None
     gate: bool
@@ -201,7 +203,7 @@ class Measuring:
             head_s=min(start.head_s, slice_s / 5),
             seed=self.seed,
             clients=self.clients,
-            is_isolated=self.isolate,
+            is_isolated=start.is_isolated if self.isolate is None else self.isolate,
         )
         if self.block is not None:
             design = replace(design, block_s=parse_duration_s(self.block))

@@ -77,10 +77,10 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
 
 
 def scaling_document(experiment: Experiment) -> Json:
-    """Return every curve by clients with its knee; empty where the clients are not what varies."""
-    from pgdyno.experiments.scaling import scaling_by_clients
+    """Return every curve by level with its knee; empty where no level is what varies."""
+    from pgdyno.experiments.scaling import scaling_curves
 
-    return to_document(scaling_by_clients(experiment))
+    return to_document(scaling_curves(experiment))
 
 
 def steps_document(experiment: Experiment) -> list[dict[str, object]]:

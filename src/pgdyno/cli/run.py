@@ -41,6 +41,7 @@ _THE_FILES = {
     "  pgdyno run noise-floor --embedded --workload pgbench-select --budget 5m\n"
     "  pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --step qr100\n"
     "  pgdyno run huge-pages --embedded --budget 45m\n"
+    "  pgdyno run parallel-degree --embedded\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -59,7 +60,8 @@ _THE_FILES = {
     help="Insert Benchmark: its size. quick and io-bound-quick take minutes; cached-small, io-bound-small "
     "and ax162-s are the published ones, with the published configuration, which is not durable "
     "[default: quick]. huge-pages: scaled to the machine, or published, for 256 GB of memory "
-    "[default: scaled].",
+    "[default: scaled]. parallel-degree: data in shared-buffers, page-cache, or disk [default: "
+    "shared-buffers].",
 )
 @click.option(
     "--step",
@@ -84,6 +86,7 @@ _THE_FILES = {
     type=click.Choice(["corrected", "faithful"]),
     help="Insert Benchmark: open loop and fixed time, or as the original does it [default: corrected].",
 )
+@click.option("--query", metavar="SQL", help="parallel-degree: a query of yours, instead of its own two.")
 @workload_option
 @measuring_options
 @json_option
@@ -103,6 +106,8 @@ def command(
 
     huge-pages needs root: it reserves pages, and gives them back. It measures sizes of the database by
     clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.
+
+    parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients.
     """
     from pgdyno.app.run import listing
 
@@ -128,6 +133,7 @@ class _Size(NamedTuple):
     rows: str | None
     step_seconds: int | None
     mode: str | None
+    query: str | None
 
 
 def _run_bundled(
@@ -145,7 +151,7 @@ def _run_bundled(
     if own is None and any(size):
         raise UsageError(
             f"study {study} has no sizes of its own",
-            hint="leave out --preset, --step, --rows, --step-seconds, --mode",
+            hint="leave out --preset, --step, --rows, --step-seconds, --mode, --query",
         )
     asked = asked if own else asked.or_workloads(usual_workloads(module))
 
@@ -168,6 +174,7 @@ def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) 
         rows=_parse_rows(size.rows),
         step_s=size.step_seconds,
         is_faithful=size.mode == "faithful",
+        query=size.query,
         steps=size.steps,
         max_wal_sizes=_wal_sizes(varied),
         budget_s=asked.budget_s,

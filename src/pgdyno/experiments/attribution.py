@@ -31,6 +31,7 @@ class ArmCount:
     transactions: int
     running_s: float
     latency_us: NDArray[np.int64]
+    work: float  # transactions, or of those that were only partly within, the part that was
 
 
 def count_arm(
@@ -40,12 +41,16 @@ def count_arm(
     head_ns: int,
     *,
     is_drained: bool = False,
+    is_long: bool = False,
 ) -> ArmCount:
     """Count the transactions of ``arm`` that completed inside its slices, after their heads.
 
     If slices are drained (transactions under way at a slice's end still complete), latencies are those of
     the transactions that *began* in a counted part: whichever are under way at its end are the slow ones, and
     leaving them out would cut the tail off.
+
+    Long transactions, of which a slice has few, count by the part of their time that lies in the counted
+    part: whole ones alone would leave up to one of each client out.
     """
     own = sorted((s for s in slices if s.arm == arm), key=lambda s: s.start_ns)
     starts = np.array([s.start_ns for s in own], dtype=np.int64)
@@ -59,7 +64,9 @@ def count_arm(
         latency_us = _running_latency_us(
             transactions.completed_ns[is_counted], transactions.latency_us[is_counted], starts, ends
         )
-    return ArmCount(int(is_counted.sum()), float((ends - begins).sum()) / 1e9, latency_us)
+    completed = int(is_counted.sum())
+    work = _parts_within(transactions, begins, ends) if is_long else float(completed)
+    return ArmCount(completed, float((ends - begins).sum()) / 1e9, latency_us, work)
 
 
 def completed_in_all(
@@ -93,6 +100,17 @@ def _latency_us_by_beginning(
     which = np.searchsorted(begins, began_ns, side="right") - 1
     is_counted = (which >= 0) & (began_ns < ends[np.maximum(which, 0)])
     return transactions.latency_us[is_counted]
+
+
+def _parts_within(transactions: Transactions, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> float:
+    """Return the sum over transactions of the share of their time within the counted parts."""
+    duration_ns = np.maximum(transactions.latency_us * 1000, 1)
+    began_ns = transactions.completed_ns - duration_ns
+    within_ns = sum(
+        np.clip(np.minimum(transactions.completed_ns, end) - np.maximum(began_ns, begin), 0, None)
+        for begin, end in zip(begins, ends, strict=True)
+    )
+    return float(np.sum(within_ns / duration_ns))
 
 
 def _running_latency_us(

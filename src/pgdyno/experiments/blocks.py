@@ -9,6 +9,7 @@ import numpy as np
 
 from pgdyno.experiments.attribution import ArmCount, charged_running_s
 from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
+from pgdyno.model.metric import LAUNCHED_WORKERS
 
 _ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
 
@@ -134,6 +135,15 @@ def huge_page_asymmetry(observations: Sequence[ArmObservation], *, is_comparable
     return None
 
 
+def missing_workers(observations: Sequence[ArmObservation], workers: int | None) -> str | None:
+    """Return a void reason if transactions that were to have parallel workers did not get all of them."""
+    for observation in observations if workers else ():
+        share = observation.meters.get(LAUNCHED_WORKERS, 1.0)
+        if share < 1:
+            return f"only {share:.0%} of the parallel workers of {observation.variant} were launched"
+    return None
+
+
 def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, server_cpus: int) -> ArmBlock:
     own = [s for s in slices if s.arm == arm]
     others = [s for s in slices if s.arm != arm]
@@ -146,7 +156,7 @@ def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, s
         cpus=server_cpus,
     )
     own_s = sum(s.server_cpu_ns[arm] for s in own) / 1e9
-    values = {"throughput_tps": observation.count.transactions / running_s, **observation.meters}
+    values = {"throughput_tps": observation.count.work / running_s, **observation.meters}
     values |= _latencies(observation.count)
     values["frozen_cpu_share"] = frozen_s / (own_s + frozen_s) if own_s + frozen_s > 0 else 0.0
     return ArmBlock(observation.variant, observation.count.transactions, running_s, values)

@@ -1,4 +1,4 @@
-"""How throughput scales with the clients: a curve for each load and size of a grid with one variant. Pure."""
+"""How throughput scales with clients or workers where nothing else varies: a curve per load and size."""
 
 from __future__ import annotations
 
@@ -8,72 +8,90 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, geometric_mean
 
-from pgdyno.model.experiment import Block, Experiment
+from pgdyno.model.experiment import Block, Cell, Experiment
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
-from pgdyno.model.scaling import Knee, Scaling
+from pgdyno.model.scaling import Confirmation, Knee, Scaling
+from pgdyno.stats.confirmation import confirm
 from pgdyno.stats.scaling import analyse, observe
 
 THROUGHPUT = "throughput_tps"
-LEAST_LEVELS = 3  # two numbers of clients are a comparison, not a curve
+_OFFSETS = {"clients": 0, "workers": 1}  # how many work at level 0: beside its workers the leader does
+LEAST_LEVELS = 3  # two are a comparison, not a curve
 LEAST_ROUNDS = 5  # as for a verdict: with fewer, resampled rounds are too few for 95 %
 
 
 @dataclass(frozen=True)
-class ClientScaling:
-    """One curve: by clients, under one load of one size.
+class ScalingCurve:
+    """One curve: by level, under one load of one size; ``unit`` is what a level counts.
 
-    ``client_shares``: of the CPU time of client and server together, what the client took, by clients.
+    ``client_shares``: of the CPU time of client and server together, what the client took, by level.
     """
 
     load: str
     database_bytes: int
+    unit: str
     scaling: Scaling
+    confirmation: Confirmation | None
     client_shares: Mapping[int, float]
 
 
-def scaling_by_clients(experiment: Experiment) -> tuple[ClientScaling, ...]:
-    """Return the curves of a grid that has at least three numbers of clients, in at least five rounds.
+@dataclass(frozen=True)
+class CurveKnee:
+    """The knee of a curve, which is called by its load and size; None: too few rounds count."""
+
+    curve: str
+    unit: str
+    knee: Knee | None
+
+
+def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
+    """Return the curves of a grid that has at least three levels, in at least five rounds.
 
     With several variants the question is which of them is better, and there are none. A round is a block of
     each curve: all cells are measured in it, in random order.
     """
     return tuple(
-        ClientScaling(
-            one.load, one.database_bytes, _analysed(one.rounds), _client_shares(one.blocks, one.clients)
+        ScalingCurve(
+            one.load,
+            one.database_bytes,
+            one.unit,
+            _analysed(one.rounds, _OFFSETS[one.unit]),
+            confirm(one.rounds),
+            _client_shares(one.blocks, one.levels),
         )
         for one in _curves(experiment)
         if one.is_enough
     )
 
 
-def knees_by_clients(experiment: Experiment) -> Mapping[str, Knee | None]:
-    """Return the knees of all curves by load and size in words, at once: without laws.
-
-    None: too few rounds count. A grid of fewer than three numbers of clients has no curves.
-    """
-    return {
-        f"{one.load}, {readable_bytes(one.database_bytes)}": observe(one.rounds).knee
-        if one.is_enough
-        else None
+def knees(experiment: Experiment) -> tuple[CurveKnee, ...]:
+    """Return the knees of all curves, at once: without laws. A grid of fewer than three levels has none."""
+    return tuple(
+        CurveKnee(
+            f"{one.load}, {readable_bytes(one.database_bytes)}",
+            one.unit,
+            observe(one.rounds).knee if one.is_enough else None,
+        )
         for one in _curves(experiment)
-        if len(set(one.clients.values())) >= LEAST_LEVELS
-    }
+        if len(set(one.levels.values())) >= LEAST_LEVELS
+    )
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """What was measured of one curve: blocks that count, and clients by workload."""
+    """What was measured of one curve: blocks that count, and levels by workload."""
 
     load: str
     database_bytes: int
-    clients: Mapping[str, int]
+    unit: str
+    levels: Mapping[str, int]
     blocks: Sequence[Block]
 
     @property
     def rounds(self) -> list[Mapping[int, float]]:
-        """The throughput by clients of every round."""
-        return _rates(self.blocks, self.clients)
+        """The throughput by level of every round."""
+        return _rates(self.blocks, self.levels)
 
     @property
     def is_enough(self) -> bool:
@@ -85,42 +103,43 @@ class _Measured:
         )
 
 
-def _analysed(rounds: Sequence[Mapping[int, float]]) -> Scaling:
-    return _analysed_once(tuple(tuple(rates.items()) for rates in rounds))
+def _analysed(rounds: Sequence[Mapping[int, float]], offset: int) -> Scaling:
+    return _analysed_once(tuple(tuple(rates.items()) for rates in rounds), offset)
 
 
 @lru_cache(maxsize=64)
-def _analysed_once(rounds: tuple[tuple[tuple[int, float], ...], ...]) -> Scaling:
+def _analysed_once(rounds: tuple[tuple[tuple[int, float], ...], ...], offset: int) -> Scaling:
     """Fits take seconds, and the terminal, the page and the JSON each ask for the same ones."""
-    return analyse([dict(rates) for rates in rounds])
+    return analyse([dict(rates) for rates in rounds], offset=offset)
 
 
 def _curves(experiment: Experiment) -> Iterator[_Measured]:
-    places = dict.fromkeys((cell.load, cell.database_bytes) for cell in experiment.cells.values())
-    for load, database_bytes in places if len(experiment.variants) == 1 else ():
-        clients = {
-            workload: cell.clients
-            for workload, cell in experiment.cells.items()
-            if (cell.load, cell.database_bytes) == (load, database_bytes)
-        }
-        blocks = [one for one in experiment.blocks if one.workload in clients and not one.void_reasons]
-        yield _Measured(load, database_bytes, clients, blocks)
+    places = dict.fromkeys(map(_place, experiment.cells.values()))
+    for place in places if len(experiment.variants) == 1 else ():
+        levels = {name: cell.level for name, cell in experiment.cells.items() if _place(cell) == place}
+        blocks = [one for one in experiment.blocks if one.workload in levels and not one.void_reasons]
+        yield _Measured(*place, levels, blocks)
 
 
-def _rates(blocks: Sequence[Block], clients: Mapping[str, int]) -> list[Mapping[int, float]]:
+def _place(cell: Cell) -> tuple[str, int, str]:
+    """Return what the cells of one curve have in common."""
+    return cell.load, cell.database_bytes, cell.unit
+
+
+def _rates(blocks: Sequence[Block], levels: Mapping[str, int]) -> list[Mapping[int, float]]:
     rounds: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for block in blocks:
         if rate := block.arms[0].values.get(THROUGHPUT):
-            rounds[block.round][clients[block.workload]].append(rate)
+            rounds[block.round][levels[block.workload]].append(rate)
     return [{level: geometric_mean(found) for level, found in rates.items()} for rates in rounds.values()]
 
 
-def _client_shares(blocks: Sequence[Block], clients: Mapping[str, int]) -> Mapping[int, float]:
-    """Return the mean share by clients, of blocks in which both were metered."""
+def _client_shares(blocks: Sequence[Block], levels: Mapping[str, int]) -> Mapping[int, float]:
+    """Return the mean share by level, of blocks in which both were metered."""
     shares: dict[int, list[float]] = defaultdict(list)
     for block in blocks:
         values = block.arms[0].values
         client, both = values.get(CLIENT_CPU), values.get(CLIENT_CPU, 0.0) + values.get(SERVER_CPU, 0.0)
         if client is not None and SERVER_CPU in values and both > 0:
-            shares[clients[block.workload]].append(client / both)
+            shares[levels[block.workload]].append(client / both)
     return {level: fmean(found) for level, found in sorted(shares.items())}

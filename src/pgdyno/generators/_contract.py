@@ -13,12 +13,16 @@ from pgdyno.model.workload import Workload
 
 @dataclass(frozen=True)
 class Target:
-    """The server that a generator connects to. Passwords travel in libpq's own files or environment."""
+    """The server that a generator connects to, and settings of its sessions.
+
+    Passwords travel in libpq's own files or environment.
+    """
 
     host: str
     port: int
     user: str
     database: str
+    session_settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

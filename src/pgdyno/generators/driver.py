@@ -14,13 +14,14 @@ from typing import Any
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
-from pgdyno.model.workload import DataSet
+from pgdyno.model.workload import DataSet, Workload
 
 NAME = "driver"
+QUERY = "query"  # the driver's workload that executes any one statement
 _DATA_SEED = 1  # of the rows; any, but always the same
 
 # A data set is loaded in the name of one of the workloads that use it.
-_LOADED_FOR = {"pgbench": "pgbench-select", "sysbench": "sysbench-read-only"}
+_LOADED_FOR = {"pgbench": "pgbench-select", "sysbench": "sysbench-read-only", "t_bit": QUERY}
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,14 @@ def workload_options(data_set: DataSet) -> Mapping[str, int]:
         return {"scale": data_set.scale}
     if data_set.name == "sysbench":
         return {"tables": int(data_set.options["tables"]), "table_size": data_set.scale * 1000}
+    if data_set.name == "t_bit":
+        return {"rows": data_set.scale * 1000}
     raise GeneratorError(f'pgdyno-driver knows no data set "{data_set.name}"')
+
+
+def job_options(workload: Workload) -> Mapping[str, object]:
+    """Return the options with which the driver issues a workload. Raises: GeneratorError as above."""
+    return workload_options(workload.data_set) if workload.sql is None else {"sql": workload.sql}
 
 
 def conninfo(target: Target) -> str:
@@ -99,4 +107,14 @@ def _keywords(target: Target) -> dict[str, str]:
         "port": str(target.port),
         "user": target.user,
         "dbname": target.database,
+        **({"options": _options(target.session_settings)} if target.session_settings else {}),
     }
+
+
+def _options(settings: Mapping[str, str]) -> str:
+    """Return settings as libpq's keyword ``options`` has them."""
+    return " ".join(f"-c {name}={_escaped(value)}" for name, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    return "".join(f"\\{character}" if character in " \\" else character for character in value)

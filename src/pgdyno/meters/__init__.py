@@ -18,8 +18,8 @@ class MeterModule(Protocol):
         """Return the counters now."""
         ...
 
-    def value(self, delta: Counters, transactions: int) -> float:
-        """Return the metric's value for a block."""
+    def value(self, delta: Counters, transactions: int) -> float | None:
+        """Return the metric's value for a block; None: nothing happened that it is about."""
         ...
 
 

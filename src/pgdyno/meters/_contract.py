@@ -1,9 +1,10 @@
 """What a meter file contains, and what it may read.
 
 A meter file has ``METER = Meter(…)``, ``read(context) -> Counters`` and the pure ``value(delta,
-transactions) -> float``. Counters only ever grow while a server runs; every round starts servers afresh, so
-a meter is read at a block's beginning and end and the difference is its value. Where the metric is a level,
-what is read at the end is its value. A meter that cannot be read (no permission, no such view) returns None,
+transactions) -> float``, or None where nothing happened that it is about. Counters only ever grow while a
+server runs; every round starts servers afresh, so a meter is read at a block's beginning and end and the
+difference is its value. Where the metric is a level, what is read at the end is its value. A meter that
+cannot be read (no permission, no such view) returns None,
 and its metric is then absent from the results.
 """
 

@@ -153,11 +153,25 @@ class SettingDifference:
 
 @dataclass(frozen=True)
 class Cell:
-    """Where a workload stands in a grid: what is run, on how much data, by how many clients."""
+    """Where a workload stands in a grid: what is run, on how much data, at which level.
+
+    The level is the number of parallel workers where that is varied, else of clients.
+    """
 
     load: str  # the bundled workload that it is, at another size
     database_bytes: int
     clients: int
+    workers: int | None = None
+
+    @property
+    def level(self) -> int:
+        """How many there are of what is varied."""
+        return self.clients if self.workers is None else self.workers
+
+    @property
+    def unit(self) -> str:
+        """What a level counts."""
+        return "clients" if self.workers is None else "workers"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ class Level:
 
     Where it is missing in some blocks, that is what it would be over all of them.
 
-    ``efficiency`` is the rate for each unit of the factor, relative to the lowest level.
+    ``efficiency`` is the rate for each that works (client; worker, or the leader beside workers), relative to
+    the lowest level.
     """
 
     level: int
@@ -66,6 +67,21 @@ class Law:
     crosstalk: Interval | None
     peak: float | None
     p_value: float | None
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """A level that the first rounds recommend, and its rate in ``rounds`` later ones to that of ``against``.
+
+    That is the level that comes closest to refuting it. Of the interval each end is passed with a probability
+    of 1 − its level: what has to hold is the lower one.
+    """
+
+    level: int
+    against: int
+    ratio: Interval
+    rounds: int
+    is_confirmed: bool
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,11 @@ class Workload:
     ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
     written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
     None: no limit. ``disk_bytes`` is what its server takes on disk at most; None: not much more than its data
-    set. ``clients`` are its connections; None: the design's.
+    set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs.
+
+    ``sql`` is the one statement that each of its transactions is, if it is the driver's ``query``; then a
+    block has few of them. ``workers`` is how many parallel workers that is to have. ``load`` is what a cell
+    of a grid is called without its size and level.
     """
 
     name: str
@@ -101,13 +105,18 @@ class Workload:
     server_memory_bytes: int | None = None
     disk_bytes: int | None = None
     clients: int | None = None
+    load: str | None = None
+    sql: str | None = None
+    workers: int | None = None
+    session_settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cell(self) -> Cell | None:
-        """Where it stands in a grid of data sizes and clients; None if it belongs to none."""
+        """Where it stands in a grid of data sizes and levels; None if it belongs to none."""
         if self.clients is None:
             return None
-        return Cell(self.issued_as or self.name, self.data_set.size_bytes, self.clients)
+        load = self.load or self.issued_as or self.name
+        return Cell(load, self.data_set.size_bytes, self.clients, self.workers)
 
     @property
     def generators(self) -> tuple[str, ...]:
@@ -117,6 +126,11 @@ class Workload:
         if not self.scripts:
             return (DRIVER,)
         return ("pgbench",) if any(script.file for script in self.scripts) else (DRIVER, "pgbench")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a transaction may take as long as a block."""
+        return self.sql is not None
 
     @property
     def is_read_only(self) -> bool:

@@ -1,4 +1,4 @@
-"""Workloads that span a grid of loads, database sizes and clients: a part per load, with charts. Pure."""
+"""Workloads that span a grid of loads, database sizes and levels: a part per load, with charts. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from pgdyno.experiments.scaling import ClientScaling, scaling_by_clients
+from pgdyno.experiments.scaling import ScalingCurve, scaling_curves
 from pgdyno.model.errors import SettingError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.guc import normalise
@@ -23,11 +23,10 @@ from pgdyno.report.grid_tables import (
     amount_table,
     amounts,
     compared_variants,
-    counted_clients,
+    counted,
     gain_table,
     gaps,
     loads,
-    place_name,
     summary_table,
     verdict_table,
     verdicts_on,
@@ -41,15 +40,14 @@ from pgdyno.report.words import PRIMARY_METRIC, effect_text, listed, symbol
 _PAGE_TABLES = "page_table_bytes"
 _BESIDE = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")
 _BEYOND = 0.4  # of a step: how far from the databases' sizes one is marked that is beyond all of them
-_CLIENTS = "clients"
 
 PointOf = Callable[[str, str, tuple[int, int], int], LinePoint | None]
-"""From workload, variant, (size, clients) and the place on the axis to a point, if there is one."""
+"""From workload, variant, (size, level) and the place on the axis to a point, if there is one."""
 
 
 @dataclass(frozen=True)
 class GridPart:
-    """All there is of one load: ``figures`` are in view, ``more`` shows the same at fewer clients.
+    """All there is of one load: ``figures`` are in view, ``more`` shows the same at lower levels.
 
     ``beside`` sums up over the cells what ``cells`` has of every one; ``gaps`` says what is missing, and why.
     """
@@ -67,7 +65,7 @@ class GridPart:
 
 @dataclass(frozen=True)
 class Curve:
-    """What throughput by clients says, of one size of the database."""
+    """What throughput by level says, of one size of the database."""
 
     title: str
     sentences: tuple[str, ...]
@@ -89,10 +87,10 @@ def grid(experiment: Experiment) -> Grid | None:
         return None
     varied = [
         *(["database size"] if any(len(load.sizes) > 1 for load in found) else []),
-        *([_CLIENTS] if any(len(load.clients) > 1 for load in found) else []),
+        *dict.fromkeys(load.unit for load in found if len(load.levels) > 1),
     ]
     title = f"By {listed(varied)}" if varied else "Every load"
-    curves = scaling_by_clients(experiment)
+    curves = scaling_curves(experiment)
     return Grid(title, tuple(_part(experiment, load, curves) for load in found))
 
 
@@ -107,19 +105,19 @@ def place_among(size: float, sizes: Sequence[int]) -> float:
     return min(max(-_BEYOND, place), len(sizes) - 1 + _BEYOND)
 
 
-def _part(experiment: Experiment, load: Load, curves: Sequence[ClientScaling]) -> GridPart:
+def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) -> GridPart:
     throughput = amounts(experiment, load, PRIMARY_METRIC)
     beside = [one for name in _BESIDE if (one := amounts(experiment, load, name)).estimates]
     by_size = [
         found
-        for clients in reversed(load.clients)
-        if (found := _by_size(experiment, load.at(clients), throughput, clients))
+        for level in reversed(load.levels)
+        if (found := _by_size(experiment, load.at(level), throughput, level))
     ]
     in_view = (
         _gains(experiment, load),
-        _by_clients(experiment, load, throughput),
+        _by_level(experiment, load, throughput),
         *by_size[:1],
-        *(_by_clients(experiment, load, one) for one in beside if one.metric.name == _PAGE_TABLES),
+        *(_by_level(experiment, load, one) for one in beside if one.metric.name == _PAGE_TABLES),
     )
     judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != PRIMARY_METRIC)
     return GridPart(
@@ -135,9 +133,9 @@ def _part(experiment: Experiment, load: Load, curves: Sequence[ClientScaling]) -
     )
 
 
-def _curve(found: ClientScaling) -> Curve:
+def _curve(found: ScalingCurve) -> Curve:
     title = f"How it scales, {numbers.size(found.database_bytes)} of data"
-    return Curve(title, tuple(sentences(found.scaling, _CLIENTS)), level_table(found))
+    return Curve(title, tuple(sentences(found)), level_table(found))
 
 
 def _gains(experiment: Experiment, load: Load) -> Figure | None:
@@ -154,54 +152,54 @@ def _gains(experiment: Experiment, load: Load) -> Figure | None:
             place,
             verdict.effect,
             (bounds.low, bounds.high) if bounds else None,
-            f"{variant}, {place_name(*at)}: {verdict.decision}, {effect_text(verdict)}{said}",
+            f"{variant}, {load.place_name(at)}: {verdict.decision}, {effect_text(verdict)}{said}",
             verdict.decision,
             symbol(verdict.decision),
         )
 
     panels = _panels(experiment, load, compared_variants(experiment), point)
-    chart = LineChart(panels, _labels(load), _CLIENTS, margin=experiment.design.equivalence_margin)
-    title = f"Throughput against {experiment.baseline}, by clients"
+    chart = LineChart(panels, _labels(load), load.unit, margin=experiment.design.equivalence_margin)
+    title = f"Throughput against {experiment.baseline}, by {load.unit}"
     return _figure(chart, f"grid-{load.order}-gain", (load.name, title), verdict_table(experiment, load))
 
 
-def _by_clients(experiment: Experiment, load: Load, of: Amounts) -> Figure | None:
-    """Return a metric over clients, a panel per size."""
+def _by_level(experiment: Experiment, load: Load, of: Amounts) -> Figure | None:
+    """Return a metric over levels, a panel per size."""
     variants = [variant.name for variant in experiment.variants]
-    chart = LineChart(_panels(experiment, load, variants, _point_of(of)), _labels(load), _CLIENTS)
+    chart = LineChart(_panels(experiment, load, variants, _point_of(load, of)), _labels(load), load.unit)
     table = amount_table(experiment, load, of, has_bounds=True)
-    names = (load.name, f"{of.title}, by clients")
+    names = (load.name, f"{of.title}, by {load.unit}")
     return _figure(chart, f"grid-{load.order}-{of.metric.name}", names, table)
 
 
-def _by_size(experiment: Experiment, load: Load, of: Amounts, clients: int) -> Figure | None:
-    """Return a metric over the databases' sizes at one number of clients; None where there is one size."""
+def _by_size(experiment: Experiment, load: Load, of: Amounts, level: int) -> Figure | None:
+    """Return a metric over the databases' sizes at one level; None where there is one size."""
     if len(load.sizes) < 2:
         return None
-    point = _point_of(of)
+    point = _point_of(load, of)
     lines = tuple(
-        Line(arm, _points(point, load, variant.name, [(size, clients) for size in load.sizes]))
+        Line(arm, _points(point, load, variant.name, [(size, level) for size in load.sizes]))
         for arm, variant in enumerate(experiment.variants)
     )
     chart = LineChart(
-        (Panel(counted_clients(clients), lines),),
+        (Panel(counted(level, load.unit), lines),),
         tuple(map(numbers.size, load.sizes)),
         "database size",
         reference=_shared_buffers(experiment, load.sizes),
     )
     table = amount_table(experiment, load, of, has_bounds=True)
     names = (load.name, f"{of.title}, by database size")
-    return _figure(chart, f"grid-{load.order}-size-{clients}", names, table)
+    return _figure(chart, f"grid-{load.order}-size-{level}", names, table)
 
 
 def _panels(experiment: Experiment, load: Load, variants: Sequence[str], point: PointOf) -> tuple[Panel, ...]:
-    """Return a panel per size with a line per variant over the clients."""
+    """Return a panel per size with a line per variant over the levels."""
     arms = {variant.name: arm for arm, variant in enumerate(experiment.variants)}
     return tuple(
         Panel(
             f"{numbers.size(size)} database",
             tuple(
-                Line(arms[name], _points(point, load, name, [(size, clients) for clients in load.clients]))
+                Line(arms[name], _points(point, load, name, [(size, level) for level in load.levels]))
                 for name in variants
             ),
         )
@@ -220,13 +218,13 @@ def _points(
     )
 
 
-def _point_of(of: Amounts) -> PointOf:
+def _point_of(load: Load, of: Amounts) -> PointOf:
     def point(workload: str, variant: str, at: tuple[int, int], place: int) -> LinePoint | None:
         found = of.estimates.get(workload, {}).get(variant)
         if found is None:
             return None
         bounds = (found.bounds[0] / of.unit_size, found.bounds[1] / of.unit_size) if found.bounds else None
-        title = f"{variant}, {place_name(*at)}: {with_bounds(of.metric, found)}"
+        title = f"{variant}, {load.place_name(at)}: {with_bounds(of.metric, found)}"
         return LinePoint(place, found.mean / of.unit_size, bounds, title)
 
     return point
@@ -257,4 +255,4 @@ def _shared_buffers(experiment: Experiment, sizes: Sequence[int]) -> Reference |
 
 
 def _labels(load: Load) -> tuple[str, ...]:
-    return tuple(map(str, load.clients))
+    return tuple(map(str, load.levels))

@@ -1,4 +1,4 @@
-"""A grid of loads, database sizes and clients as tables: a row per cell, a column per variant. Pure."""
+"""A grid of loads, database sizes and levels as tables: a row per cell, a column per variant. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pgdyno.report.series import ROUNDS_FOR_AN_INTERVAL, Estimate, blocks_of, es
 from pgdyno.report.tables import NOTHING, StyledCell, StyledTable, Table, columns
 from pgdyno.report.words import PRIMARY_METRIC, direction_hint, effect_text, metric_of, sentence, symbol
 
-_CORNER = "Database, clients"
-
 
 @dataclass(frozen=True)
 class Load:
-    """What is run at every size and number of clients; ``order`` is its place among the loads.
+    """What is run at every size and level; ``order`` is its place among the loads.
 
-    ``workloads`` are by the database's size in bytes and the clients, in that order.
+    ``workloads`` are by the database's size in bytes and the level, in that order; ``unit`` is what a level
+    counts.
     """
 
     name: str
     order: int
+    unit: str
     workloads: Mapping[tuple[int, int], str]
 
     @property
@@ -33,14 +33,23 @@ class Load:
         return tuple(sorted({size for size, _ in self.workloads}))
 
     @property
-    def clients(self) -> tuple[int, ...]:
-        """The numbers of clients, the smallest first."""
-        return tuple(sorted({clients for _, clients in self.workloads}))
+    def levels(self) -> tuple[int, ...]:
+        """The levels, the lowest first."""
+        return tuple(sorted({level for _, level in self.workloads}))
 
-    def at(self, clients: int) -> Load:
-        """Return what is run by this number of clients."""
-        own = {place: workload for place, workload in self.workloads.items() if place[1] == clients}
-        return Load(self.name, self.order, own)
+    @property
+    def corner(self) -> str:
+        """What the names of places say."""
+        return f"Database, {self.unit}"
+
+    def at(self, level: int) -> Load:
+        """Return what is run at this level."""
+        own = {place: workload for place, workload in self.workloads.items() if place[1] == level}
+        return Load(self.name, self.order, self.unit, own)
+
+    def place_name(self, place: tuple[int, int]) -> str:
+        """Return a size and a level in words."""
+        return place_name(*place, self.unit)
 
 
 @dataclass(frozen=True)
@@ -65,9 +74,10 @@ def loads(experiment: Experiment) -> tuple[Load, ...]:
         Load(
             load,
             order,
-            dict(sorted(((c.database_bytes, c.clients), name) for name, c in cells if c.load == load)),
+            unit,
+            dict(sorted(((c.database_bytes, c.level), name) for name, c in cells if c.load == load)),
         )
-        for order, load in enumerate(dict.fromkeys(cell.load for _, cell in cells))
+        for order, (load, unit) in enumerate(dict.fromkeys((cell.load, cell.unit) for _, cell in cells))
     )
 
 
@@ -105,10 +115,10 @@ def gain_table(experiment: Experiment, load: Load, metric: str = PRIMARY_METRIC)
         f"Change against {experiment.baseline}, with its {level} interval; {direction_hint(known)}",
         tuple(map(StyledCell, variants)),
         tuple(
-            (place_name(*place), tuple(_gain(verdicts.get((workload, name))) for name in variants))
+            (load.place_name(place), tuple(_gain(verdicts.get((workload, name))) for name in variants))
             for place, workload in load.workloads.items()
         ),
-        corner=_CORNER,
+        corner=load.corner,
     )
 
 
@@ -118,13 +128,13 @@ def verdict_table(experiment: Experiment, load: Load) -> Table:
     return Table(
         f"{load.name}: throughput relative to {experiment.baseline} in every cell",
         (
-            *columns(_CORNER, "Variant"),
+            *columns(load.corner, "Variant"),
             *columns("Change", "Interval", numbers_from=0),
             *columns("Verdict", "Why"),
         ),
         tuple(
             (
-                place_name(*place),
+                load.place_name(place),
                 name,
                 NOTHING if verdict.effect is None else effect_text(verdict),
                 numbers.interval(verdict.interval) if verdict.interval else NOTHING,
@@ -144,9 +154,9 @@ def amount_table(experiment: Experiment, load: Load, of: Amounts, *, has_bounds:
     variants = [variant.name for variant in experiment.variants]
     return Table(
         f"{load.name}: {of.metric.title}, means over the rounds",
-        columns(_CORNER, *variants, numbers_from=1),
+        columns(load.corner, *variants, numbers_from=1),
         tuple(
-            (place_name(*place), *(show(of.metric, found.get(name)) for name in variants))
+            (load.place_name(place), *(show(of.metric, found.get(name)) for name in variants))
             for place, workload in load.workloads.items()
             for found in (of.estimates.get(workload, {}),)
         ),
@@ -180,7 +190,7 @@ def gaps(experiment: Experiment, load: Load) -> tuple[str, ...]:
         for variant in (one.name for one in experiment.variants):
             if variant not in found.get(workload, {}):
                 why = _why_missing(experiment, workload, variant)
-                missing.setdefault((variant, why), []).append(place_name(*place))
+                missing.setdefault((variant, why), []).append(load.place_name(place))
     said = [f"{variant} at {'; '.join(places)}: {why}" for (variant, why), places in missing.items()]
     few = sum(one.rounds < ROUNDS_FOR_AN_INTERVAL for each in found.values() for one in each.values())
     if few:
@@ -191,17 +201,17 @@ def gaps(experiment: Experiment, load: Load) -> tuple[str, ...]:
 
 def cell_name(cell: Cell) -> str:
     """Return where a cell stands within its load: ``512 MB, 4 clients``."""
-    return place_name(cell.database_bytes, cell.clients)
+    return place_name(cell.database_bytes, cell.level, cell.unit)
 
 
-def place_name(database_bytes: int, clients: int) -> str:
-    """Return a size and a number of clients in words."""
-    return f"{numbers.size(database_bytes)}, {counted_clients(clients)}"
+def place_name(database_bytes: int, level: int, unit: str) -> str:
+    """Return a size and a level in words."""
+    return f"{numbers.size(database_bytes)}, {counted(level, unit)}"
 
 
-def counted_clients(clients: int) -> str:
-    """Return a number of clients in words."""
-    return f"{clients} client{'' if clients == 1 else 's'}"
+def counted(level: int, unit: str) -> str:
+    """Return a level in words; ``unit`` is in the plural."""
+    return f"{level} {unit.removesuffix('s') if level == 1 else unit}"
 
 
 def with_bounds(metric: Metric, found: Estimate | None) -> str:

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pgdyno.experiments.scaling import scaling_by_clients
+from pgdyno.experiments.scaling import scaling_curves
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Verdict
 from pgdyno.report import numbers
@@ -37,10 +37,10 @@ def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def _curves(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield how throughput scales with the clients, where nothing else varies."""
-    for one in scaling_by_clients(experiment):
+    """Yield how throughput scales with the levels, where nothing else varies."""
+    for one in scaling_curves(experiment):
         yield plain_text(f"\n{one.load}, {numbers.size(one.database_bytes)} of data", "bold")
-        for sentence in sentences(one.scaling, "clients"):
+        for sentence in sentences(one):
             yield plain_text(sentence)
         yield _plain_table(level_table(one))
 
@@ -58,14 +58,14 @@ def _table(experiment: Experiment, load: Load) -> Table:
     verdicts, variants = verdicts_on(experiment), compared_variants(experiment)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("database", no_wrap=True)
-    table.add_column("clients", justify="right", no_wrap=True)
+    table.add_column(load.unit, justify="right", no_wrap=True)
     for name in variants:
         table.add_column(plain_text(name), justify="right")
     size_before = None
-    for (size, clients), workload in load.workloads.items():
+    for (size, level), workload in load.workloads.items():
         database = "" if size == size_before else numbers.size(size)
         cells = [_gain(verdicts.get((workload, name))) for name in variants]
-        table.add_row(plain_text(database), str(clients), *cells)
+        table.add_row(plain_text(database), str(level), *cells)
         size_before = size
     return table
 

@@ -209,8 +209,8 @@ def _repeat_grid(experiment: Experiment) -> str:
         words += [f"--{name}", value]
     if "budget" not in experiment.options:
         words += ["--blocks", str(design.rounds * design.blocks_per_round)]
-    words += ["--seed", str(design.seed)]
-    return shlex.join(words if design.is_isolated else [*words, "--no-isolate"])
+    words += ["--seed", str(design.seed), "--isolate" if design.is_isolated else "--no-isolate"]
+    return shlex.join(words)
 
 
 def _repeat_steps(experiment: Experiment) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pgdyno.experiments.scaling import ClientScaling
-from pgdyno.model.scaling import Law, Level, Scaling
+from pgdyno.experiments.scaling import ScalingCurve
+from pgdyno.model.scaling import Confirmation, Law, Level, Scaling
 from pgdyno.model.verdict import Interval
 from pgdyno.report import numbers
 from pgdyno.report.tables import NOTHING, Table, columns
@@ -15,11 +15,14 @@ from pgdyno.report.words import listed
 _UNTESTED = "Too few levels to test a law of scaling"
 
 
-def sentences(scaling: Scaling, unit: str) -> Iterator[str]:
-    """Yield what was found, the knee first; ``unit`` is what a level counts: clients."""
+def sentences(found: ScalingCurve) -> Iterator[str]:
+    """Yield what was found, the knee first."""
+    scaling, unit = found.scaling, found.unit
     knee = scaling.knee
     share = numbers.share(1 - knee.tolerance)
     yield f"The knee: {knee} {unit}, of those measured the fewest with at least {share} of the highest rate"
+    if found.confirmation is not None:
+        yield _confirmed(found.confirmation, unit, knee.tolerance)
     worse = scaling.worse_from
     beyond = f"worse for sure from {worse} on" if worse else "more was not proven to be worse"
     yield f"Highest at {scaling.best}; {beyond}"
@@ -30,18 +33,16 @@ def sentences(scaling: Scaling, unit: str) -> Iterator[str]:
         yield _of_laws(scaling)
 
 
-def level_table(found: ClientScaling) -> Table:
-    """Return rate, ratio to the best, efficiency and the client's share of the CPU time of every level."""
-    heads = (
-        "Clients",
-        "Transactions/s",
-        "Of the highest",
-        "Efficiency",
-        "CPU time: client",
-        "Rounds",
-    )
+def level_table(found: ScalingCurve) -> Table:
+    """Return rate, ratio to the best and efficiency of every level.
+
+    Of workers also the time that a query takes and how much data that is per second; of clients their share
+    of the CPU time.
+    """
+    own = ("Queries/s", "Data set/s") if found.unit == "workers" else ("Transactions/s", "CPU time: client")
+    heads = (found.unit.capitalize(), *own, "Of the highest", "Efficiency", "Rounds")
     rows = (_row(one, found) for one in found.scaling.levels)
-    return Table(f"{found.load}: every number of clients", columns(*heads, numbers_from=0), tuple(rows))
+    return Table(f"{found.load}: every number of {found.unit}", columns(*heads, numbers_from=0), tuple(rows))
 
 
 def bounded(interval: Interval) -> str:
@@ -51,12 +52,33 @@ def bounded(interval: Interval) -> str:
     return f"{numbers.share(interval.low)}{numbers.SPACE}…{numbers.SPACE}{numbers.share(interval.high)}"
 
 
-def _row(one: Level, found: ClientScaling) -> tuple[str, ...]:
+def _row(one: Level, found: ScalingCurve) -> tuple[str, ...]:
     of_best = "the highest" if one.level == found.scaling.best else _share(one.ratio_to_best)
     efficiency = NOTHING if one.efficiency is None else numbers.share(one.efficiency.point)
-    client = found.client_shares.get(one.level)
-    share = NOTHING if client is None else numbers.share(client)
-    return (str(one.level), numbers.number(one.rate), of_best, efficiency, share, str(one.blocks))
+    own = _data_rate(one, found) if found.unit == "workers" else _client_share(one, found)
+    return (str(one.level), numbers.number(one.rate), own, of_best, efficiency, str(one.blocks))
+
+
+def _data_rate(one: Level, found: ScalingCurve) -> str:
+    return f"{numbers.size(one.rate * found.database_bytes)}/s"
+
+
+def _client_share(one: Level, found: ScalingCurve) -> str:
+    share = found.client_shares.get(one.level)
+    return NOTHING if share is None else numbers.share(share)
+
+
+def _confirmed(found: Confirmation, unit: str, tolerance: float) -> str:
+    """Say what rounds that had no part in the choice say of the level that the first ones recommend."""
+    counted = f"{found.level} {unit.removesuffix('s') if found.level == 1 else unit}"
+    rounds = f"{found.rounds} rounds that had no part in the choice"
+    if found.is_confirmed:
+        low = numbers.share(found.ratio.low)
+        return f"Recommended: {counted}, confirmed in {rounds}: at least {low} of any other level's rate"
+    short = f"{_share(found.ratio)} of the rate at {found.against}"
+    return (
+        f"{counted} looked like enough, but {rounds} do not confirm {numbers.share(1 - tolerance)}: {short}"
+    )
 
 
 def _share(ratio: Interval) -> str:

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.experiments.analysis import is_comparable
-from pgdyno.experiments.scaling import knees_by_clients
+from pgdyno.experiments.scaling import CurveKnee, knees
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
-from pgdyno.model.scaling import Knee
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
 from pgdyno.report.names import step_names
@@ -143,8 +142,8 @@ def effect_text(verdict: Verdict) -> str:
 
 def answers(experiment: Experiment) -> tuple[str, ...]:
     """Return the experiment's answer, a sentence or two per variant: what is better where, what got worse."""
-    if knees := knees_by_clients(experiment):
-        return tuple(_answer_of_curve(experiment, curve, knee) for curve, knee in knees.items())
+    if found := knees(experiment):
+        return tuple(_answer_of_curve(experiment, one) for one in found)
     if not experiment.verdicts:
         return (
             "There is no verdict: nothing was compared."
@@ -162,11 +161,12 @@ def answers(experiment: Experiment) -> tuple[str, ...]:
     )
 
 
-def _answer_of_curve(experiment: Experiment, curve: str, knee: Knee | None) -> str:
+def _answer_of_curve(experiment: Experiment, found: CurveKnee) -> str:
     so_far = "" if experiment.is_complete else ", as far as it was measured"
-    if knee is None:
-        return f"{curve}: too few rounds count to say anything{so_far}."
-    return f"{curve}: the knee is {knee} client{'' if str(knee) == '1' else 's'}{so_far}."
+    if found.knee is None:
+        return f"{found.curve}: too few rounds count to say anything{so_far}."
+    unit = found.unit.removesuffix("s") if str(found.knee) == "1" else found.unit
+    return f"{found.curve}: the knee is {found.knee} {unit}{so_far}."
 
 
 def primary_metric(verdicts: Iterable[Verdict]) -> str:

@@ -75,8 +75,11 @@ def find_dips(curve: Curve, *, level: float = LEVEL) -> tuple[Dip, ...]:
     return tuple(_dips(curve, is_higher))
 
 
-def describe(curve: Curve, *, level: float = LEVEL) -> tuple[Level, ...]:
-    """Return every level with its ratio to the best and its efficiency, with two-sided intervals."""
+def describe(curve: Curve, *, offset: int = 0, level: float = LEVEL) -> tuple[Level, ...]:
+    """Return every level with its ratio to the best and its efficiency, with two-sided intervals.
+
+    ``offset``: how many work at level 0.
+    """
     low, high = curve.bounds((1 - level) / 2)
     top = best(curve)
 
@@ -86,9 +89,9 @@ def describe(curve: Curve, *, level: float = LEVEL) -> tuple[Level, ...]:
         return Interval(lowest, middle, highest, level)
 
     def efficiency(one: int) -> Interval | None:
-        if curve.counts[one, 0] < MINIMUM_BLOCKS or curve.levels[0] <= 0:
+        if curve.counts[one, 0] < MINIMUM_BLOCKS or curve.levels[0] + offset <= 0:
             return None
-        return ratio(one, 0, float(curve.levels[one] / curve.levels[0]))
+        return ratio(one, 0, float((curve.levels[one] + offset) / (curve.levels[0] + offset)))
 
     return tuple(
         Level(

@@ -14,14 +14,16 @@ Blocks = Sequence[Mapping[int, float]]
 """Rates by level, block by block."""
 
 
-def observe(blocks: Blocks, *, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL) -> Scaling:
+def observe(
+    blocks: Blocks, *, offset: int = 0, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
+) -> Scaling:
     """Return all but the laws, at once: what a search looks at between its blocks.
 
     Raises: ValueError as ``Curve.of``.
     """
     curve = Curve.of(blocks)
     return Scaling(
-        levels=knee.describe(curve, level=level),
+        levels=knee.describe(curve, offset=offset, level=level),
         best=int(curve.levels[knee.best(curve)]),
         knee=knee.find_knee(curve, tolerance=tolerance, level=level),
         worse_from=knee.worse_from(curve, level=level),
@@ -38,6 +40,6 @@ def analyse(
 
     ``offset``: how many work at level 0, 1 for workers beside a leader. Raises: ValueError as ``Curve.of``.
     """
-    observed = observe(blocks, tolerance=tolerance, level=level)
+    observed = observe(blocks, offset=offset, tolerance=tolerance, level=level)
     laws = fit_laws(Curve.of(blocks), offset=offset, level=level)
     return replace(observed, laws=laws, law=simplest(laws) if observed.is_unimodal else None)

@@ -6,7 +6,7 @@ workloads also has ``workloads(sizing)``, and ``settings(sizing)`` if servers' s
 that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIGN`` for what no option asks
 for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server
 can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can be put on. ``BUDGET_S`` is how
-long it measures unless told.
+long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own.
 """
 
 from __future__ import annotations
@@ -78,6 +78,11 @@ def needs_io_support(module: StudyModule) -> bool:
 def needs_page_support(module: StudyModule) -> bool:
     """Whether a study has to know what pages a server's memory can be put on."""
     return bool(getattr(module, "NEEDS_PAGE_SUPPORT", False))
+
+
+def takes_query(module: StudyModule) -> bool:
+    """Whether a study takes a query of the user's own."""
+    return bool(getattr(module, "TAKES_QUERY", False))
 
 
 def usual_budget_s(module: StudyModule) -> float | None:

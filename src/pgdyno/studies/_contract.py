@@ -42,6 +42,7 @@ class Sizing:
     ] = ()  # between which a factor varies: how much disk is needed depends on it
     machine: Machine = Machine(1, 0)
     loads: tuple[Workload, ...] = ()
+    query: str | None = None  # of the user's own
     rounds: int = 1
     budget_s: float | None = None
 
@@ -62,6 +63,7 @@ class Sizing:
         asked = {
             "preset": self.preset,
             "clients": None if self.clients is None else str(self.clients),
+            "query": self.query,
             "budget": None if self.budget_s is None else f"{self.budget_s:g}s",
         }
         return {name: value for name, value in asked.items() if value is not None}

@@ -78,3 +78,21 @@ def test_background_cpu_is_moved_from_the_victim_to_the_culprit() -> None:
     assert charged_running_s(2.0, foreign_cpu_s=0.1, own_frozen_cpu_s=0.0, cpus=1) == pytest.approx(1.9)
     assert charged_running_s(2.0, foreign_cpu_s=0.0, own_frozen_cpu_s=0.1, cpus=1) == pytest.approx(2.1)
     assert charged_running_s(2.0, foreign_cpu_s=0.1, own_frozen_cpu_s=0.0, cpus=4) == pytest.approx(1.975)
+
+
+def test_of_long_transactions_the_part_within_a_slice_counts() -> None:
+    # Slice of 100 ms: one from 10 to 60; one from 60 to 140, half of which lies within; and one of another
+    # client, from -20 to 80, four fifths.
+    done = transactions((60, 50), (140, 80), (80, 100))
+    counted = count_arm(slices((0, 0, 100)), 0, done, 0, is_drained=True, is_long=True)
+    assert counted.work == pytest.approx(1 + 0.5 + 0.8)
+    assert counted.running_s == pytest.approx(0.1)
+    assert count_arm(slices((0, 0, 100)), 0, done, 0, is_drained=True).work == 2
+
+
+def test_a_closed_loop_of_long_transactions_has_its_rate_whatever_the_slice() -> None:
+    # One after the other, 70 ms each: 1000/70 a second; whole ones would be 1, 2, 4 in these slices.
+    done = transactions(*((70 * (one + 1), 70) for one in range(10)))
+    for end in (100, 150, 330):
+        counted = count_arm(slices((0, 0, end)), 0, done, 0, is_drained=True, is_long=True)
+        assert counted.work / counted.running_s == pytest.approx(1000 / 70)

@@ -17,6 +17,7 @@ from pgdyno.experiments.blocks import (
     checkpoint_asymmetry,
     huge_page_asymmetry,
     join_trials,
+    missing_workers,
     void_reason,
 )
 from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
@@ -27,7 +28,11 @@ MS = 1_000_000
 def observation(variant: str, transactions: int, checkpoints: float = 0.0) -> ArmObservation:
     latency = np.array([1000, 2000, 3000], dtype=np.int64)
     return ArmObservation(
-        variant, ArmCount(transactions, 1.0, latency), transactions, {"checkpoints": checkpoints}, 0.0
+        variant,
+        ArmCount(transactions, 1.0, latency, transactions),
+        transactions,
+        {"checkpoints": checkpoints},
+        0.0,
     )
 
 
@@ -110,6 +115,16 @@ def test_a_server_whose_huge_pages_somebody_else_took_voids_the_block(
     assert huge_page_asymmetry(arms, is_comparable=True) == void
     assert huge_page_asymmetry(arms, is_comparable=False) is None
     assert huge_page_asymmetry([observation("a", 10)], is_comparable=True) is None
+
+
+def test_a_block_is_void_if_workers_that_were_asked_for_were_not_launched() -> None:
+    def launched(share: float) -> list[ArmObservation]:
+        return [replace(observation("a", 10), meters={"parallel_workers_launched_share": share})]
+
+    assert missing_workers(launched(0.5), 4) == "only 50% of the parallel workers of a were launched"
+    assert missing_workers(launched(1.0), 4) is None
+    assert missing_workers(launched(0.5), None) is None  # how many there are is the server's own business
+    assert missing_workers([observation("a", 10)], 4) is None  # not counted before PostgreSQL 18
 
 
 def trial(variant: str, void: str | None = None) -> Block:

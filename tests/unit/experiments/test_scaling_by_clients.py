@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic_clients import CLIENTS, CONTENTION, CROSSTALK, experiment, rate
 
-from pgdyno.experiments.scaling import knees_by_clients, scaling_by_clients
+from pgdyno.experiments.scaling import CurveKnee, knees, scaling_curves
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.scaling import Knee
 from pgdyno.model.variant import Variant
@@ -17,7 +17,7 @@ TRUE_KNEE = next(n for n in CLIENTS if rate(n) >= 0.95 * max(map(rate, CLIENTS))
 
 def test_the_knee_and_the_law_are_those_of_the_curve() -> None:
     """By hand: 21,750 at 4, 22,500 at 6, 21,302 at 8 clients; 95 % of the highest is 21,375."""
-    (curve,) = scaling_by_clients(experiment())
+    (curve,) = scaling_curves(experiment())
     assert TRUE_KNEE == 4
     assert curve.scaling.knee == Knee(4, 4, 0.05)
     assert curve.scaling.law == "USL"
@@ -30,14 +30,12 @@ def test_the_knee_and_the_law_are_those_of_the_curve() -> None:
 
 
 def test_the_clients_share_is_that_of_both_their_cpu_time() -> None:
-    (curve,) = scaling_by_clients(experiment())
+    (curve,) = scaling_curves(experiment())
     assert curve.client_shares == pytest.approx(dict.fromkeys(CLIENTS, 0.25))
 
 
 def test_knees_are_named_by_load_and_size() -> None:
-    assert {name: str(knee) for name, knee in knees_by_clients(experiment()).items()} == {
-        "pgbench-select, 591 MB": "4"
-    }
+    assert knees(experiment()) == (CurveKnee("pgbench-select, 591 MB", "clients", Knee(4, 4, 0.05)),)
 
 
 def test_blocks_that_are_void_do_not_count() -> None:
@@ -46,7 +44,7 @@ def test_blocks_that_are_void_do_not_count() -> None:
         replace(block, void="stolen") if block.workload.endswith("-8") and block.round < 3 else block
         for block in of.blocks
     )
-    (curve,) = scaling_by_clients(replace(of, blocks=void))
+    (curve,) = scaling_curves(replace(of, blocks=void))
     assert [one.blocks for one in curve.scaling.levels] == [8, 8, 8, 8, 8, 5]
 
 
@@ -60,13 +58,13 @@ def _two_levels(of: Experiment) -> Experiment:
 
 def test_with_several_variants_the_question_is_another() -> None:
     of = _two_variants(experiment())
-    assert scaling_by_clients(of) == ()
-    assert knees_by_clients(of) == {}
+    assert scaling_curves(of) == ()
+    assert knees(of) == ()
 
 
 @pytest.mark.parametrize(
     "of", [_two_levels(experiment()), experiment(rounds=4)], ids=["two levels", "four rounds"]
 )
 def test_a_curve_of_which_too_little_counts_is_named_without_a_knee(of: Experiment) -> None:
-    assert scaling_by_clients(of) == ()
-    assert knees_by_clients(of) == {"pgbench-select, 591 MB": None}
+    assert scaling_curves(of) == ()
+    assert knees(of) == (CurveKnee("pgbench-select, 591 MB", "clients", None),)

@@ -9,7 +9,8 @@ from rich.console import Console
 from tests.golden.synthetic_clients import experiment
 from tests.unit.report.test_page import Outline
 
-from pgdyno.model.scaling import Dip, Knee, Law, Level, Scaling
+from pgdyno.experiments.scaling import ScalingCurve
+from pgdyno.model.scaling import Confirmation, Dip, Knee, Law, Level, Scaling
 from pgdyno.model.verdict import Interval
 from pgdyno.report.page import render_page
 from pgdyno.report.scaling import sentences
@@ -26,8 +27,9 @@ def scaling(**parts: object) -> Scaling:
     return replace(whole, **parts)  # type: ignore[arg-type]
 
 
-def said(of: Scaling) -> list[str]:
-    return [one.replace(NBSP, " ") for one in sentences(of, "clients")]
+def said(of: Scaling, confirmation: Confirmation | None = None) -> list[str]:
+    curve = ScalingCurve("select", 1 << 20, "clients", of, confirmation, {})
+    return [one.replace(NBSP, " ") for one in sentences(curve)]
 
 
 def test_a_knee_between_two_levels_is_said_as_such() -> None:
@@ -38,6 +40,19 @@ def test_a_knee_between_two_levels_is_said_as_such() -> None:
     assert highest == "Highest at 8; more was not proven to be worse"
     assert said(scaling(knee=Knee(2, None, 0.05)))[0].startswith("The knee: 2 or more clients")
     assert said(scaling(worse_from=12))[1] == "Highest at 8; worse for sure from 12 on"
+
+
+def test_a_recommendation_is_said_with_what_fresh_rounds_say_of_it() -> None:
+    ratio = Interval(0.97, 1.02, 1.07, 0.95)
+    assert said(scaling(), Confirmation(1, 8, ratio, 5, is_confirmed=True))[1] == (
+        "Recommended: 1 client, confirmed in 5 rounds that had no part in the choice: "
+        "at least 97 % of any other level's rate"
+    )
+    ratio = Interval(0.9, 0.96, 1.02, 0.95)
+    assert said(scaling(), Confirmation(4, 8, ratio, 5, is_confirmed=False))[1] == (
+        "4 clients looked like enough, but 5 rounds that had no part in the choice do not confirm 95 %: "
+        "96 % (90 % … 102 %) of the rate at 8"
+    )
 
 
 def test_a_law_that_fits_is_named_with_its_terms() -> None:

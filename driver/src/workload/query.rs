@@ -1,0 +1,157 @@
+//! Any one statement without parameters, over and over: a transaction is one execution of it.
+//!
+//! `load` makes the table it is usually asked of, `t_bit`: a bit string of 200 random bits in every row, as
+//! tags of documents are stored. A scan of it costs little per row (`count(*)`) or as much as one likes
+//! (`bitand(id, …)`).
+
+use serde::Deserialize;
+
+use super::data_set::Table;
+use super::{Client, Next, Pace, Role, Statement, Transaction};
+use crate::error::{Error, Result};
+use crate::random::Random;
+
+/// The name of the workload, of its only role and of its only statement.
+pub const NAME: &str = "query";
+
+const TABLE: &str = "t_bit";
+/// The table's size does not limit the workers of its scans: the session's settings alone do.
+const MOST_WORKERS: u32 = 1024;
+const BITS: u32 = 200;
+const BYTES: usize = BITS as usize / 8;
+/// What a file in COPY's binary format begins with: its signature, no flags, no extension of the header.
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// What it ends with: a row of -1 columns.
+const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// The options of the workload.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueryOptions {
+    /// What is executed.
+    pub sql: String,
+    /// Rows of `t_bit`.
+    pub rows: u64,
+}
+
+impl Default for QueryOptions {
+    fn default() -> Self {
+        Self { sql: format!("SELECT count(*) FROM {TABLE}"), rows: 100_000 }
+    }
+}
+
+impl QueryOptions {
+    /// Arbitrary: 60 TB.
+    const MAX_ROWS: u64 = 1_000_000_000_000;
+
+    /// Refuses a statement that is empty, and a table that has no row.
+    pub fn check(&self) -> Result<()> {
+        if self.sql.trim().is_empty() {
+            return Err(Error::new(format!("option \"sql\" of workload \"{NAME}\" is empty"))
+                .hint("give a statement without parameters"));
+        }
+        if (1..=Self::MAX_ROWS).contains(&self.rows) {
+            return Ok(());
+        }
+        Err(Error::new(format!("option \"rows\" of workload \"{NAME}\" cannot be {}", self.rows))
+            .hint(format!("give a number from 1 to {}", Self::MAX_ROWS)))
+    }
+
+    /// The clients, which all do the same.
+    pub fn roles(&self, clients: u64, pace: Pace) -> Vec<Role> {
+        let statements = vec![Statement::prepared(NAME, self.sql.clone())];
+        let clients = (0..clients).map(|_| Box::new(Same) as Box<dyn Client>).collect();
+        vec![Role { name: NAME, statements, clients, pace }]
+    }
+
+    /// The table. Rows travel in binary, which is a sixth of their text.
+    pub fn data_set(&self, seed: u64) -> Vec<Table> {
+        let last = self.rows - 1;
+        let mut table = Table::new(TABLE, self.rows, move |row, out| {
+            if row == 0 {
+                out.extend_from_slice(HEADER);
+            }
+            write_row(&mut Random::stream(seed, TABLE, row), out);
+            if row == last {
+                out.extend_from_slice(&TRAILER);
+            }
+        });
+        table.create =
+            vec![format!("CREATE TABLE {TABLE}(id bit({BITS})) WITH (parallel_workers = {MOST_WORKERS})")];
+        table.copy = format!("COPY {TABLE} FROM STDIN WITH (FORMAT binary, FREEZE)");
+        table.after = vec![format!("VACUUM (FREEZE, ANALYZE) {TABLE}")];
+        vec![table]
+    }
+}
+
+/// A row: one column, whose value is the number of its bits and the bits.
+fn write_row(random: &mut Random, out: &mut Vec<u8>) {
+    const LENGTH: u32 = (size_of::<u32>() + BYTES) as u32;
+    out.extend_from_slice(&1i16.to_be_bytes());
+    out.extend_from_slice(&LENGTH.to_be_bytes());
+    out.extend_from_slice(&BITS.to_be_bytes());
+    let end = out.len() + BYTES;
+    while out.len() < end {
+        let bits = random.bits().to_be_bytes();
+        let wanted = bits.len().min(end - out.len());
+        out.extend_from_slice(&bits[..wanted]);
+    }
+}
+
+/// A client: every transaction is the same.
+struct Same;
+
+impl Client for Same {
+    fn next(&mut self, transaction: &mut Transaction) -> Next {
+        transaction.call(0);
+        Next::Ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::recorded::next_transaction;
+
+    #[test]
+    fn a_transaction_is_the_statement_as_it_was_given() {
+        let options = QueryOptions { sql: "SELECT 1".into(), ..QueryOptions::default() };
+        let mut role = options.roles(2, Pace::Closed).remove(0);
+        for client in [0, 1, 0] {
+            let [only] = &next_transaction(&mut role, client)[..] else { panic!("more than one statement") };
+            assert_eq!((only.text.as_str(), only.parameters.len()), ("SELECT 1", 0));
+        }
+    }
+
+    #[test]
+    fn rows_are_a_file_in_the_binary_format_of_copy() {
+        let table = QueryOptions { rows: 3, ..QueryOptions::default() }.data_set(1).remove(0);
+        let mut bytes = Vec::new();
+        table.write_rows(0..1, &mut bytes);
+        table.write_rows(1..3, &mut bytes);
+        let rows = bytes.strip_prefix(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0").unwrap();
+        let rows = rows.strip_suffix(&[0xff, 0xff]).unwrap();
+        assert_eq!(rows.len(), 3 * 35);
+        let mut values = Vec::new();
+        for row in rows.chunks(35) {
+            // One column of 29 bytes: 200 as an integer, and 25 bytes of bits.
+            assert_eq!(row[..10], [0, 1, 0, 0, 0, 29, 0, 0, 0, 200]);
+            values.push(&row[10..]);
+        }
+        values.sort_unstable();
+        values.dedup();
+        assert_eq!(values.len(), 3);
+    }
+
+    #[test]
+    fn no_statement_and_no_rows_are_refused() {
+        let options = QueryOptions { sql: " \n".into(), ..QueryOptions::default() };
+        assert_eq!(options.check().unwrap_err().message, "option \"sql\" of workload \"query\" is empty");
+        let options = QueryOptions { rows: 0, ..QueryOptions::default() };
+        assert_eq!(
+            options.check().unwrap_err().to_string(),
+            "error: option \"rows\" of workload \"query\" cannot be 0\n\
+             hint: give a number from 1 to 1000000000000"
+        );
+    }
+}

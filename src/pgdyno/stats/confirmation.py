@@ -1,0 +1,52 @@
+"""A level recommended by the first rounds of a curve, and held against the rounds that come after them.
+
+What looks best among many levels looks better than it is, because luck chose along; rounds that had no part
+in the choice do not. In those, the recommended level is compared with every other one: it is confirmed if its
+rate is at least 1 − tolerance of each of them for sure. All comparisons have to hold, which needs no
+correction (intersection-union test, Berger 1982, Technometrics 24, 295-300).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pgdyno.model.scaling import Confirmation
+from pgdyno.model.verdict import Interval
+from pgdyno.stats import knee
+from pgdyno.stats.curve import MINIMUM_BLOCKS, Curve
+
+
+def confirm(
+    blocks: Sequence[Mapping[int, float]], *, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
+) -> Confirmation | None:
+    """Return the level that the first half of blocks recommends, and what the second half says of it.
+
+    ``blocks`` are rates by level. It is the smallest level with a mean of at least 1 − tolerance of the
+    highest. None: too few blocks, or a level is missing in too many. Raises: ValueError as ``Curve.of``.
+    """
+    first, fresh = blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]
+    if len(first) < MINIMUM_BLOCKS:
+        return None
+    explored, tried = Curve.of(first), Curve.of(fresh)
+    is_enough = explored.means >= explored.means.max() + math.log1p(-tolerance)
+    recommended = int(explored.levels[np.argmax(is_enough)])
+    if recommended not in tried.levels:
+        return None
+    at = int(np.searchsorted(tried.levels, recommended))
+    low, high = tried.bounds(1 - level)
+    if not np.all(np.isfinite(low[at])):
+        return None
+    closest = min((one for one in range(len(tried.levels)) if one != at), key=lambda one: low[at, one])
+    ends = (low[at, closest], tried.differences[at, closest], high[at, closest])
+    lowest, middle, highest = map(math.exp, ends)
+    ratio = Interval(lowest, middle, highest, level)
+    return Confirmation(
+        recommended,
+        int(tried.levels[closest]),
+        ratio,
+        len(fresh),
+        is_confirmed=ratio.low >= 1 - tolerance,
+    )

@@ -1,0 +1,162 @@
+"""Parallel degree: one query with more and more workers, up to twice the CPUs.
+
+Each query has its own number beyond which more workers only cost: the table's size, what is computed per row
+and the machine decide it, and no formula knows it. The study finds the smallest number that is as good as the
+best, alone and with as many clients as CPUs that run the same query at once: what one query gains by workers
+others lose.
+
+Data, ``t_bit``: bit strings of 200 random bits, as tags of documents are stored. ``count`` costs little per
+row, ``bitand`` ten times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+
+from pgdyno.model.errors import MemoryProofError, UsageError
+from pgdyno.model.experiment import Design, ResetPolicy, VoidThresholds
+from pgdyno.model.guc import readable_bytes
+from pgdyno.model.study import Study
+from pgdyno.model.workload import DataSet, Workload
+from pgdyno.studies._contract import Machine, Sizing, StudyContext
+
+TITLE = "a query's time by its parallel workers: where more of them stop paying, and what they cost others"
+NEEDS_PLAN = False
+TAKES_QUERY = True
+# A query ends when it ends: a block is one turn, in which parts of queries count.
+DESIGN = Design(
+    block_s=2.0,
+    slice_s=2.0,
+    head_s=0.0,
+    blocks_per_round=1,
+    warmup_s=0.2,
+    is_isolated=False,
+    clients=1,
+    thresholds=VoidThresholds(schedule_lag_share=1.0),
+)
+BUDGET_S = 10 * 60.0
+
+QUERY = "query"  # the name of a query of the user's own
+_MASK = f"B'{'1' * 8:0<200}'"
+_QUERIES = {
+    "count": "SELECT count(*) FROM t_bit",
+    "bitand": f"SELECT count(*) FROM t_bit WHERE bitand(id, {_MASK}) = {_MASK}",  # noqa: S608 — our own
+}
+IN_BUFFERS, IN_PAGE_CACHE, ON_DISK = "shared-buffers", "page-cache", "disk"
+_MB = 1 << 20
+_BYTES_PER_THOUSAND_ROWS = 60_236  # measured: 2,000,000 rows in 120,471,552 bytes
+_THOUSAND_ROWS_PER_CPU = 2_000  # arbitrary: 115 MB, about half a second of one CPU for bitand
+_MEMORY_SHARE = 0.2  # of what is available, for the data; as much again in shared_buffers or page cache
+_LIMIT_SHARE = 0.4  # of the data, that a server on the disk may keep in memory besides its processes
+_PROCESSES_BYTES = 160 * _MB
+_WORKERS_PER_CPU = 2  # past the CPUs only waiting grows
+_SPARE_PROCESSES = 8
+_FORCED: Mapping[str, str] = {
+    # Every degree that is asked for is planned, whatever it costs; the table itself asks for 1024.
+    "parallel_setup_cost": "0",
+    "parallel_tuple_cost": "0",
+    "min_parallel_table_scan_size": "0",
+    "min_parallel_index_scan_size": "0",
+    "default_transaction_read_only": "on",
+}
+_PUBLISHED = (
+    "published for PostgreSQL 9.6 on a virtual machine with 32 cores: 200 million rows in memory took "
+    "18,505 ms (count) and 53,098 ms (bitand) serially, at best 1,897 ms and 4,321 ms, both with 32 workers; "
+    "of 1.6 thousand million rows count was best with 17 workers (15.0 times as fast), bitand with 32 (30.8)"
+)
+_NO_JIT = "jit is off, as there was none in the published study: compiling costs every worker anew"
+
+
+def workloads(sizing: Sizing) -> Mapping[str, Workload]:
+    """Return every query at every degree, alone and with others. Raises: UsageError; MemoryProofError."""
+    cells = _cells(sizing)
+    return {cell.name: cell for cell in cells}
+
+
+def settings(sizing: Sizing) -> Mapping[str, str]:
+    """Return room for all workers at once, and for the data where they are to be in shared_buffers."""
+    workers = max(degrees(sizing.machine)) * max(_client_counts(sizing))
+    buffers_bytes = 1.1 * _data_set(sizing).size_bytes + 64 * _MB
+    return {
+        "max_worker_processes": str(workers + _SPARE_PROCESSES),
+        "max_parallel_workers": str(workers),
+        "jit": "off",
+        **({"shared_buffers": f"{ceil(buffers_bytes / _MB)}MB"} if _preset(sizing) == IN_BUFFERS else {}),
+    }
+
+
+def study(context: StudyContext) -> Study:
+    """Return one variant: what varies is the number of workers."""
+    return Study(
+        name="parallel-degree",
+        question="How many parallel workers are as good as any number of them?",
+        variants=(context.baseline,),
+        workloads=context.workloads,
+        design=context.design,
+        notes=(_PUBLISHED, _NO_JIT),
+    )
+
+
+def degrees(machine: Machine) -> tuple[int, ...]:
+    """Return 0, 1, 2, 3, 4, 6, 8, 12, … up to two for each CPU."""
+    most = max(4, _WORKERS_PER_CPU * machine.cpus)
+    counts = {0, 1, most, *(base << power for base in (2, 3) for power in range(most.bit_length()))}
+    return tuple(sorted(count for count in counts if count <= most))
+
+
+def _cells(sizing: Sizing) -> Iterator[Workload]:
+    queries = _QUERIES if sizing.query is None else {QUERY: sizing.query}
+    for name, sql in queries.items():
+        for clients in _client_counts(sizing):
+            for workers in degrees(sizing.machine):
+                yield _cell((name, sql), clients, workers, sizing)
+
+
+def _cell(query: tuple[str, str], clients: int, workers: int, sizing: Sizing) -> Workload:
+    name, sql = query
+    load = name if clients == 1 else f"{name}, {clients} clients at once"
+    data_set = _data_set(sizing)
+    limit_bytes = int(_LIMIT_SHARE * data_set.size_bytes) + _PROCESSES_BYTES
+    return Workload(
+        name=f"{name}-{workers}" if clients == 1 else f"{name}-{workers}-by-{clients}",
+        title=f"{load}, {workers} workers",
+        data_set=data_set,
+        reset=ResetPolicy.KEEP,
+        issued_as="query",
+        server_memory_bytes=limit_bytes if _preset(sizing) == ON_DISK else None,
+        clients=clients,
+        load=load,
+        sql=sql,
+        workers=workers,
+        session_settings={**_FORCED, "max_parallel_workers_per_gather": str(workers)},
+    )
+
+
+def _client_counts(sizing: Sizing) -> tuple[int, ...]:
+    """Return one, and as many as CPUs; with --clients that number instead."""
+    others = sizing.clients or max(2, sizing.machine.cpus)
+    return tuple(dict.fromkeys((1, others)))
+
+
+def _data_set(sizing: Sizing) -> DataSet:
+    """Return as much data as keeps the CPUs busy for a while, as far as memory has room for it."""
+    wanted = _THOUSAND_ROWS_PER_CPU * sizing.machine.cpus
+    room = int(_MEMORY_SHARE * sizing.machine.available_bytes / _BYTES_PER_THOUSAND_ROWS)
+    thousands = min(wanted, room)
+    if thousands == 0:
+        raise MemoryProofError(
+            "there is not enough free memory for the data of this study",
+            detail=f"{readable_bytes(sizing.machine.available_bytes)} are available",
+            hint="run it on a host with more free memory",
+        )
+    return DataSet("t_bit", thousands, _BYTES_PER_THOUSAND_ROWS)
+
+
+def _preset(sizing: Sizing) -> str:
+    known = (IN_BUFFERS, IN_PAGE_CACHE, ON_DISK)
+    if sizing.preset not in (None, *known):
+        raise UsageError(
+            f'the study parallel-degree has no preset "{sizing.preset}"', hint=f"choose {', '.join(known)}"
+        )
+    return sizing.preset or IN_BUFFERS

@@ -1,0 +1,147 @@
+"""``pgdyno run parallel-degree`` on real servers: every degree is what it says, or the run says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.fix_home import pgdyno
+from tests.fix_servers import RealServer
+
+from pgdyno.app.arm import Arm
+from pgdyno.app.attached_arena import AttachedServer
+from pgdyno.app.degree_check import require_degree
+from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.wiring import embedded
+from pgdyno.cli.output import Lines
+from pgdyno.model.errors import MeasurementError, UsageError
+from pgdyno.model.experiment import Experiment, VoidThresholds
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import Workload
+from pgdyno.studies import parallel_degree as study_file
+from pgdyno.studies._contract import Machine, Sizing, StudyContext
+
+pytestmark = pytest.mark.server
+
+DATABASE = "degrees"
+WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
+SOME = ("count-0", "count-2", "bitand-4", "bitand-1-by-2")
+TINY = Sizing(machine=Machine(2, 32 << 20))  # 111,000 rows
+(COUNT,) = (one for name, one in study_file.workloads(TINY).items() if name == "count-2")
+
+
+@pytest.fixture(scope="module", params=["pg15", "pg18"])
+def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
+    running: RealServer = request.getfixturevalue(request.param)
+    running.execute(f"CREATE DATABASE {DATABASE}")
+    with psycopg.connect(running.dsn_for("postgres", DATABASE), autocommit=True) as connection:
+        connection.execute("CREATE TABLE t_bit(id bit(200)) WITH (parallel_workers = 1024)")
+        connection.execute("INSERT INTO t_bit SELECT i::bit(200) FROM generate_series(1, 20000) i")
+        connection.execute("CREATE SEQUENCE written")
+        connection.execute("ANALYZE")
+    yield running
+    running.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+
+
+@pytest.fixture
+def arm(server: RealServer) -> Iterator[Arm]:
+    place = AttachedServer(server.dsn, str(server.socket_directory), server.port, "postgres", server.pid)
+    running = Arm(Variant("default"), place, DATABASE)
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_the_degree_that_is_asked_for_is_planned_and_launched(arm: Arm, workers: int) -> None:
+    settings = {**COUNT.session_settings, "max_parallel_workers_per_gather": str(workers)}
+    require_degree(arm, replace(COUNT, workers=workers, session_settings=settings))
+
+
+def with_settings(workload: Workload, **settings: str) -> Workload:
+    return replace(workload, session_settings={**workload.session_settings, **settings})
+
+
+def test_workers_that_were_not_launched_are_missed(arm: Arm) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        require_degree(arm, with_settings(COUNT, max_parallel_workers="1"))
+    assert caught.value.message == (
+        "count, 2 workers: only 1 of 2 workers were launched on the server of default"
+    )
+
+
+def test_a_plan_with_another_degree_is_refused_with_where_to_look(arm: Arm) -> None:
+    unsafe = replace(
+        COUNT, sql="SELECT count(*), random() FROM t_bit WHERE pg_backend_pid() > txid_current()"
+    )
+    with pytest.raises(MeasurementError) as caught:
+        require_degree(arm, with_settings(unsafe, default_transaction_read_only="off"))
+    assert caught.value.message == "count, 2 workers: the plan has 0 workers on the server of default"
+    assert caught.value.hint == "pgdyno explain-degree says what decides the number of workers of a query"
+
+
+@pytest.mark.parametrize(
+    ("sql", "detail"),
+    [
+        ("SELECT nextval('written')", "cannot execute nextval() in a read-only transaction"),
+        ("DELETE FROM t_bit", "cannot execute DELETE in a read-only transaction"),
+        ("SELECT * FROM nowhere", 'relation "nowhere" does not exist'),
+        ("SELECT 1 / (count(*) - 20000) FROM t_bit", "division by zero"),
+    ],
+)
+def test_a_query_that_writes_or_fails_is_refused_with_the_servers_words(
+    arm: Arm, server: RealServer, sql: str, detail: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        require_degree(arm, replace(COUNT, sql=sql))
+    assert caught.value.message == "the query fails (count, 2 workers)"
+    assert caught.value.detail == detail
+    with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
+        assert connection.execute("SELECT is_called FROM written").fetchone() == (False,)
+        assert connection.execute("SELECT count(*) FROM t_bit").fetchone() == (20000,)
+
+
+def test_a_statement_timeout_is_said(arm: Arm) -> None:
+    slow = replace(COUNT, sql="SELECT pg_sleep(20)", workers=0)
+    with pytest.raises(UsageError) as caught:
+        require_degree(arm, with_settings(slow, statement_timeout="100ms"))
+    assert caught.value.detail == "canceling statement due to statement timeout"
+
+
+@pytest.fixture(scope="module")
+def measured(home: Path, pg18_bin: Path) -> Experiment:
+    """Some degrees once, long enough for the server to report its workers: that takes it up to a second."""
+    design = replace(study_file.DESIGN, rounds=1, block_s=2.5, slice_s=2.5, thresholds=WHATEVER_ELSE_RUNS)
+    cells = study_file.workloads(TINY)
+    context = StudyContext(Variant("default", study_file.settings(TINY)), SOME, design, sizing=TINY)
+    return measure(study_file.study(context), Conditions(embedded(), cells, design), Lines())
+
+
+def test_every_degree_has_a_rate_and_all_of_its_workers(measured: Experiment) -> None:
+    assert sorted(block.workload for block in measured.blocks) == sorted(SOME)
+    for block in measured.blocks:
+        values, workers = block.arms[0].values, measured.cells[block.workload].workers
+        assert values["throughput_tps"] > 0
+        assert values.get("parallel_workers_launched_share") == (1.0 if workers else None), block.workload
+
+
+def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) -> None:
+    for arguments, message in (
+        (("clients", "--query", "SELECT 1"), "this study takes no query"),
+        (("parallel-degree", "--query", "SELECT 1; SELECT 2"), "there is more than one statement"),
+        (("parallel-degree", "--query", "SELECT $1"), "the statement has parameters such as $1"),
+        (("parallel-degree", "--preset", "tape"), 'the study parallel-degree has no preset "tape"'),
+    ):
+        refused = pgdyno("run", *arguments, "--embedded")
+        assert refused.returncode == 2
+        assert f"ERROR:  {message}" in refused.stderr
+
+
+def test_a_users_query_that_fails_ends_the_run_with_its_error(home: Path, pg18_bin: Path) -> None:
+    query = ("--query", "SELECT nextval('nowhere')", "--clients", "1", "--blocks", "1")
+    refused = pgdyno("run", "parallel-degree", "--embedded", *query)
+    assert refused.returncode == 2
+    assert "ERROR:  the query fails (query, " in refused.stderr
+    assert 'DETAIL:  relation "nowhere" does not exist' in refused.stderr

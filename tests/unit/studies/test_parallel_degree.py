@@ -1,0 +1,87 @@
+"""What ``pgdyno run parallel-degree`` measures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pgdyno.model.errors import MemoryProofError, UsageError
+from pgdyno.model.experiment import Cell
+from pgdyno.model.variant import Variant
+from pgdyno.studies import parallel_degree as study_file
+from pgdyno.studies._contract import Machine, Sizing, StudyContext
+
+GB = 1 << 30
+SIZING = Sizing(machine=Machine(2, 20 * GB))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "expected"),
+    [
+        (1, (0, 1, 2, 3, 4)),
+        (2, (0, 1, 2, 3, 4)),
+        (8, (0, 1, 2, 3, 4, 6, 8, 12, 16)),
+        (32, (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)),
+    ],
+)
+def test_workers_double_and_a_half_up_to_two_per_cpu(cpus: int, expected: tuple[int, ...]) -> None:
+    assert study_file.degrees(Machine(cpus, GB)) == expected
+
+
+def test_each_query_runs_at_every_degree_alone_and_with_others() -> None:
+    cells = study_file.workloads(SIZING)
+    assert len(cells) == 2 * 2 * 5
+    alone, beside = cells["bitand-3"], cells["bitand-3-by-2"]
+    assert alone.cell == Cell("bitand", 4_000 * 60_236, 1, 3)
+    assert beside.cell == Cell("bitand, 2 clients at once", 4_000 * 60_236, 2, 3)
+    assert alone.session_settings["max_parallel_workers_per_gather"] == "3"
+    assert alone.session_settings["default_transaction_read_only"] == "on"
+    assert len({cell.data_set.key for cell in cells.values()}) == 1
+
+
+def test_the_mask_is_as_long_as_the_bit_strings() -> None:
+    _, mask, _ = (study_file.workloads(SIZING)["bitand-0"].sql or "").split("'", 2)
+    assert len(mask) == 200
+    assert mask.count("1") == 8
+
+
+def test_a_query_of_the_users_own_takes_the_place_of_both() -> None:
+    cells = study_file.workloads(replace(SIZING, query="SELECT 1", clients=1))
+    assert list(cells) == [f"query-{workers}" for workers in range(5)]
+    assert {cell.sql for cell in cells.values()} == {"SELECT 1"}
+
+
+def test_there_are_processes_for_all_workers_of_all_clients() -> None:
+    settings = study_file.settings(replace(SIZING, machine=Machine(8, 20 * GB)))
+    assert settings["max_parallel_workers"] == "128"  # 16 workers of 8 clients
+    assert settings["max_worker_processes"] == "136"
+
+
+def test_presets_say_where_the_data_lie() -> None:
+    def buffers(preset: str | None) -> str | None:
+        return study_file.settings(replace(SIZING, preset=preset)).get("shared_buffers")
+
+    assert buffers(None) == buffers("shared-buffers") == "317MB"  # 1.1 × 240,944,000 bytes and 64 MB
+    assert buffers("page-cache") is None
+    cell = study_file.workloads(replace(SIZING, preset="disk"))["count-1"]
+    assert cell.server_memory_bytes == 96_377_600 + (160 << 20)
+    with pytest.raises(UsageError) as caught:
+        study_file.workloads(replace(SIZING, preset="tape"))
+    assert caught.value.message == 'the study parallel-degree has no preset "tape"'
+    assert caught.value.hint == "choose shared-buffers, page-cache, disk"
+
+
+def test_data_are_as_large_as_memory_has_room_for() -> None:
+    (cell, *_) = study_file.workloads(replace(SIZING, machine=Machine(64, GB))).values()
+    assert cell.data_set.size_bytes <= 0.2 * GB < cell.data_set.size_bytes + 60_236
+    with pytest.raises(MemoryProofError, match="not enough free memory"):
+        study_file.workloads(replace(SIZING, machine=Machine(2, 1000)))
+
+
+def test_one_variant_is_measured() -> None:
+    names = tuple(study_file.workloads(SIZING))
+    context = StudyContext(Variant("default"), names, study_file.DESIGN, sizing=SIZING)
+    study = study_file.study(context)
+    assert [variant.name for variant in study.variants] == ["default"]
+    assert study.workloads == names
