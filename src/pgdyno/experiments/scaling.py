@@ -78,6 +78,11 @@ def knees(experiment: Experiment) -> tuple[CurveKnee, ...]:
     )
 
 
+def shown_by_curves(experiment: Experiment) -> frozenset[str]:
+    """Return the workloads that are levels of a curve of which enough was measured."""
+    return frozenset(name for one in _curves(experiment) if one.is_enough for name in one.levels)
+
+
 @dataclass(frozen=True)
 class _Measured:
     """What was measured of one curve: blocks that count, and levels by workload."""
