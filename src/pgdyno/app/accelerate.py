@@ -41,8 +41,8 @@ _NOISE_ROUNDS, _NOISE_BLOCKS = 2, 2  # the fewest that give an interval; nothing
 _TRIAL_SHARE = 0.4  # of the time that is left after the noise floor; the fresh measurement gets the rest
 _SHORT_BUDGET_S = 1200.0
 _NO_NOISE_FLOOR = (
-    "no noise floor was measured: this plan takes whole trials, of which two identical variants would need "
-    "as many as the plan itself"
+    "no noise floor was measured: what this plan changes on the machine takes whole trials, of which two "
+    "identical variants would need as many as the plan itself"
 )
 DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
 
@@ -110,7 +110,9 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     context = Context(document_of(subject.host), document_of(subject.server), planned.plan)
 
     layers = (*planned.study_context.layers, PLAN)
-    conditions = replace(request.conditions, accepts_builds=planned.plan.server is not None)
+    conditions = replace(
+        request.conditions, accepts_builds=planned.plan.server is not None, is_resumable=False
+    )
 
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))

@@ -69,6 +69,7 @@ class ExperimentRun:
     progress: Progress
     workloads: Mapping[str, Workload]
     clock: Callable[[], float] = time.monotonic
+    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
 
     def run(
         self,
@@ -100,14 +101,22 @@ class ExperimentRun:
             experiment = self._conclude(study, self.store.load(experiment.id), is_complete=False)
             raise InterruptedByUserError(
                 f"interrupted; the {len(experiment.blocks)} blocks measured so far are kept",
-                hint=f"pgdyno report {experiment.id}, or continue with --resume {experiment.id}",
+                hint=f"pgdyno report {experiment.id}{self._or_resume(experiment.id)}",
             ) from interrupt
         except PgdynoError as error:
             if kept := len(self.store.load(experiment.id).blocks):
-                resume_hint = f"the {kept} blocks of earlier rounds are kept: continue with --resume"
-                error.hint = "; ".join(filter(None, (error.hint, f"{resume_hint} {experiment.id}")))
+                way = (
+                    f"continue with --resume {experiment.id}"
+                    if self.is_resumable
+                    else f"pgdyno report {experiment.id}"
+                )
+                kept_hint = f"the {kept} blocks of earlier rounds are kept: {way}"
+                error.hint = "; ".join(filter(None, (error.hint, kept_hint)))
             raise
         return experiment
+
+    def _or_resume(self, experiment_id: str) -> str:
+        return f", or continue with --resume {experiment_id}" if self.is_resumable else ""
 
     def _memory_notes(self, study: Study) -> tuple[str, ...]:
         """Say which servers' memory is limited, and how. Raises: PgdynoError if it cannot be."""

@@ -39,6 +39,7 @@ class Conditions:
     design: Design
     budget_s: float | None = None
     resume: str | None = None
+    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
 
 
@@ -59,7 +60,9 @@ def measure(
         _require_disk(study, arena, conditions.workloads)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         accepting = replace(arena, accepts_builds=conditions.accepts_builds)
-        run = ExperimentRun(accepting, store, progress, conditions.workloads)
+        run = ExperimentRun(
+            accepting, store, progress, conditions.workloads, is_resumable=conditions.is_resumable
+        )
         return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
 
 
@@ -76,7 +79,7 @@ def measure_attached(
         wiring.open_attached_arena(attached, switch, progress) as arena,
         closing(wiring.open_store()) as store,
     ):
-        run = ExperimentRun(arena, store, progress, conditions.workloads)
+        run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
         return run.run(study, context=context)
 
 

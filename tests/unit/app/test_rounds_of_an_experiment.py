@@ -60,7 +60,9 @@ def store(tmp_path: Path) -> Iterator[ExperimentStore]:
         yield opened
 
 
-def failing_in_round(number: int, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch) -> str:
+def failing_in_round(
+    number: int, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch, *, is_resumable: bool = True
+) -> str:
     """Run an experiment whose server crashes then; return the error's hint."""
 
     def run_round(_: object, round_index: int, __: object) -> list[Block]:
@@ -70,14 +72,15 @@ def failing_in_round(number: int, store: ExperimentStore, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(experiment, "run_round", run_round)
     with pytest.raises(ServerCrashedError, match=CRASH) as caught:
-        run_study(store, Design())
+        run_study(store, Design(), is_resumable=is_resumable)
     return caught.value.hint or ""
 
 
-def run_study(store: ExperimentStore, design: Design) -> Experiment:
+def run_study(store: ExperimentStore, design: Design, *, is_resumable: bool = True) -> Experiment:
     workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
     study = Study("s", "?", variants=(Variant("a"), Variant("b")), workloads=(WORKLOAD,), design=design)
-    return ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads).run(study)
+    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads, is_resumable=is_resumable)
+    return run.run(study)
 
 
 def disturbed_rounds(
@@ -125,6 +128,14 @@ def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(
     assert hint == (
         f"its log says why; the 2 blocks of earlier rounds are kept: continue with --resume {kept}"
     )
+
+
+def test_no_option_is_named_that_the_command_does_not_have(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hint = failing_in_round(2, store, monkeypatch, is_resumable=False)
+    (kept,) = store.ids()
+    assert hint == f"its log says why; the 2 blocks of earlier rounds are kept: pgdyno report {kept}"
 
 
 def test_a_failure_in_the_first_round_leaves_nothing_to_continue_with(
