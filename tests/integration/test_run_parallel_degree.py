@@ -39,7 +39,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     running.execute(f"CREATE DATABASE {DATABASE}")
     with psycopg.connect(running.dsn_for("postgres", DATABASE), autocommit=True) as connection:
         connection.execute("CREATE TABLE t_bit(id bit(200)) WITH (parallel_workers = 1024)")
-        connection.execute("INSERT INTO t_bit SELECT i::bit(200) FROM generate_series(1, 20000) i")
+        connection.execute(
+            "INSERT INTO t_bit SELECT ('x' || md5(i::text))::bit(200) FROM generate_series(1, 20000) i"
+        )
         connection.execute("CREATE SEQUENCE written")
         connection.execute("ANALYZE")
     yield running
@@ -58,6 +60,12 @@ def arm(server: RealServer) -> Iterator[Arm]:
 def test_the_degree_that_is_asked_for_is_planned_and_launched(arm: Arm, workers: int) -> None:
     settings = {**COUNT.session_settings, "max_parallel_workers_per_gather": str(workers)}
     require_degree(arm, replace(COUNT, workers=workers, session_settings=settings))
+
+
+@pytest.mark.parametrize("load", study_file.LOADS)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_workload_of_the_study_can_have_every_degree(arm: Arm, load: str, workers: int) -> None:
+    require_degree(arm, study_file.workloads(replace(TINY, chosen=(load,)))[f"{load}-{workers}"])
 
 
 def with_settings(workload: Workload, **settings: str) -> Workload:
@@ -133,6 +141,7 @@ def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) 
         (("parallel-degree", "--query", "SELECT 1; SELECT 2"), "there is more than one statement"),
         (("parallel-degree", "--query", "SELECT $1"), "the statement has parameters such as $1"),
         (("parallel-degree", "--preset", "tape"), 'the study parallel-degree has no preset "tape"'),
+        (("parallel-degree", "--workload", "pgbench-select"), 'this study has no workload "pgbench-select"'),
     ):
         refused = pgdyno("run", *arguments, "--embedded")
         assert refused.returncode == 2

@@ -28,6 +28,7 @@ from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.studies import (
     StudyModule,
     brings_workloads,
+    loads_of,
     needs_io_support,
     needs_page_support,
     own_settings,
@@ -59,12 +60,16 @@ def find_study(name: str) -> StudyModule:
 def sized(module: StudyModule, asked: Sizing) -> Sizing:
     """Return the size asked for, with what a study that spans a grid makes its own of.
 
-    Raises: UsageError for a query, if it is none that can be measured, or the study takes none.
+    Raises: UsageError for a workload that it does not have, and a query that it does not take.
     """
     if asked.query is not None:
         if not takes_query(module):
             raise UsageError("this study takes no query", hint="leave out --query")
         check_statement(asked.query)
+    if unknown := [name for name in asked.chosen if name not in loads_of(module)]:
+        raise UsageError(
+            f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(loads_of(module))}"
+        )
     return replace(
         asked,
         machine=Machine(len(online_cpus()), wiring.available_memory_bytes()),

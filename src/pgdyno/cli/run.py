@@ -107,7 +107,8 @@ def command(
     huge-pages needs root: it reserves pages, and gives them back. It measures sizes of the database by
     clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.
 
-    parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients.
+    parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients;
+    --workload chooses among count, bitand, aggregate, hash-join, sort and append.
     """
     from pgdyno.app.run import listing
 
@@ -141,12 +142,15 @@ def _run_bundled(
 ) -> None:
     from pgdyno.app.run import find_study, run_bundled, sized
     from pgdyno.cli.results import deliver
-    from pgdyno.studies import own_workloads, usual_budget_s, usual_design, usual_workloads
+    from pgdyno.studies import loads_of, own_workloads, usual_budget_s, usual_design, usual_workloads
 
     varied = _parse_factors(factors, accept=accept)
     module = find_study(study)
     asked = asked.or_budget(usual_budget_s(module))
-    sizing = sized(module, _sizing(size, asked, varied))
+    chosen = asked.workloads if loads_of(module) else ()
+    if chosen:
+        asked = replace(asked, workloads=())
+    sizing = sized(module, replace(_sizing(size, asked, varied), chosen=chosen))
     own = own_workloads(module, sizing)
     if own is None and any(size):
         raise UsageError(

@@ -206,7 +206,8 @@ def _repeat_grid(experiment: Experiment) -> str:
     design = experiment.design
     words = ["pgdyno", "run", experiment.name, *_installation(experiment)]
     for name, value in experiment.options.items():
-        words += [f"--{name}", value]
+        for each in value.split(",") if name == "workload" else (value,):
+            words += [f"--{name}", each]
     if "budget" not in experiment.options:
         words += ["--blocks", str(design.rounds * design.blocks_per_round)]
     words += ["--seed", str(design.seed), "--isolate" if design.is_isolated else "--no-isolate"]

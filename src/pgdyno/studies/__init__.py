@@ -6,7 +6,8 @@ workloads also has ``workloads(sizing)``, and ``settings(sizing)`` if servers' s
 that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIGN`` for what no option asks
 for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server
 can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can be put on. ``BUDGET_S`` is how
-long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own.
+long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own,
+``LOADS`` the names among which one can choose.
 """
 
 from __future__ import annotations
@@ -83,6 +84,11 @@ def needs_page_support(module: StudyModule) -> bool:
 def takes_query(module: StudyModule) -> bool:
     """Whether a study takes a query of the user's own."""
     return bool(getattr(module, "TAKES_QUERY", False))
+
+
+def loads_of(module: StudyModule) -> tuple[str, ...]:
+    """Return the names of a study's own loads among which one can choose; none where all belong to it."""
+    return cast("tuple[str, ...]", getattr(module, "LOADS", ()))
 
 
 def usual_budget_s(module: StudyModule) -> float | None:

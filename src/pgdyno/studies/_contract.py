@@ -42,6 +42,7 @@ class Sizing:
     ] = ()  # between which a factor varies: how much disk is needed depends on it
     machine: Machine = Machine(1, 0)
     loads: tuple[Workload, ...] = ()
+    chosen: tuple[str, ...] = ()  # loads of the study's own; none: the usual ones
     query: str | None = None  # of the user's own
     rounds: int = 1
     budget_s: float | None = None
@@ -63,6 +64,7 @@ class Sizing:
         asked = {
             "preset": self.preset,
             "clients": None if self.clients is None else str(self.clients),
+            "workload": ",".join(self.chosen) or None,
             "query": self.query,
             "budget": None if self.budget_s is None else f"{self.budget_s:g}s",
         }

@@ -6,7 +6,7 @@ best, alone and with as many clients as CPUs that run the same query at once: wh
 others lose.
 
 Data, ``t_bit``: bit strings of 200 random bits, as tags of documents are stored. ``count`` costs little per
-row, ``bitand`` ten times as much.
+row, ``bitand`` some times as much; what else is shared among workers can be chosen.
 """
 
 from __future__ import annotations
@@ -42,7 +42,15 @@ _MASK = f"B'{'1' * 8:0<200}'"
 _QUERIES = {
     "count": "SELECT count(*) FROM t_bit",
     "bitand": f"SELECT count(*) FROM t_bit WHERE bitand(id, {_MASK}) = {_MASK}",  # noqa: S608 — our own
+    "aggregate": "SELECT substring(id FROM 1 FOR 8), count(*) FROM t_bit GROUP BY 1",
+    # Of the second table an eighth is hashed. A bit string itself has no hash function.
+    "hash-join": "SELECT count(*) FROM t_bit a JOIN t_bit b ON substring(a.id FROM 1 FOR 64)::bigint = "
+    "substring(b.id FROM 1 FOR 64)::bigint WHERE substring(b.id FROM 1 FOR 3) = B'000'",
+    "sort": "SELECT id FROM t_bit ORDER BY id OFFSET 1000000000000",  # beyond the last row: none is sent
+    "append": "SELECT count(*) FROM (TABLE t_bit UNION ALL TABLE t_bit) twice",
 }
+LOADS = tuple(_QUERIES)
+_USUAL = ("count", "bitand")
 IN_BUFFERS, IN_PAGE_CACHE, ON_DISK = "shared-buffers", "page-cache", "disk"
 _MB = 1 << 20
 _BYTES_PER_THOUSAND_ROWS = 60_236  # measured: 2,000,000 rows in 120,471,552 bytes
@@ -106,7 +114,10 @@ def degrees(machine: Machine) -> tuple[int, ...]:
 
 
 def _cells(sizing: Sizing) -> Iterator[Workload]:
-    queries = _QUERIES if sizing.query is None else {QUERY: sizing.query}
+    chosen = sizing.chosen or (_USUAL if sizing.query is None else ())
+    queries = {name: _QUERIES[name] for name in chosen}
+    if sizing.query is not None:
+        queries[QUERY] = sizing.query
     for name, sql in queries.items():
         for clients in _client_counts(sizing):
             for workers in degrees(sizing.machine):

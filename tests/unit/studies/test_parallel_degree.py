@@ -52,6 +52,14 @@ def test_a_query_of_the_users_own_takes_the_place_of_both() -> None:
     assert {cell.sql for cell in cells.values()} == {"SELECT 1"}
 
 
+def test_workloads_can_be_chosen_and_a_query_added() -> None:
+    cells = study_file.workloads(replace(SIZING, chosen=("sort",), query="SELECT 1"))
+    assert {cell.cell.load for cell in cells.values() if cell.cell} == {
+        "sort", "sort, 2 clients at once", "query", "query, 2 clients at once",
+    }  # fmt: skip
+    assert replace(SIZING, chosen=("sort", "append")).grid_options == {"workload": "sort,append"}
+
+
 def test_there_are_processes_for_all_workers_of_all_clients() -> None:
     settings = study_file.settings(replace(SIZING, machine=Machine(8, 20 * GB)))
     assert settings["max_parallel_workers"] == "128"  # 16 workers of 8 clients
