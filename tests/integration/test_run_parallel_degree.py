@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import psycopg
 import pytest
@@ -12,7 +14,7 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
 from pgdyno.app.arm import Arm
-from pgdyno.app.attached_arena import AttachedServer
+from pgdyno.app.attached_server import AttachedServer
 from pgdyno.app.degree_check import require_degree
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.wiring import embedded
@@ -154,3 +156,37 @@ def test_a_users_query_that_fails_ends_the_run_with_its_error(home: Path, pg18_b
     assert refused.returncode == 2
     assert "ERROR:  the query fails (query, " in refused.stderr
     assert 'DETAIL:  relation "nowhere" does not exist' in refused.stderr
+
+
+def on_server(
+    server: RealServer, *arguments: str, query: str = "SELECT count(*) FROM t_bit"
+) -> CompletedProcess[str]:
+    dsn = f"host={server.socket_directory} port={server.port} user=postgres dbname={DATABASE}"
+    return pgdyno("run", "parallel-degree", "--dsn", dsn, "--query", query, *arguments)
+
+
+def test_a_running_server_is_not_loaded_unless_that_is_allowed(server: RealServer, home: Path) -> None:
+    refused = on_server(server)
+    assert refused.returncode == 4
+    assert "ERROR:  measuring puts load on the server, which was not allowed" in refused.stderr
+    for arguments, message in (
+        (("--embedded", "--preset", "disk"), "it takes no --embedded, --preset"),
+        (("--workload", "sort"), "it takes no --workload"),
+    ):
+        refused = on_server(server, "--allow-load", *arguments)
+        assert refused.returncode == 2
+        assert message in refused.stderr
+    refused = on_server(server, "--allow-load", query="SELECT nextval('written')")
+    assert refused.returncode == 2
+    assert "ERROR:  the server plans no parallel workers for this query" in refused.stderr
+
+
+def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, home: Path) -> None:
+    before = server.execute("SELECT count(*) FROM pg_database")
+    done = on_server(server, "--allow-load", "--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["blocks"] % 5 == 0  # five degrees; a round that was disturbed is repeated
+    assert document["blocks"] > 0
+    assert any(note.startswith("measured on a running server as it is") for note in document["notes"])
+    assert server.execute("SELECT count(*) FROM pg_database") == before

@@ -12,7 +12,7 @@ from tests.fix_servers import RealServer, wait_until
 
 from pgdyno.app import wiring
 from pgdyno.app.arm import Arm
-from pgdyno.app.attached_arena import AttachedServer
+from pgdyno.app.attached_server import AttachedServer
 from pgdyno.app.steps import measure_step
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters

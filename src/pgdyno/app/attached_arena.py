@@ -7,52 +7,23 @@ what was found. If pgdyno is killed, ``pgdyno revert`` restores the configuratio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import psycopg
-from psycopg.conninfo import make_conninfo
 
 from pgdyno.app.arm import Arm
+from pgdyno.app.attached_server import find_attached_server
 from pgdyno.app.attached_switch import Switch
 from pgdyno.app.load import Loads
 from pgdyno.generators._contract import Target
-from pgdyno.host.colocation import find_postmaster
-from pgdyno.model.errors import ServerError, UsageError
-from pgdyno.model.facts import Unknown
+from pgdyno.model.errors import UsageError
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
-from pgdyno.server.connection import connect
-from pgdyno.server.inspection import identify_backend
 from pgdyno.server.workload_databases import WorkloadDatabases
 
 _LOAD_TIMEOUT_S = 3600.0
-
-
-@dataclass(frozen=True)
-class AttachedServer:
-    """Someone's server as an arm sees it: it is neither started nor stopped."""
-
-    dsn: str
-    host: str
-    port: int
-    user: str
-    pid: int
-
-    def connect(self, database: str) -> psycopg.Connection:
-        """Open a control connection without pgdyno's usual time limits: a checkpoint may take its time."""
-        return psycopg.connect(make_conninfo(self.dsn, dbname=database), autocommit=True)
-
-    def last_log_lines(self) -> str:
-        """Say where to look."""
-        return "its own log says why"
-
-    def stop(self, *, is_immediate: bool = False) -> None:
-        """Leave it running."""
 
 
 @dataclass
@@ -90,7 +61,7 @@ class AttachedArena:
         template = f"pgdyno_template_{len(self._templates)}"
         self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB")
         self.databases.create(template)
-        server, environment = self._server()
+        server, environment = find_attached_server(self.dsn, self.data_directory)
         target = Target(server.host, server.port, server.user, template)
         self.loads.fill(target, data_set, self.loads.scratch / "load.log", environment)
         self.databases.finish_load(template)
@@ -124,7 +95,7 @@ class AttachedArena:
         """Bring the server to the one variant that there can be at a time."""
         (variant,), (seat,) = variants, seats
         self.switch.to(variant)
-        server, environment = self._server()
+        server, environment = find_attached_server(self.dsn, self.data_directory)
         arm = Arm(variant, server, self._database(seat, data_set), environment)
         try:
             arm.prewarm()
@@ -142,20 +113,3 @@ class AttachedArena:
 
     def _database(self, seat: int, data_set: DataSet) -> str:
         return f"{self._templates[data_set.key].replace('template', 'seat')}_{seat}"
-
-    def _server(self) -> tuple[AttachedServer, Mapping[str, str]]:
-        """Find the server as it runs now, and what generators need in their environment to get in."""
-        with closing(connect(self.dsn)) as connection:
-            info, backend = connection.info, identify_backend(connection)
-            postmaster = find_postmaster(
-                Path("/"),
-                backend_pid=backend.pid,
-                backend_start=backend.start_s,
-                data_directory=self.data_directory,
-            )
-            if isinstance(postmaster.value, Unknown):
-                raise ServerError(
-                    "the server is not proven to run on this host any more", detail=postmaster.value.reason
-                )
-            environment = {"PGPASSWORD": info.password} if info.password else {}
-            return AttachedServer(self.dsn, info.host, info.port, info.user, postmaster.value), environment

@@ -20,6 +20,7 @@ from pgdyno.app.load import Loads
 from pgdyno.app.probe import ProgramsProbe
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.start_check import StartCheck
+from pgdyno.app.visited_arena import VisitedArena
 from pgdyno.experiments.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_driver, find_generator
@@ -30,7 +31,7 @@ from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter, command_restarter
-from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
+from pgdyno.model.errors import GeneratorMissingError, PrivilegeError, RefusedError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
@@ -202,6 +203,16 @@ def open_attached_arena(attached: Attached, switch: Switch, progress: Progress) 
             arena.leave()
 
 
+@contextmanager
+def open_visited_arena(dsn: str, data_directory: str, database: str) -> Iterator[VisitedArena]:
+    """Provide an arena on a running server as it is, which our own driver alone queries."""
+    place = workspace()
+    with place.measuring(), place.scratch() as scratch:
+        split = split_cpus(online_cpus(), is_wanted=False)
+        loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
+        yield VisitedArena(dsn, data_directory, database, loads)
+
+
 def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
     """Return what runs a variant: the server it names, or ``other``. Raises: UsageError if not known."""
     return other if variant.server is None else find_installation(variant.server, workspace())
@@ -234,6 +245,10 @@ def memory_group_place() -> GroupPlace:
     if isinstance(hierarchy, Unknown):
         raise PrivilegeError("the memory of a server cannot be limited here", detail=hierarchy.reason)
     return find_place(hierarchy.version, hierarchy.directories)
+
+
+def _only_the_driver(name: str) -> NoReturn:
+    raise GeneratorMissingError(f"{name} does not query someone's running server")
 
 
 def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:

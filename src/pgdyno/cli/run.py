@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from pgdyno.cli.measuring import Measuring, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measure import Conditions
@@ -32,6 +32,17 @@ _THE_FILES = {
     "seed": "--seed",
 }
 """Options by parameter that an experiment file speaks about, or that its design has no place for yet."""
+_OF_SERVERS_OF_OUR_OWN = {
+    "embedded": "--embedded",
+    "pg_bin": "--pg-bin",
+    "factors": "--factor",
+    "preset": "--preset",
+    "workloads": "--workload",
+    "scripts": "--script",
+    "scale": "--scale",
+    "isolate": "--isolate",
+    "resume": "--resume",
+}
 
 
 @click.command(
@@ -87,6 +98,10 @@ _THE_FILES = {
     help="Insert Benchmark: open loop and fixed time, or as the original does it [default: corrected].",
 )
 @click.option("--query", metavar="SQL", help="parallel-degree: a query of yours, instead of its own two.")
+@click.option(
+    "--dsn", metavar="DSN", help="parallel-degree: measure that query on a running server of this host."
+)
+@click.option("--allow-load", is_flag=True, help="With --dsn: the query may be run there, again and again.")
 @workload_option
 @measuring_options
 @json_option
@@ -96,6 +111,8 @@ def command(
     is_list: bool,
     factors: tuple[str, ...],
     accept: bool,
+    dsn: str | None,
+    allow_load: bool,
     is_json: bool,
     **options: Any,
 ) -> None:
@@ -108,7 +125,8 @@ def command(
     clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.
 
     parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients;
-    --workload chooses among count, bitand, aggregate, hash-join, sort and append.
+    --workload chooses among count, bitand, aggregate, hash-join, sort and append. With --dsn, --query and
+    --allow-load a query is measured on a running server, on its own data, in sessions that only read.
     """
     from pgdyno.app.run import listing
 
@@ -120,6 +138,13 @@ def command(
     size = _Size(**{name: options.pop(name) for name in _Size._fields})
     asked = Measuring(**options)
     path = Path(study)
+    if allow_load and dsn is None:
+        raise UsageError(
+            "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
+        )
+    if dsn is not None:
+        _run_on_server(study, asked, size, dsn, is_allowed=allow_load, is_json=is_json)
+        return
     if path.suffix == ".toml" or path.is_file():
         _run_file(path, asked, accept=accept, is_json=is_json)
     else:
@@ -167,6 +192,48 @@ def _run_bundled(
         is_json=is_json,
         is_gate=asked.gate,
     )
+
+
+def _run_on_server(
+    study: str, asked: Measuring, size: _Size, dsn: str, *, is_allowed: bool, is_json: bool
+) -> None:
+    """Measure a query on someone's running server. Raises: UsageError, PermissionNotGivenError."""
+    from pgdyno.app.measure import Conditions
+    from pgdyno.app.run import find_study, sized
+    from pgdyno.app.visited_degree import measure_degree_of
+    from pgdyno.cli.results import deliver
+    from pgdyno.studies import takes_query, usual_budget_s, usual_design
+
+    module = find_study(study)
+    if not takes_query(module):
+        raise UsageError(f"the study {study} measures servers of its own", hint="leave out --dsn")
+    _refuse_what_a_server_decides()
+    if size.query is None:
+        raise UsageError("--dsn is about a query of yours", hint="name it with --query")
+    asked = asked.or_budget(usual_budget_s(module))
+    sizing = sized(module, _sizing(size, asked, {}))
+    if not is_allowed:
+        raise PermissionNotGivenError(
+            "measuring puts load on the server, which was not allowed",
+            detail="the query is run again and again, alone and by several clients, in sessions that only read",
+            hint="add --allow-load",
+        )
+    conditions = Conditions(None, {}, asked.design(usual_design(module)), asked.budget_s)
+    deliver(
+        lambda progress: measure_degree_of(dsn, sizing, conditions, progress),
+        is_json=is_json,
+        is_gate=asked.gate,
+    )
+
+
+def _refuse_what_a_server_decides() -> None:
+    """Raise UsageError for options that a running server, or its data, have no place for."""
+    given = [name for name in _OF_SERVERS_OF_OUR_OWN if _is_given(name)]
+    if given:
+        listed = ", ".join(_OF_SERVERS_OF_OUR_OWN[name] for name in given)
+        raise UsageError(
+            f"a running server is measured as it is: it takes no {listed}", hint="leave them out"
+        )
 
 
 def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) -> Sizing:

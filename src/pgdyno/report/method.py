@@ -192,13 +192,18 @@ def repeat_command(experiment: Experiment) -> str | None:
     if experiment.operations:
         return _repeat_steps(experiment)
     if experiment.cells:
-        return _repeat_grid(experiment)
+        return _repeat_grid(experiment) if _is_repeatable(experiment) else None
     if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
         return None
     if USER_SCRIPTS in experiment.workloads:
         return None
     words = [*_question(experiment), *_installation(experiment), *_scale(experiment), *_generator(experiment)]
     return shlex.join([*words, *_design_options(experiment.design)])
+
+
+def _is_repeatable(experiment: Experiment) -> bool:
+    """Whether a command line can name what runs the variants: it cannot repeat how a server was reached."""
+    return experiment.installation is not None or all(variant.server for variant in experiment.variants)
 
 
 def _repeat_grid(experiment: Experiment) -> str:

@@ -11,7 +11,8 @@ row, ``bitand`` some times as much; what else is shared among workers can be cho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 
 from pgdyno.model.errors import MemoryProofError, UsageError
@@ -78,13 +79,36 @@ _NO_JIT = "jit is off, as there was none in the published study: compiling costs
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     """Return every query at every degree, alone and with others. Raises: UsageError; MemoryProofError."""
-    cells = _cells(sizing)
+    cells = cells_on(_data_set(sizing), sizing, degrees(sizing.machine))
+    limit_bytes = int(_LIMIT_SHARE * _data_set(sizing).size_bytes) + _PROCESSES_BYTES
+    if _preset(sizing) != ON_DISK:
+        return cells
+    return {name: replace(cell, server_memory_bytes=limit_bytes) for name, cell in cells.items()}
+
+
+def cells_on(data_set: DataSet, sizing: Sizing, workers: Sequence[int]) -> dict[str, Workload]:
+    """Return every query at these degrees on a data set, alone and with others."""
+    chosen = sizing.chosen or (_USUAL if sizing.query is None else ())
+    queries = {name: _QUERIES[name] for name in chosen}
+    if sizing.query is not None:
+        queries[QUERY] = sizing.query
+    cells = (
+        _cell(query, clients, count, data_set)
+        for query in queries.items()
+        for clients in client_counts(sizing)
+        for count in workers
+    )
     return {cell.name: cell for cell in cells}
+
+
+def forced(workers: int) -> Mapping[str, str]:
+    """Return settings of a session in which every query has this degree, if it can have it at all."""
+    return {**_FORCED, "max_parallel_workers_per_gather": str(workers)}
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
     """Return room for all workers at once, and for the data where they are to be in shared_buffers."""
-    workers = max(degrees(sizing.machine)) * max(_client_counts(sizing))
+    workers = max(degrees(sizing.machine)) * max(client_counts(sizing))
     buffers_bytes = 1.1 * _data_set(sizing).size_bytes + 64 * _MB
     return {
         "max_worker_processes": str(workers + _SPARE_PROCESSES),
@@ -113,41 +137,27 @@ def degrees(machine: Machine) -> tuple[int, ...]:
     return tuple(sorted(count for count in counts if count <= most))
 
 
-def _cells(sizing: Sizing) -> Iterator[Workload]:
-    chosen = sizing.chosen or (_USUAL if sizing.query is None else ())
-    queries = {name: _QUERIES[name] for name in chosen}
-    if sizing.query is not None:
-        queries[QUERY] = sizing.query
-    for name, sql in queries.items():
-        for clients in _client_counts(sizing):
-            for workers in degrees(sizing.machine):
-                yield _cell((name, sql), clients, workers, sizing)
+def client_counts(sizing: Sizing) -> tuple[int, ...]:
+    """Return one, and as many as CPUs; with --clients that number instead."""
+    others = sizing.clients or max(2, sizing.machine.cpus)
+    return tuple(dict.fromkeys((1, others)))
 
 
-def _cell(query: tuple[str, str], clients: int, workers: int, sizing: Sizing) -> Workload:
+def _cell(query: tuple[str, str], clients: int, workers: int, data_set: DataSet) -> Workload:
     name, sql = query
     load = name if clients == 1 else f"{name}, {clients} clients at once"
-    data_set = _data_set(sizing)
-    limit_bytes = int(_LIMIT_SHARE * data_set.size_bytes) + _PROCESSES_BYTES
     return Workload(
         name=f"{name}-{workers}" if clients == 1 else f"{name}-{workers}-by-{clients}",
         title=f"{load}, {workers} workers",
         data_set=data_set,
         reset=ResetPolicy.KEEP,
         issued_as="query",
-        server_memory_bytes=limit_bytes if _preset(sizing) == ON_DISK else None,
         clients=clients,
         load=load,
         sql=sql,
         workers=workers,
-        session_settings={**_FORCED, "max_parallel_workers_per_gather": str(workers)},
+        session_settings=forced(workers),
     )
-
-
-def _client_counts(sizing: Sizing) -> tuple[int, ...]:
-    """Return one, and as many as CPUs; with --clients that number instead."""
-    others = sizing.clients or max(2, sizing.machine.cpus)
-    return tuple(dict.fromkeys((1, others)))
 
 
 def _data_set(sizing: Sizing) -> DataSet:

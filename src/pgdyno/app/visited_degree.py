@@ -1,0 +1,108 @@
+"""``run parallel-degree --dsn``: the best degree of a query on someone's running server, on its own data.
+
+Sessions alone are set, and only read. A degree that the planner does not give there (the table's size or
+option allows no more, or the pools are smaller) is left out and named.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from pgdyno.app import wiring
+from pgdyno.app.experiment import Context, ExperimentRun
+from pgdyno.app.measure import Conditions
+from pgdyno.experiments.parallel_plan import planned_workers
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.ports import Progress
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DataSet
+from pgdyno.server.connection import Connection, connect
+from pgdyno.server.planner import Planner
+from pgdyno.server.settings import read_settings
+from pgdyno.studies import parallel_degree
+from pgdyno.studies._contract import Sizing, StudyContext
+
+_AS_FOUND = Variant("as-found")
+_NONE = "pgdyno explain-degree says which limit decides, and what to change to get more"
+_NOTE = (
+    "measured on a running server as it is: whatever else it did at the time is in the figures, it was not "
+    "restarted for the rounds, and jit is as it has it"
+)
+
+
+@dataclass(frozen=True)
+class _Visited:
+    """What is known of the server before anything is measured."""
+
+    database: str
+    data_directory: str
+    data_set: DataSet
+    degrees: tuple[int, ...]
+    left_out: tuple[int, ...]
+
+
+def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress: Progress) -> Experiment:
+    """Measure the query of ``sizing`` at every degree that the server can give it.
+
+    Raises: UsageError if that is no other than 0; ServerError, ConnectionFailedError.
+    """
+    visited = _look(dsn, sizing)
+    cells = parallel_degree.cells_on(visited.data_set, sizing, visited.degrees)
+    context = StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing)
+    study = parallel_degree.study(context)
+    study = replace(study, notes=(_NOTE, *_left_out(visited.left_out)))
+    with (
+        wiring.open_visited_arena(dsn, visited.data_directory, visited.database) as arena,
+        closing(wiring.open_store()) as store,
+    ):
+        run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
+        options = Context(options=sizing.grid_options)
+        return run.run(study, budget_s=conditions.budget_s, context=options)
+
+
+def _look(dsn: str, sizing: Sizing) -> _Visited:
+    """Find out which degrees the planner gives, and how large the database is. Runs nothing."""
+    assert sizing.query is not None  # noqa: S101 — the command line has asked for it
+    with closing(connect(dsn)) as connection:
+        settings = read_settings(connection)
+        planner = Planner(connection, sizing.query, settings)
+        pool = min(int(settings[name].setting) for name in ("max_parallel_workers", "max_worker_processes"))
+        clients = max(parallel_degree.client_counts(sizing))
+        wanted = parallel_degree.degrees(sizing.machine)
+        given = tuple(
+            workers
+            for workers in wanted
+            if workers * clients <= pool
+            and planned_workers(planner.plan(parallel_degree.forced(workers))) == workers
+        )
+        if max(given, default=0) == 0:
+            raise UsageError(
+                "the server plans no parallel workers for this query",
+                detail=f"tried: {', '.join(map(str, wanted[1:]))}; "
+                f"{clients} clients at once share a pool of {pool}",
+                hint=_NONE,
+            )
+        data_directory = settings.get("data_directory")
+        return _Visited(
+            connection.info.dbname,
+            "" if data_directory is None else data_directory.setting,
+            _data_set(connection),
+            given,
+            tuple(workers for workers in wanted if workers not in given),
+        )
+
+
+def _data_set(connection: Connection) -> DataSet:
+    """Return the database as it is: its size is that of a scale of one."""
+    row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    assert row is not None  # noqa: S101 — a function without FROM has one row
+    return DataSet(connection.info.dbname, 1, int(row[0]))
+
+
+def _left_out(degrees: tuple[int, ...]) -> tuple[str, ...]:
+    if not degrees:
+        return ()
+    listed = ", ".join(map(str, degrees))
+    return (f"not measured, because the server does not plan or launch so many workers: {listed}; {_NONE}",)
