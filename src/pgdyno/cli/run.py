@@ -215,7 +215,8 @@ def _run_on_server(
     if not is_allowed:
         raise PermissionNotGivenError(
             "measuring puts load on the server, which was not allowed",
-            detail="the query is run again and again, alone and by several clients, in sessions that only read",
+            detail="the query would run again and again, alone and by several clients, in sessions that only "
+            "read",
             hint="add --allow-load",
         )
     conditions = Conditions(None, {}, asked.design(usual_design(module)), asked.budget_s)
