@@ -107,7 +107,9 @@ def place_among(size: float, sizes: Sequence[int]) -> float:
 
 def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) -> GridPart:
     throughput = amounts(experiment, load, PRIMARY_METRIC)
-    beside = [one for name in _BESIDE if (one := amounts(experiment, load, name)).estimates]
+    is_compared = len(experiment.variants) > 1  # what pages cost is no question of one variant's levels
+    others = (amounts(experiment, load, name) for name in (_BESIDE if is_compared else ()))
+    beside = [one for one in others if one.estimates]
     by_size = [
         found
         for level in reversed(load.levels)
