@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator as Random
 
 from pgdyno import __version__
+from pgdyno.app.adaptive import next_cells
 from pgdyno.app.arena import Arena
 from pgdyno.app.evidence import Evidence, Facts
 from pgdyno.app.recovery import recover
@@ -234,7 +235,8 @@ class ExperimentRun:
         planned, repeats = study.design.rounds, 0
         while done < planned + repeats:
             round_started = self.clock()
-            for workloads in workloads_by_server([self.workloads[name] for name in study.workloads]):
+            names = _names(study, experiment)
+            for workloads in workloads_by_server([self.workloads[name] for name in names]):
                 self.progress.step(_label(done, planned + repeats, workloads))
                 shuffled = in_random_order(workloads, running.random)
                 self.store.add_blocks(experiment.id, run_round(running, done, shuffled))
@@ -249,11 +251,15 @@ class ExperimentRun:
             self.store.save(experiment)
             experiment = lift_limit(experiment)
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
-            if budget_s is not None and done == first + 1:
-                planned = first + rounds_within(budget_s - elapsed_s, round_s, minimum_rounds(study.design))
-            wanted = planned if budget_s is None else minimum_rounds(study.design)
-            lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
-            repeats = max(0, lost - (planned - wanted))
+            least = minimum_rounds(study.design)
+            if budget_s is not None and (done == first + 1 or study.is_adaptive):
+                # Rounds of an adaptive study become shorter, as fewer cells are in question.
+                more = rounds_within(budget_s - elapsed_s, round_s, max(1, least - (done - first - 1)))
+                planned = done - 1 + more
+            wanted = planned if budget_s is None else least
+            if not study.is_adaptive:  # which looks at what counts before each round
+                lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
+                repeats = max(0, lost - (planned - wanted))
             self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
             if is_too_noisy(experiment.blocks, experiment.design) or self._is_finished(study, experiment):
                 break
@@ -268,7 +274,7 @@ class ExperimentRun:
         experiment = lift_limit(measured)
         design = replace(experiment.design, rounds=max(1, _rounds_done(experiment)))
         concluded = replace(
-            experiment,
+            _without_unmeasured(experiment) if is_complete else experiment,
             design=design if is_complete else experiment.design,
             verdicts=_verdicts(study, experiment),
             notes=(*experiment.notes, *_noise_note(experiment)),
@@ -279,9 +285,23 @@ class ExperimentRun:
         return concluded
 
 
+def _names(study: Study, experiment: Experiment) -> tuple[str, ...]:
+    """Return the workloads of the next round."""
+    chosen = next_cells(experiment) if study.is_adaptive else ()
+    return chosen or study.workloads  # none: several variants are compared, and all cells belong to that
+
+
 def experiment_id(now: datetime, name: str) -> str:
     """Return what an experiment of that name, begun now, is called by."""
     return f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', name)}"
+
+
+def _without_unmeasured(experiment: Experiment) -> Experiment:
+    """Return the experiment without cells that no round took, as it did not need them to find a knee."""
+    measured = {block.workload for block in experiment.blocks}
+    names = tuple(name for name in experiment.workloads if name in measured or name not in experiment.cells)
+    cells = {name: cell for name, cell in experiment.cells.items() if name in measured}
+    return replace(experiment, workloads=names, cells=cells)
 
 
 def _verdicts(study: Study, experiment: Experiment) -> tuple[Verdict, ...]:

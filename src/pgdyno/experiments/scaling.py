@@ -60,7 +60,7 @@ def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
             confirm(one.rounds),
             _client_shares(one.blocks, one.levels),
         )
-        for one in _curves(experiment)
+        for one in measured_curves(experiment)
         if one.is_enough
     )
 
@@ -73,18 +73,18 @@ def knees(experiment: Experiment) -> tuple[CurveKnee, ...]:
             one.unit,
             observe(one.rounds).knee if one.is_enough else None,
         )
-        for one in _curves(experiment)
+        for one in measured_curves(experiment)
         if len(set(one.levels.values())) >= LEAST_LEVELS
     )
 
 
 def shown_by_curves(experiment: Experiment) -> frozenset[str]:
     """Return the workloads that are levels of a curve of which enough was measured."""
-    return frozenset(name for one in _curves(experiment) if one.is_enough for name in one.levels)
+    return frozenset(name for one in measured_curves(experiment) if one.is_enough for name in one.levels)
 
 
 @dataclass(frozen=True)
-class _Measured:
+class MeasuredCurve:
     """What was measured of one curve: blocks that count, and levels by workload."""
 
     load: str
@@ -118,12 +118,13 @@ def _analysed_once(rounds: tuple[tuple[tuple[int, float], ...], ...], offset: in
     return analyse([dict(rates) for rates in rounds], offset=offset)
 
 
-def _curves(experiment: Experiment) -> Iterator[_Measured]:
+def measured_curves(experiment: Experiment) -> Iterator[MeasuredCurve]:
+    """Yield what was measured of every curve; none where there are several variants."""
     places = dict.fromkeys(map(_place, experiment.cells.values()))
     for place in places if len(experiment.variants) == 1 else ():
         levels = {name: cell.level for name, cell in experiment.cells.items() if _place(cell) == place}
         blocks = [one for one in experiment.blocks if one.workload in levels and not one.void_reasons]
-        yield _Measured(*place, levels, blocks)
+        yield MeasuredCurve(*place, levels, blocks)
 
 
 def _place(cell: Cell) -> tuple[str, int, str]:

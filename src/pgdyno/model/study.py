@@ -18,7 +18,8 @@ SERVER_FACTOR = "server"
 class Study:
     """What ``pgdyno run`` runs: bundled in ``studies/``, written in a TOML file, or made by a command.
 
-    The first variant is the baseline that all others are compared with.
+    The first variant is the baseline that all others are compared with. Of an adaptive one, which has no
+    other, each round measures the cells of a grid by which knees are found soonest.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Study:
     workloads: tuple[str, ...]
     design: Design = field(default_factory=Design)
     notes: tuple[str, ...] = ()
+    is_adaptive: bool = False
 
     @property
     def baseline(self) -> str:

@@ -1,9 +1,10 @@
 """A level recommended by the first rounds of a curve, and held against the rounds that come after them.
 
 What looks best among many levels looks better than it is, because luck chose along; rounds that had no part
-in the choice do not. In those, the recommended level is compared with every other one: it is confirmed if its
-rate is at least 1 − tolerance of each of them for sure. All comparisons have to hold, which needs no
-correction (intersection-union test, Berger 1982, Technometrics 24, 295-300).
+in the choice do not. In those, the recommended level is compared with every other one that they have: it is
+confirmed if its rate is at least 1 − tolerance of each of them for sure. All comparisons have to hold, which
+needs no correction (intersection-union test, Berger 1982, Technometrics 24, 295-300). Levels that later
+rounds left out were ruled out by the first ones.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ def confirm(
         return None
     at = int(np.searchsorted(tried.levels, recommended))
     low, high = tried.bounds(1 - level)
-    if not np.all(np.isfinite(low[at])):
+    compared = [one for one in range(len(tried.levels)) if one != at and math.isfinite(low[at, one])]
+    highest = int(explored.levels[np.argmax(explored.means)])
+    if not compared or highest not in (recommended, *(int(tried.levels[one]) for one in compared)):
         return None
-    closest = min((one for one in range(len(tried.levels)) if one != at), key=lambda one: low[at, one])
+    closest = min(compared, key=lambda one: float(low[at, one]))
     ends = (low[at, closest], tried.differences[at, closest], high[at, closest])
-    lowest, middle, highest = map(math.exp, ends)
-    ratio = Interval(lowest, middle, highest, level)
+    lower, middle, upper = map(math.exp, ends)
+    ratio = Interval(lower, middle, upper, level)
     return Confirmation(
         recommended,
         int(tried.levels[closest]),

@@ -54,14 +54,13 @@ def study(context: StudyContext) -> Study:
         workloads=context.workloads,
         design=context.design,
         notes=(_PUBLISHED,),
+        is_adaptive=True,
     )
 
 
 def client_counts(sizing: Sizing) -> tuple[int, ...]:
-    """Return 1, 2, 3, 4, 6, 8, 12, … up to four for each CPU; with --clients no more than that."""
-    most = sizing.clients or _most(sizing.machine)
-    counts = {1, most, *(base << power for base in (2, 3) for power in range(most.bit_length()))}
-    return tuple(sorted(count for count in counts if count <= most))
+    """Return 1 to four for each CPU, or --clients; where those are many, not all will be measured."""
+    return tuple(range(1, (sizing.clients or _most(sizing.machine)) + 1))
 
 
 def _most(machine: Machine) -> int:

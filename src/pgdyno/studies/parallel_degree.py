@@ -127,14 +127,13 @@ def study(context: StudyContext) -> Study:
         workloads=context.workloads,
         design=context.design,
         notes=(_PUBLISHED, _NO_JIT),
+        is_adaptive=True,
     )
 
 
 def degrees(machine: Machine) -> tuple[int, ...]:
-    """Return 0, 1, 2, 3, 4, 6, 8, 12, … up to two for each CPU."""
-    most = max(4, _WORKERS_PER_CPU * machine.cpus)
-    counts = {0, 1, most, *(base << power for base in (2, 3) for power in range(most.bit_length()))}
-    return tuple(sorted(count for count in counts if count <= most))
+    """Return 0 to two for each CPU; where those are many, not all of them will be measured."""
+    return tuple(range(max(4, _WORKERS_PER_CPU * machine.cpus) + 1))
 
 
 def client_counts(sizing: Sizing) -> tuple[int, ...]:

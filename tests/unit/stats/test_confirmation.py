@@ -40,7 +40,15 @@ def test_a_level_without_enough_fresh_rounds_is_not_recommended() -> None:
     measured = rounds({0: 1.0, 1: 2.0}, (1.0,) * 6)
     measured[3:] = [{0: one[0], 2: 1.5} for one in measured[3:]]
     assert confirm(measured) is None
-    measured[5] = {0: 1.0, 1: 2.0, 2: 1.5}
+
+
+def test_levels_that_were_ruled_out_may_be_missing_in_fresh_rounds_but_not_the_best() -> None:
+    measured = rounds({0: 1.0, 1: 1.96, 2: 2.0}, (1.0,) * 6)
+    measured[3:] = [{1: one[1], 2: one[2]} for one in measured[3:]]
+    confirmation = confirm(measured)
+    assert confirmation is not None
+    assert (confirmation.level, confirmation.against, confirmation.is_confirmed) == (1, 2, True)
+    measured[3:] = [{0: 1.0, 1: 1.96}] * 3
     assert confirm(measured) is None
 
 

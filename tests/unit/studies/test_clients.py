@@ -19,24 +19,15 @@ def sizing(cpus: int, most: int | None = None) -> Sizing:
 
 
 @pytest.mark.parametrize(
-    ("cpus", "most", "expected"),
-    [
-        (1, None, (1, 2, 3, 4, 6, 8)),
-        (2, None, (1, 2, 3, 4, 6, 8)),
-        (8, None, (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)),
-        (8, 14, (1, 2, 3, 4, 6, 8, 12, 14)),
-        (8, 1, (1,)),
-    ],
+    ("cpus", "most", "expected"), [(1, None, 8), (2, None, 8), (8, None, 32), (8, 14, 14)]
 )
-def test_clients_double_and_a_half_up_to_four_per_cpu(
-    cpus: int, most: int | None, expected: tuple[int, ...]
-) -> None:
-    assert clients.client_counts(sizing(cpus, most)) == expected
+def test_clients_go_up_to_four_per_cpu(cpus: int, most: int | None, expected: int) -> None:
+    assert clients.client_counts(sizing(cpus, most)) == tuple(range(1, expected + 1))
 
 
 def test_every_load_is_measured_at_every_number_of_clients_on_the_same_data() -> None:
     cells = clients.workloads(sizing(2))
-    assert len(cells) == 12
+    assert len(cells) == 16
     assert cells["pgbench-tpcb-6"].cell == Cell("pgbench-tpcb", 620_000_000, 6)
     assert len({one.data_set.key for one in cells.values()}) == 1
 

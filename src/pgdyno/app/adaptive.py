@@ -1,0 +1,38 @@
+"""Which cells of a grid the next round measures, where it is to find knees with few trials.
+
+The first rounds take levels that are far apart; later ones those that are still in question, and what lies
+between them (``search/levels.py``). Once the knee of a curve is known, it is measured beside the best level
+and the one below it until the time is over, for rounds that had no part in the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.experiments.scaling import MeasuredCurve, measured_curves
+from pgdyno.model.experiment import Experiment
+from pgdyno.search.levels import first_levels, next_levels
+from pgdyno.stats.curve import MINIMUM_BLOCKS
+from pgdyno.stats.scaling import observe
+
+
+def next_cells(experiment: Experiment) -> tuple[str, ...]:
+    """Return the names of the cells to measure next, a few of every curve."""
+    return tuple(
+        name
+        for curve in measured_curves(experiment)
+        for name, level in curve.levels.items()
+        if level in _next(curve)
+    )
+
+
+def _next(curve: MeasuredCurve) -> Sequence[int]:
+    candidates, rounds = sorted(set(curve.levels.values())), curve.rounds
+    first = first_levels(candidates)
+    if len(first) < 2 or sum(set(first) <= set(rates) for rates in rounds) < MINIMUM_BLOCKS:
+        return first
+    found = observe(rounds)
+    if in_question := next_levels(candidates, found):
+        return in_question
+    below = max((one.level for one in found.levels if one.level < found.knee.low), default=found.knee.low)
+    return (below, found.knee.low, found.best)

@@ -1,0 +1,81 @@
+"""Which cells the next round measures, on curves whose knee is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.golden.synthetic_clients import experiment
+
+from pgdyno.app.adaptive import next_cells
+from pgdyno.experiments.scaling import knees
+from pgdyno.model.experiment import ArmBlock, Block, Cell, Experiment
+from pgdyno.model.variant import Variant
+
+SIZE = 1 << 30
+
+
+def grid(most: int, rounds: Sequence[dict[str, float]] = ()) -> Experiment:
+    """Return an experiment with a curve by workers, of which so many rounds were measured."""
+    cells = {f"count-{workers}": Cell("count", SIZE, 1, workers) for workers in range(most + 1)}
+    blocks = tuple(
+        Block(name, round_, 0, 0, (ArmBlock("default", 1, 1.0, {"throughput_tps": rate}),))
+        for round_, rates in enumerate(rounds)
+        for name, rate in rates.items()
+    )
+    return replace(
+        experiment(), variants=(Variant("default"),), workloads=tuple(cells), cells=cells, blocks=blocks
+    )
+
+
+def usl(workers: int) -> float:
+    """N/(1 + N(N−1)/128) of N processes: highest at √128 = 11.3; 95 % of that from 9 on, or 8 workers."""
+    n = workers + 1
+    return 100 * n / (1 + n * (n - 1) / 128)
+
+
+def test_few_levels_are_all_measured() -> None:
+    assert next_cells(grid(4)) == ("count-0", "count-1", "count-2", "count-3", "count-4")
+
+
+def test_of_many_the_first_rounds_take_those_that_double() -> None:
+    first = ("count-0", "count-2", "count-4", "count-8", "count-16", "count-32")
+    assert next_cells(grid(32)) == first
+    assert next_cells(grid(32, [dict.fromkeys(first, 1.0)] * 2)) == first
+
+
+def run(most: int, rate: Callable[[int], float], rounds: int) -> Experiment:
+    """Measure what is asked for, round by round, with noise of 1 %."""
+    random = np.random.default_rng(7)
+    measured: list[dict[str, float]] = []
+    for _ in range(rounds):
+        names = next_cells(grid(most, measured))
+        slowed = random.uniform(0.8, 1.0)
+        measured.append(
+            {name: rate(int(name[6:])) * slowed * math.exp(random.normal(0, 0.01)) for name in names}
+        )
+    return grid(most, measured)
+
+
+def test_the_knee_among_65_levels_is_found_with_a_tenth_of_the_trials() -> None:
+    done = run(64, usl, 24)
+    (found,) = knees(done)
+    assert found.knee is not None
+    assert found.knee.low <= 8
+    assert found.knee.high is not None
+    assert 8 <= found.knee.high <= 9
+    assert len(done.blocks) < 24 * 65 / 7
+
+
+def test_a_knee_that_is_known_is_measured_beside_the_best_and_the_one_below() -> None:
+    rates = {f"count-{workers}": rate for workers, rate in enumerate((10.0, 50.0, 97.0, 99.0, 100.0))}
+    rounds = [{name: rate * slowed for name, rate in rates.items()} for slowed in (1.0, 0.9, 0.8, 0.95)]
+    assert next_cells(grid(4, rounds)) == ("count-1", "count-2", "count-4")
+
+
+@pytest.mark.parametrize("variants", [("a", "b")])
+def test_where_variants_are_compared_nothing_is_chosen(variants: tuple[str, ...]) -> None:
+    assert next_cells(replace(grid(4), variants=tuple(map(Variant, variants)))) == ()
