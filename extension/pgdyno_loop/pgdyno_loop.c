@@ -4,7 +4,7 @@
  * The query is prepared once. Each execution takes what a statement of a client would: a new snapshot, the executor's
  * start and end. It is missing the protocol, and the transaction: all executions are of one. It is for short queries:
  * their rows are kept until each has ended, and they are planned without parallel workers. Sessions that loop beside
- * each other draw the same values unless each has a pgdyno_loop.seed of its own.
+ * each other, and every call in one of them, draw the same values as long as pgdyno_loop.seed is the same and not 0.
  */
 #include "postgres.h"
 
@@ -43,13 +43,26 @@ typedef struct Clock
 void
 _PG_init(void)
 {
-	DefineCustomIntVariable("pgdyno_loop.seed", "Orders what is drawn from ranges.", NULL, &seed, 1, 0, INT_MAX,
-							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pgdyno_loop.seed", "Orders what is drawn from ranges.",
+							"0: in an order of its own in every call.", &seed, 1, 0, INT_MAX, PGC_USERSET, 0, NULL, NULL,
+							NULL);
 #if PG_VERSION_NUM >= 150000
 	MarkGUCPrefixReserved("pgdyno_loop");
 #else
 	EmitWarningsOnPlaceholders("pgdyno_loop");
 #endif
+}
+
+static uint64
+seed_of_call(void)
+{
+	uint64		any;
+
+	if (seed != 0)
+		return seed;
+	if (!pg_strong_random(&any, sizeof(any)))
+		ereport(ERROR, (errmsg("could not generate a random seed")));
+	return any;
 }
 
 static double
@@ -135,7 +148,7 @@ exec_query_in_loop(PG_FUNCTION_ARGS)
 				 errmsg("the query and the number of its executions must not be null")));
 	query = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	n = checked_count(PG_GETARG_INT64(1));
-	parameters = read_parameters(fcinfo, 2, seed);
+	parameters = read_parameters(fcinfo, 2, seed_of_call());
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to the executor");
 	plan = prepare(query, parameters);
@@ -163,7 +176,7 @@ Datum
 empty_loop(PG_FUNCTION_ARGS)
 {
 	int64		n = checked_count(PG_GETARG_INT64(0));
-	uint64		state = seed;
+	uint64		state = seed_of_call();
 	Drawn		any = {.is_drawn = true, .lowest = 1, .count = 100000};
 	volatile int64 kept = 0;	/* so that the compiler leaves the loop alone */
 	Clock		began = read_clock();
@@ -183,7 +196,7 @@ loop_keys(PG_FUNCTION_ARGS)
 {
 	int64		n = checked_count(PG_GETARG_INT64(0));
 	int32		last = PG_GETARG_INT32(1);
-	uint64		state = seed;
+	uint64		state = seed_of_call();
 	Drawn		keys = {.is_drawn = true, .lowest = 1, .count = last};
 	Datum	   *values;
 

@@ -26,6 +26,8 @@ SELECT loop_keys(5, 1000) = loop_keys(5, 1000) AS equal;
 SELECT loop_keys(5, 1000) AS seven \gset
 SET pgdyno_loop.seed = 8;
 SELECT loop_keys(5, 1000) = :'seven'::integer[] AS equal;
+SET pgdyno_loop.seed = 0;
+SELECT loop_keys(5, 1000000) = loop_keys(5, 1000000) AS equal;
 RESET pgdyno_loop.seed;
 
 -- writes happen once per execution

@@ -70,6 +70,7 @@ class ObservedRun:
     is_drained: bool = False  # whether transactions ended before the next turn, or were frozen
     is_long: bool = False  # whether a block has few of them
     workers: int | None = None  # that every transaction is to have
+    executions: int = 1  # in every transaction, of what is counted and metered
 
 
 def build_blocks(
@@ -118,19 +119,20 @@ def _observe(
             hint="choose longer blocks with --block, or look in the server's log for what it waited for",
         )
     deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
-    values = meter_values(meters, deltas, completed)
+    executed = completed * run.executions
+    count = count_arm(
+        block.slices,
+        position,
+        arm.transactions,
+        int(design.head_s * 1e9),
+        is_drained=run.is_drained,
+        is_long=run.is_long,
+    )
     return ArmObservation(
         variant=arm.variant.name,
-        count=count_arm(
-            block.slices,
-            position,
-            arm.transactions,
-            int(design.head_s * 1e9),
-            is_drained=run.is_drained,
-            is_long=run.is_long,
-        ),
-        completed=completed,
-        meters=values,
+        count=count.by_execution(run.executions),
+        completed=executed,
+        meters=meter_values(meters, deltas, executed),
         debt_cpu_s=debt_share * sum(arm.debt.get(SERVER_CPU, ())) / 1e6,
     )
 

@@ -201,6 +201,7 @@ def _measure(
         is_drained=workload.generator == DRIVER,
         is_long=workload.is_long,
         workers=workload.workers,
+        executions=workload.executions,
     )
     return build_blocks(run, design, running.arena.loads.split, running.meters)
 

@@ -15,6 +15,7 @@ from pgdyno.app.builds import build_note
 from pgdyno.app.datasets import DataSets
 from pgdyno.app.host_state import BeginTurn, HostState
 from pgdyno.app.load import Loads
+from pgdyno.app.loop_library import LoopLibraries
 from pgdyno.model.errors import PgdynoError, ServerCrashedError
 from pgdyno.model.experiment import DesignKind
 from pgdyno.model.guc import readable_bytes
@@ -51,6 +52,7 @@ class ScratchArena:
     installation: Installation
     servers: Mapping[str, Installation]
     data_sets: DataSets
+    loops: LoopLibraries
     sockets: Path
     loads: Loads
     find_place: Callable[[], GroupPlace]
@@ -97,7 +99,12 @@ class ScratchArena:
         return size or 0
 
     def load(self, variant: Variant, data_set: DataSet) -> Path:
-        """Return the stopped, loaded data directory that copies for this variant are made of."""
+        """Return the stopped, loaded data directory that copies for this variant are made of.
+
+        Raises: InstallationError if the data set's functions cannot be compiled for its server.
+        """
+        if data_set.has_loops:
+            self.loops.ensure(self.installation_of(variant))
         return self.data_sets.ensure(data_set, self.installation_of(variant))
 
     def restore(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
@@ -160,6 +167,8 @@ class ScratchArena:
                         arm.begin_turn()
                     stack.callback(arm.close)
                     instance.start()
+                    if data_set.has_loops:
+                        self.loops.make_functions(instance)
                     arm.prewarm()
                     started[index] = arm
                 yield [started[index] for index in range(len(variants))]

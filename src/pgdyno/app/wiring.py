@@ -17,6 +17,7 @@ from pgdyno.app.datasets import DataSets
 from pgdyno.app.host_state import HostState
 from pgdyno.app.interchange import InterchangeCheck
 from pgdyno.app.load import Loads
+from pgdyno.app.loop_library import LoopLibraries
 from pgdyno.app.probe import ProgramsProbe
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.start_check import StartCheck
@@ -177,7 +178,10 @@ def open_scratch_arena(
     with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
         data_sets = DataSets(place, scratch, loads, progress)
-        yield ScratchArena(place, first, servers, data_sets, sockets, loads, memory_group_place, host_state())
+        loops = LoopLibraries(place, scratch)
+        yield ScratchArena(
+            place, first, servers, data_sets, loops, sockets, loads, memory_group_place, host_state()
+        )
 
 
 @contextmanager

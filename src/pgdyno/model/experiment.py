@@ -155,13 +155,15 @@ class SettingDifference:
 class Cell:
     """Where a workload stands in a grid: what is run, on how much data, at which level.
 
-    The level is the number of parallel workers where that is varied, else of clients.
+    The level is the number of parallel workers where that is varied, else of clients. ``executions`` is how
+    often a transaction executes in a loop what its rate counts.
     """
 
     load: str  # the bundled workload that it is, at another size
     database_bytes: int
     clients: int
     workers: int | None = None
+    executions: int = 1
 
     @property
     def level(self) -> int:
@@ -172,6 +174,11 @@ class Cell:
     def unit(self) -> str:
         """What a level counts."""
         return "clients" if self.workers is None else "workers"
+
+    @property
+    def operation(self) -> str | None:
+        """What the rate counts, if not transactions."""
+        return None if self.executions == 1 else "executions"
 
 
 @dataclass(frozen=True)

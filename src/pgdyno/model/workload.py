@@ -15,13 +15,15 @@ DRIVER = "driver"  # our own generator, pgdyno-driver
 class DataSet:
     """Named, reproducible rows. Two workloads with equal data sets share one loaded copy.
 
-    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set.
+    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set. ``has_loops``:
+    whether servers that start on a copy of it get the functions of pgdyno_loop; its rows are the same.
     """
 
     name: str
     scale: int
     bytes_per_scale: int
     options: Mapping[str, str] = field(default_factory=dict)
+    has_loops: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -88,8 +90,9 @@ class Workload:
     set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs.
 
     ``sql`` is the one statement that each of its transactions is, if it is the driver's ``query``; then a
-    block has few of them. ``workers`` is how many parallel workers that is to have. ``load`` is what a cell
-    of a grid is called without its size and level.
+    block has few of them. ``workers`` is how many parallel workers that is to have, ``executions`` how often
+    each transaction executes what is measured, in a loop inside the server: throughput and what is metered
+    are of one execution. ``load`` is what a cell of a grid is called without its size and level.
     """
 
     name: str
@@ -108,6 +111,7 @@ class Workload:
     load: str | None = None
     sql: str | None = None
     workers: int | None = None
+    executions: int = 1
     session_settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -116,7 +120,7 @@ class Workload:
         if self.clients is None:
             return None
         load = self.load or self.issued_as or self.name
-        return Cell(load, self.data_set.size_bytes, self.clients, self.workers)
+        return Cell(load, self.data_set.size_bytes, self.clients, self.workers, self.executions)
 
     @property
     def generators(self) -> tuple[str, ...]:

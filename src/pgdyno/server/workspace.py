@@ -54,6 +54,10 @@ class Workspace:
         """Return the place of loaded data directories, by key; never started, only copied."""
         return self._directory("datasets", mode=_TRAVERSABLE)
 
+    def extensions(self) -> Path:
+        """Return the place of extensions' libraries that pgdyno compiled, which no server has installed."""
+        return self._directory("extensions", mode=0o755)
+
     def transactions(self) -> Path:
         """Return the place of generators' logs until their round has been read."""
         path = self._directory("transactions", mode=0o700)
