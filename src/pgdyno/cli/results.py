@@ -62,6 +62,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "baseline": experiment.baseline,
         "steps": steps_document(experiment),
         "scaling": scaling_document(experiment),
+        "transaction_splits": splits_document(experiment),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
@@ -81,6 +82,13 @@ def scaling_document(experiment: Experiment) -> Json:
     from pgdyno.experiments.scaling import scaling_curves
 
     return to_document(scaling_curves(experiment))
+
+
+def splits_document(experiment: Experiment) -> Json:
+    """Return what a transaction's time is made of, by variant; empty where no load tells."""
+    from pgdyno.experiments.transaction_split import transaction_splits
+
+    return to_document(transaction_splits(experiment))
 
 
 def steps_document(experiment: Experiment) -> list[dict[str, object]]:

@@ -26,6 +26,7 @@ class ScalingCurve:
     """One curve: by level, under one load of one size; ``unit`` is what a level counts.
 
     ``client_shares``: of the CPU time of client and server together, what the client took, by level.
+    ``operation`` is what the rates count, if not transactions.
     """
 
     load: str
@@ -34,6 +35,7 @@ class ScalingCurve:
     scaling: Scaling
     confirmation: Confirmation | None
     client_shares: Mapping[int, float]
+    operation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
             _analysed(one.rounds, _OFFSETS[one.unit]),
             confirm(one.rounds),
             _client_shares(one.blocks, one.levels),
+            one.operation,
         )
         for one in measured_curves(experiment)
         if one.is_enough
@@ -90,6 +93,7 @@ class MeasuredCurve:
     load: str
     database_bytes: int
     unit: str
+    operation: str | None
     levels: Mapping[str, int]
     blocks: Sequence[Block]
 
@@ -127,9 +131,9 @@ def measured_curves(experiment: Experiment) -> Iterator[MeasuredCurve]:
         yield MeasuredCurve(*place, levels, blocks)
 
 
-def _place(cell: Cell) -> tuple[str, int, str]:
+def _place(cell: Cell) -> tuple[str, int, str, str | None]:
     """Return what the cells of one curve have in common."""
-    return cell.load, cell.database_bytes, cell.unit
+    return cell.load, cell.database_bytes, cell.unit, cell.operation
 
 
 def _rates(blocks: Sequence[Block], levels: Mapping[str, int]) -> list[Mapping[int, float]]:

@@ -233,3 +233,8 @@ class Experiment:
     factors: tuple[str, ...] = ()  # what that study varied; the values are the variants'
     cells: Mapping[str, Cell] = field(default_factory=dict)  # of workloads that span a grid
     parts: tuple[Part, ...] = ()
+
+    def operation(self, workload: str) -> str | None:
+        """Return what a workload's rate counts, if not transactions."""
+        cell = self.cells.get(workload)
+        return self.operations.get(workload) or (cell.operation if cell else None)

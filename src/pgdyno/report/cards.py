@@ -67,7 +67,7 @@ def cards(experiment: Experiment) -> tuple[Card, ...]:
 
 def measured(experiment: Experiment, workload: str) -> tuple[Measured, ...]:
     """Return every variant's typical throughput with its range over the blocks that count."""
-    metric = metric_of(PRIMARY_METRIC, experiment.operations.get(workload))
+    metric = metric_of(PRIMARY_METRIC, experiment.operation(workload))
     found = []
     for arm in arm_series(experiment, workload, metric.name):
         values = [point.value for point in arm.points if point.trial.void is None]

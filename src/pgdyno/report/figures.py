@@ -59,7 +59,7 @@ def ratio_figure(experiment: Experiment, verdict_key: tuple[str, str, str, str])
     points = ratios(experiment, workload, metric, variant, baseline)
     if not points:
         return None
-    known = metric_of(metric, experiment.operations.get(workload))
+    known = metric_of(metric, experiment.operation(workload))
     title = sentence(f"{known.title}: {variant} relative to {baseline}")
     caption = Caption(
         _key("ratio", *verdict_key),
@@ -81,7 +81,7 @@ def value_figure(experiment: Experiment, workload: str, metric: str) -> Figure |
     arms = [arm for arm in arm_series(experiment, workload, metric) if arm.points]
     if not arms:
         return None
-    known = metric_of(metric, experiment.operations.get(workload))
+    known = metric_of(metric, experiment.operation(workload))
     unit = f" in {known.unit}" if known.unit else ""
     caption = Caption(
         _key("value", workload, metric),

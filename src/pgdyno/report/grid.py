@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from markupsafe import Markup
 
 from pgdyno.experiments.scaling import ScalingCurve, scaling_curves
+from pgdyno.experiments.transaction_split import transaction_splits
 from pgdyno.model.errors import SettingError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.guc import normalise
+from pgdyno.model.loop import BESIDE
+from pgdyno.model.loop import CURVES as LOOP_CURVES
 from pgdyno.report import numbers
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import Caption
@@ -34,7 +37,8 @@ from pgdyno.report.grid_tables import (
 )
 from pgdyno.report.scaling import level_table, sentences
 from pgdyno.report.settings import baseline_values
-from pgdyno.report.tables import Figure, StyledTable, Table, figure
+from pgdyno.report.tables import Figure, StyledTable, Table, columns, figure
+from pgdyno.report.transaction_split import split_sentences, split_table
 from pgdyno.report.words import PRIMARY_METRIC, effect_text, listed, symbol
 
 _PAGE_TABLES = "page_table_bytes"
@@ -73,16 +77,26 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Split:
+    """What a transaction's time is made of, on one variant's server."""
+
+    sentences: tuple[str, ...]
+    table: Table
+
+
+@dataclass(frozen=True)
 class Grid:
-    """All loads; ``title`` says what is varied."""
+    """All loads; ``title`` says what is varied. ``together`` shows those side by side that ask the same."""
 
     title: str
     parts: tuple[GridPart, ...]
+    together: Figure | None = None
+    splits: tuple[Split, ...] = ()
 
 
 def grid(experiment: Experiment) -> Grid | None:
     """Return the parts of all loads; None where the workloads span no grid."""
-    found = loads(experiment)
+    found = [load for load in loads(experiment) if load.name not in BESIDE]
     if not found:
         return None
     varied = [
@@ -91,7 +105,13 @@ def grid(experiment: Experiment) -> Grid | None:
     ]
     title = f"By {listed(varied)}" if varied else "Every load"
     curves = scaling_curves(experiment)
-    return Grid(title, tuple(_part(experiment, load, curves) for load in found))
+    splits = (Split(tuple(split_sentences(one)), split_table(one)) for one in transaction_splits(experiment))
+    return Grid(
+        title,
+        tuple(_part(experiment, load, curves) for load in found),
+        _together(experiment, [load for load in found if load.name in LOOP_CURVES]),
+        tuple(splits),
+    )
 
 
 def place_among(size: float, sizes: Sequence[int]) -> float:
@@ -172,6 +192,34 @@ def _by_level(experiment: Experiment, load: Load, of: Amounts) -> Figure | None:
     table = amount_table(experiment, load, of, has_bounds=True)
     names = (load.name, f"{of.title}, by {load.unit}")
     return _figure(chart, f"grid-{load.order}-{of.metric.name}", names, table)
+
+
+def _together(experiment: Experiment, side_by_side: Sequence[Load]) -> Figure | None:
+    """Return the same query's rate in every load, a panel each on one scale; None for fewer than two."""
+    if len(side_by_side) < 2:
+        return None
+    variants = [variant.name for variant in experiment.variants]
+    found = {load.name: amounts(experiment, load, PRIMARY_METRIC) for load in side_by_side}
+    panels = tuple(
+        replace(panel, title=load.name)
+        for load in side_by_side
+        for panel in _panels(experiment, load, variants, _point_of(load, found[load.name]))
+    )
+    rows = [
+        (load.name, *row)
+        for load in side_by_side
+        for row in amount_table(experiment, load, found[load.name], has_bounds=True).rows
+    ]
+    first = side_by_side[0]
+    title = f"Executions per second, by {first.unit}"
+    table = Table(
+        "One query by who asks it: executions per second, means over the rounds",
+        columns("By", first.corner, *variants, numbers_from=2),
+        tuple(rows),
+    )
+    return _figure(
+        LineChart(panels, _labels(first), first.unit), "grid-together", ("Side by side", title), table
+    )
 
 
 def _by_size(experiment: Experiment, load: Load, of: Amounts, level: int) -> Figure | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.model.experiment import Cell, Experiment
 from pgdyno.model.metric import Metric
@@ -19,13 +19,14 @@ class Load:
     """What is run at every size and level; ``order`` is its place among the loads.
 
     ``workloads`` are by the database's size in bytes and the level, in that order; ``unit`` is what a level
-    counts.
+    counts, ``operation`` what rates count, if not transactions.
     """
 
     name: str
     order: int
     unit: str
     workloads: Mapping[tuple[int, int], str]
+    operation: str | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -45,7 +46,7 @@ class Load:
     def at(self, level: int) -> Load:
         """Return what is run at this level."""
         own = {place: workload for place, workload in self.workloads.items() if place[1] == level}
-        return Load(self.name, self.order, self.unit, own)
+        return replace(self, workloads=own)
 
     def place_name(self, place: tuple[int, int]) -> str:
         """Return a size and a level in words."""
@@ -76,14 +77,17 @@ def loads(experiment: Experiment) -> tuple[Load, ...]:
             order,
             unit,
             dict(sorted(((c.database_bytes, c.level), name) for name, c in cells if c.load == load)),
+            operation,
         )
-        for order, (load, unit) in enumerate(dict.fromkeys((cell.load, cell.unit) for _, cell in cells))
+        for order, (load, unit, operation) in enumerate(
+            dict.fromkeys((cell.load, cell.unit, cell.operation) for _, cell in cells)
+        )
     )
 
 
 def amounts(experiment: Experiment, load: Load, metric: str) -> Amounts:
     """Return a metric's means in all cells where it was measured, in a unit that suits the largest."""
-    known = metric_of(metric)
+    known = metric_of(metric, load.operation)
     found = {
         workload: of_variants
         for workload in load.workloads.values()

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.experiments.scaling import scaling_curves
+from pgdyno.experiments.transaction_split import transaction_splits
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Verdict
 from pgdyno.report import numbers
@@ -18,12 +19,14 @@ from pgdyno.report.scaling import level_table, sentences
 from pgdyno.report.tables import NOTHING
 from pgdyno.report.tables import Table as TextTable
 from pgdyno.report.terminal import DECISION_STYLES, plain_text
+from pgdyno.report.transaction_split import split_sentences, split_table
 from pgdyno.report.words import effect_text, legend, symbol
 
 
 def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
     """Yield throughput against the baseline, load by load, and what is missing."""
     yield from _curves(experiment)
+    yield from _splits(experiment)
     found = loads(experiment) if verdicts_on(experiment) else ()
     level = numbers.share(experiment.design.level)
     for load in found:
@@ -45,10 +48,20 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
         yield _plain_table(level_table(one))
 
 
+def _splits(experiment: Experiment) -> Iterator[RenderableType]:
+    """Yield what a transaction's time is made of, where loads were measured that tell."""
+    for one in transaction_splits(experiment):
+        shown = split_table(one)
+        yield plain_text(f"\n{shown.caption}", "bold")
+        yield _plain_table(shown)
+        for sentence in split_sentences(one):
+            yield plain_text(sentence)
+
+
 def _plain_table(shown: TextTable) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in shown.columns:
-        table.add_column(plain_text(column.title), justify="right")
+        table.add_column(plain_text(column.title), justify="right" if column.is_number else "left")
     for row in shown.rows:
         table.add_row(*map(plain_text, row))
     return table

@@ -39,7 +39,8 @@ def level_table(found: ScalingCurve) -> Table:
     Of workers also the time that a query takes and how much data that is per second; of clients their share
     of the CPU time.
     """
-    own = ("Queries/s", "Data set/s") if found.unit == "workers" else ("Transactions/s", "CPU time: client")
+    rate = f"{(found.operation or 'transactions').capitalize()}/s"
+    own = ("Queries/s", "Data set/s") if found.unit == "workers" else (rate, "CPU time: client")
     heads = (found.unit.capitalize(), *own, "Of the highest", "Efficiency", "Rounds")
     rows = (_row(one, found) for one in found.scaling.levels)
     return Table(f"{found.load}: every number of {found.unit}", columns(*heads, numbers_from=0), tuple(rows))

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.experiments.scaling import shown_by_curves
+from pgdyno.experiments.transaction_split import shown_by_splits
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.verdict import Decision, Verdict
@@ -84,8 +85,8 @@ def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def _measured_lines(experiment: Experiment, *, is_with_steps: bool) -> Iterator[str]:
-    """Return what every variant achieved: all there is without a verdict, but what curves show."""
-    drawn = shown_by_curves(experiment)
+    """Return what every variant achieved: all there is without a verdict, but what curves and splits show."""
+    drawn = shown_by_curves(experiment) | shown_by_splits(experiment)
     for workload in (one for one in experiment.workloads if one not in drawn):
         if is_with_steps or workload not in experiment.operations:
             for one in measured(experiment, workload):

@@ -28,8 +28,8 @@ _DIRECTIONS = {
 }
 """How a rise and a fall of a metric are said; other metrics are "higher" and "lower"."""
 
-SINGULARS = {"rows": "row", "queries": "query", "operations": "operation"}
-"""What steps count, by the word for many of them; "operations" is said of different ones together."""
+SINGULARS = {"rows": "row", "queries": "query", "operations": "operation", "executions": "execution"}
+"""What is counted, by the word for many of them; "operations" is said of different ones together."""
 
 _SYMBOLS = {
     Decision.BETTER: "✓",

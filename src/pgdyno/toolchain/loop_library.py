@@ -82,7 +82,9 @@ def find_headers(title: str, major: int, configuration: str | None) -> Path:
     return headers
 
 
-def compile_library(sources: Path, headers: Path, library: Path, run_as: Callable[[Sequence[str]], list[str]]) -> None:
+def compile_library(
+    sources: Path, headers: Path, library: Path, run_as: Callable[[Sequence[str]], list[str]]
+) -> None:
     """Compile the sources in a directory. Raises: InstallationError with the compiler's last words."""
     compiler = next(filter(is_installed, _COMPILERS))
     units = [str(sources / name) for name in _PARTS if name.endswith(".c")]

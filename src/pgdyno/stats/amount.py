@@ -1,0 +1,35 @@
+"""The mean of an amount that every round gives once, with its t interval: for differences, which have a sign.
+
+As ``nested`` for log-ratios, autocorrelation between rounds included, without a logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.stats import nested
+from pgdyno.stats.sample import Sample
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A mean over rounds and the ends of its interval, in the unit of what was measured."""
+
+    low: float
+    mean: float
+    high: float
+    level: float
+
+    @property
+    def is_distinguishable(self) -> bool:
+        """Whether it differs from nothing."""
+        return self.low > 0 or self.high < 0
+
+
+def mean_amount(rounds: Sequence[float], level: float) -> Amount:
+    """Return the mean of at least two rounds' amounts. Raises: ValueError for one that is not finite."""
+    estimated = nested.estimate(Sample.of([[amount] for amount in rounds]))
+    mean = float(estimated.mean)
+    reach = float(nested.critical_t(estimated, level) * estimated.standard_error)
+    return Amount(mean - reach, mean, mean + reach, level)
