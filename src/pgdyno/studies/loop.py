@@ -57,9 +57,9 @@ _MOST_PER_CPU = 2  # past the CPUs only waiting grows
 _SPARE_CONNECTIONS = 20
 _ANY_SEED = {"pgdyno_loop.seed": "0"}  # else all loops would read the same accounts, again and again
 _PUBLISHED = (
-    "published in 2020 for two machines of 8 CPUs, pgbench at scale 30: issued by clients on the server's own "
-    "machine, select-only bends from 6 of them on; in a loop in C inside the server it is linear up to 8. On "
-    "the Arm machine the loop in C was 35 % slower than on the x86 one, the loop in PL/pgSQL 65 %"
+    "published in 2020 for two machines of 8 CPUs, pgbench at scale 30: with clients on the server's machine "
+    "select-only bends from 6 of them on; in a loop in C inside the server it is linear up to 8; on the Arm "
+    "machine the loop in C was 35 % slower than on the x86 one, the loop in PL/pgSQL 65 %"
 )
 
 

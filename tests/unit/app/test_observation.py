@@ -41,6 +41,19 @@ def test_the_warm_ups_part_of_a_checkpoint_is_not_charged_to_the_blocks() -> Non
     assert block.arms[0].values["throughput_tps"] == pytest.approx(2 / 1.4)
 
 
+def test_meters_and_throughput_are_of_one_execution_where_a_transaction_has_several() -> None:
+    # One transaction of 500 executions in 1 s, with 0.2 s of the server's CPU.
+    one, other = Slice(0, 10 * S, 11 * S, (0, 0)), Slice(1, 11 * S, 12 * S, (0, 0))
+    deltas = ({SERVER_CPU: (200_000.0,)}, {SERVER_CPU: (100_000.0,)})
+    observed = ObservedBlock(10 * S, 2.0, (one, other), deltas, None, 0.0)
+    run = replace(run_of(arm("a", [10.5]), arm("b", [11.5])), blocks=[observed], executions=500)
+    (block,) = build_blocks(run, DESIGN, SPLIT, tuple(load_meters()))
+    values = block.arms[0].values
+    assert values["throughput_tps"] == pytest.approx(500.0)
+    assert values[SERVER_CPU] == pytest.approx(200_000 / 500)
+    assert not [name for name in values if name.startswith("latency")]
+
+
 def test_an_arm_that_completed_nothing_ends_the_experiment_instead_of_vanishing_from_it() -> None:
     with pytest.raises(MeasurementError) as caught:
         build_blocks(run_of(arm("a", [10.5]), arm("b", [9.0])), DESIGN, SPLIT, ())

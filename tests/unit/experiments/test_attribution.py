@@ -96,3 +96,13 @@ def test_a_closed_loop_of_long_transactions_has_its_rate_whatever_the_slice() ->
     for end in (100, 150, 330):
         counted = count_arm(slices((0, 0, end)), 0, done, 0, is_drained=True, is_long=True)
         assert counted.work / counted.running_s == pytest.approx(1000 / 70)
+
+
+def test_transactions_of_many_executions_count_as_so_many_without_a_latency() -> None:
+    counted = count_arm(ABBA, 0, transactions((50, 100), (350, 60)), 0, is_drained=True, is_long=True)
+    by_execution = counted.by_execution(1000)
+    assert (by_execution.transactions, by_execution.running_s) == (2000, counted.running_s)
+    # 50 of the first one's 100 ms and 50 of the second one's 60 ms lie within the arm's slices.
+    assert by_execution.work == pytest.approx(1000 * (0.5 + 50 / 60))
+    assert by_execution.latency_us.size == 0
+    assert counted.by_execution(1) is counted

@@ -1,0 +1,76 @@
+"""What ``pgdyno run loop`` measures."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.experiment import Cell
+from pgdyno.model.variant import Variant
+from pgdyno.studies import loop
+from pgdyno.studies._contract import Machine, Sizing, StudyContext
+from pgdyno.workloads import load as bundled_workloads
+
+GB = 1 << 30
+BYTES = 620_000_000
+
+
+def sizing(cpus: int, most: int | None = None) -> Sizing:
+    loads = tuple(bundled_workloads()[name] for name in loop.WORKLOADS)
+    return Sizing(machine=Machine(cpus, 24 * GB), loads=loads, clients=most)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "most", "expected"),
+    [
+        (1, None, (1, 2, 3, 4)),
+        (2, None, (1, 2, 3, 4)),
+        (8, None, (1, 2, 3, 4, 6, 8, 12, 16)),
+        (8, 14, (1, 2, 3, 4, 6, 8, 12, 14)),
+        (8, 1, (1,)),
+    ],
+)
+def test_clients_double_and_a_half_up_to_two_per_cpu(
+    cpus: int, most: int | None, expected: tuple[int, ...]
+) -> None:
+    assert loop.client_counts(sizing(cpus, most)) == expected
+
+
+def test_three_loads_ask_the_same_at_every_number_of_clients_and_two_at_one() -> None:
+    cells = loop.workloads(sizing(2))
+    assert len(cells) == 3 * 4 + 2
+    assert cells["client-3"].cell == Cell("client", BYTES, 3)
+    assert cells["c-loop-3"].cell == Cell("C loop", BYTES, 3, executions=10_000)
+    assert cells["plpgsql-loop-4"].cell == Cell("PL/pgSQL loop", BYTES, 4, executions=10_000)
+    assert cells["empty-loop-1"].cell == Cell("empty loop", BYTES, 1, executions=10_000_000)
+    assert cells["one-query-1"].cell == Cell("one query", BYTES, 1, executions=10_000)
+
+
+def test_all_read_one_copy_of_the_data_whose_servers_have_the_functions() -> None:
+    cells = loop.workloads(sizing(2)).values()
+    assert len({cell.data_set.key for cell in cells}) == 1
+    assert all(cell.data_set.has_loops and cell.is_read_only for cell in cells)
+
+
+def test_clients_issue_pgbenchs_own_script_and_loops_call_the_functions_as_often_as_they_count() -> None:
+    cells = loop.workloads(sizing(2))
+    assert (cells["client-1"].issued_as, cells["client-1"].sql) == ("pgbench-select", None)
+    assert cells["c-loop-1"].sql == "SELECT executions FROM pgdyno_loop.exec_query_in_loop(10000)"
+    assert (
+        cells["plpgsql-loop-1"].sql == "SELECT executions FROM pgdyno_loop.exec_query_in_loop_plpgsql(10000)"
+    )
+    assert cells["empty-loop-1"].sql == "SELECT executions FROM pgdyno_loop.empty_loop(10000000)"
+    assert "pgdyno_loop.loop_keys(10000," in (cells["one-query-1"].sql or "")
+
+
+def test_every_call_in_the_server_draws_other_keys() -> None:
+    cells = loop.workloads(sizing(2)).values()
+    seeds = {cell.session_settings.get("pgdyno_loop.seed") for cell in cells if cell.sql}
+    assert seeds == {"0"}
+
+
+def test_one_variant_is_measured_with_room_for_all_connections() -> None:
+    names = tuple(loop.workloads(sizing(64)))
+    context = StudyContext(Variant("default"), names, loop.DESIGN, sizing=sizing(64))
+    assert [variant.name for variant in loop.study(context).variants] == ["default"]
+    assert loop.settings(sizing(64))["max_connections"] == "148"  # 2 × 64 and 20
+    assert loop.settings(sizing(2))["max_connections"] == "100"
