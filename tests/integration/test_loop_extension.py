@@ -23,6 +23,7 @@ pytestmark = [
     ),
 ]
 SOURCES = Path(__file__).parents[2] / "extension" / "pgdyno_loop"
+DEBIANS = sorted(Path("/usr/include/postgresql").glob("*/server"))  # headers of all majors that are installed
 ITERATIONS = 10_000_000
 MOST_GROWTH_KB = 1024  # a leak of one byte in each would be ten times that
 
@@ -34,6 +35,26 @@ def make(tree: Path, installation: Path, *targets: str) -> None:
     argv = ["make", "-C", str(tree), pg_config, "CFLAGS=-O2", *targets]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "clang-19"])
+@pytest.mark.parametrize("headers", [*DEBIANS, "the wheel's"])
+def test_it_compiles_without_a_warning(
+    pg18_bin: Path, tmp_path: Path, headers: Path | str, compiler: str
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"not installed: {compiler}")
+    directory = headers if isinstance(headers, Path) else asked(pg18_bin, "--includedir-server")
+    flags = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-D_GNU_SOURCE"]
+    argv = [compiler, *flags, "-isystem", str(directory), "-o", str(tmp_path / "library")]
+    argv += map(str, SOURCES.glob("*.c"))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def asked(bin_directory: Path, option: str) -> str:
+    """Return what pg_config says."""
+    return subprocess.check_output([str(bin_directory / "pg_config"), option], text=True).strip()
 
 
 @pytest.fixture(scope="module")

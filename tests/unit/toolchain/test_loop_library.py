@@ -53,7 +53,8 @@ def test_all_that_is_missing_is_named_at_once_with_its_packages(tmp_path: Path, 
     assert str(caught.value) == (
         f"the functions that loop inside the server cannot be compiled for {TITLE} yet\n"
         f"DETAIL:  missing: a C compiler, {tmp_path}/none/postgres.h\n"
-        "HINT:  apt-get install gcc libc6-dev postgresql-server-dev-17, or measure another PostgreSQL: --embedded"
+        "HINT:  apt-get install gcc libc6-dev postgresql-server-dev-17, or measure another PostgreSQL: "
+        "--embedded"
     )
 
 

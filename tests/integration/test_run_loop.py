@@ -1,0 +1,144 @@
+"""``pgdyno run loop`` on a real server: functions are compiled for it, made in its database, and counted."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_home import pgdyno
+
+from pgdyno.app import wiring
+from pgdyno.app.arm import Arm
+from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.scratch_arena import ScratchArena
+from pgdyno.cli.output import Lines
+from pgdyno.model.errors import InstallationError
+from pgdyno.model.experiment import Experiment, VoidThresholds
+from pgdyno.model.variant import Variant
+from pgdyno.studies import loop as study_file
+from pgdyno.studies._contract import Machine, Sizing, StudyContext
+from pgdyno.toolchain.loop_library import LoopSources, compile_library
+from pgdyno.workloads import load as bundled_workloads
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(
+        all(shutil.which(name) is None for name in ("cc", "gcc", "clang")), reason="not installed: gcc"
+    ),
+]
+WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
+SELECT = bundled_workloads()["pgbench-select"]
+SMALL = replace(SELECT, data_set=replace(SELECT.data_set, scale=1))
+TINY = Sizing(machine=Machine(2, 1 << 30), loads=(SMALL,), clients=2)
+CELLS = study_file.workloads(TINY)
+DEFAULT = Variant("default")
+DEBIANS_HEADERS = Path("/usr/include/postgresql/15/server/postgres.h")
+
+
+@pytest.fixture(scope="module")
+def measured(home: Path, pg18_bin: Path) -> Experiment:
+    design = replace(
+        study_file.DESIGN, rounds=1, block_s=0.4, slice_s=0.4, warmup_s=0.1, thresholds=WHATEVER_ELSE_RUNS
+    )
+    context = StudyContext(Variant("default"), tuple(CELLS), design, sizing=TINY)
+    return measure(study_file.study(context), Conditions(wiring.embedded(), CELLS, design), Lines())
+
+
+@contextmanager
+def small_arena() -> Iterator[ScratchArena]:
+    with wiring.open_scratch_arena(wiring.embedded(), [DEFAULT], Lines(), is_isolated=False) as arena:
+        yield arena
+
+
+@contextmanager
+def started(arena: ScratchArena) -> Iterator[Arm]:
+    data_set = CELLS["client-1"].data_set
+    arena.restore([DEFAULT], [0], data_set)
+    with arena.arms([DEFAULT], [0], data_set) as (arm,):
+        yield arm
+
+
+def test_every_load_is_counted_by_execution_and_metered_on_both_sides(measured: Experiment) -> None:
+    blocks = {block.workload: block.arms[0] for block in measured.blocks}
+    assert sorted(blocks) == sorted(CELLS)
+    for name, arm in blocks.items():
+        executions = CELLS[name].executions
+        assert arm.transactions > 0
+        assert arm.transactions % executions == 0, name
+        assert arm.values["throughput_tps"] > 0
+        assert arm.values["server_cpu_us_per_transaction"] > 0
+        assert ("latency_ms_p50" in arm.values) == (executions == 1), name
+
+
+def test_nothing_was_written_to_the_servers_installation(measured: Experiment, home: Path) -> None:
+    (library,) = (home / "extensions").iterdir()
+    assert library.name.startswith("pgdyno_loop-pg18.")
+    assert library.stat().st_mode & 0o777 == 0o755
+    for place in (wiring.embedded().bin_directory.parent, home / "installations"):
+        assert not list(place.rglob("pgdyno_loop*"))
+
+
+def test_a_server_that_starts_has_the_functions_again_and_the_library_is_kept(measured: Experiment) -> None:
+    with small_arena() as arena:
+        library = arena.loops.ensure(arena.installation)
+        compiled_ns = library.stat().st_mtime_ns
+        with started(arena) as arm, arm.connect() as connection:
+            for name, session in (("c-loop-1", {}), ("one-query-1", CELLS["one-query-1"].session_settings)):
+                for setting, value in session.items():
+                    connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
+                assert connection.execute((CELLS[name].sql or "").encode()).fetchone() is not None
+            plan = connection.execute(b"EXPLAIN " + (CELLS["one-query-1"].sql or "").encode()).fetchall()
+            assert any("Index Scan using pgbench_accounts_pkey" in line for (line,) in plan)
+            assert connection.execute("SELECT loop FROM pgdyno_loop.loop_keys(3, 5) AS loop").fetchone()
+        assert arena.loops.ensure(arena.installation) == library
+        assert library.stat().st_mtime_ns == compiled_ns
+
+
+def test_a_library_of_another_version_is_refused_in_the_servers_words(
+    measured: Experiment, tmp_path: Path
+) -> None:
+    with small_arena() as arena:
+        library = arena.loops.ensure(arena.installation)
+        kept = library.read_bytes()
+        library.write_bytes(of_another_version(arena, tmp_path))
+        try:
+            with pytest.raises(InstallationError) as caught, started(arena):
+                pass
+        finally:
+            library.write_bytes(kept)
+    title = arena.installation.title
+    assert caught.value.message == f"{title} does not take the functions that loop inside the server"
+    assert caught.value.detail == (
+        f'incompatible library "{library}": version mismatch; Server is version 18, library is version 17.'
+    )
+    assert caught.value.hint == f'they are compiled anew once "{library}" is removed'
+
+
+def of_another_version(arena: ScratchArena, directory: Path) -> bytes:
+    """Compile with the server's headers, in which the version is another one."""
+    pg_config = arena.installation.program("pg_config")
+    headers = directory / "headers"
+    shutil.copytree(subprocess.check_output([pg_config, "--includedir-server"], text=True).strip(), headers)
+    configuration = headers / "pg_config.h"
+    text = configuration.read_text()
+    configuration.write_text(text.replace("#define PG_VERSION_NUM 18", "#define PG_VERSION_NUM 17"))
+    LoopSources.find().write(directory)
+    compile_library(directory, headers, directory / "library", list)
+    return (directory / "library").read_bytes()
+
+
+@pytest.mark.skipif(DEBIANS_HEADERS.exists(), reason="postgresql-server-dev-15 is installed")
+def test_a_server_without_headers_is_refused_before_anything_is_loaded(home: Path, pg15_bin: Path) -> None:
+    refused = pgdyno("run", "loop", "--pg-bin", str(pg15_bin), "--blocks", "1")
+    assert refused.returncode == 1
+    assert "ERROR:  the functions that loop inside the server cannot be compiled for PostgreSQL 15." in (
+        refused.stderr
+    )
+    assert f"DETAIL:  missing: {DEBIANS_HEADERS}" in refused.stderr
+    assert "HINT:  apt-get install postgresql-server-dev-15" in refused.stderr
+    assert not list((home / "datasets").glob("pg15*pgbench-40"))
