@@ -53,6 +53,7 @@ _OF_SERVERS_OF_OUR_OWN = {
     "  pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --step qr100\n"
     "  pgdyno run huge-pages --embedded --budget 45m\n"
     "  pgdyno run parallel-degree --embedded\n"
+    "  pgdyno run loop --embedded\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -127,6 +128,9 @@ def command(
     parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients;
     --workload chooses among count, bitand, aggregate, hash-join, sort and append. With --dsn, --query and
     --allow-load a query is measured on a running server, on its own data, in sessions that only read.
+
+    loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients. It compiles functions for the server, in
+    pgdyno's own directory: that needs a C compiler and the server's headers.
     """
     from pgdyno.app.run import listing
 
