@@ -79,6 +79,7 @@ def _structural_texts(experiment: Experiment) -> set[str]:
     enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause)
     names = {experiment.id, experiment.created, experiment.baseline, *experiment.workloads}
     names |= {variant.name for variant in experiment.variants}
+    names |= {cell.load for cell in experiment.cells.values()}
     names |= {*experiment.operations.values(), *experiment.generators.values(), *_step_names(experiment)}
     names |= {metric for block in experiment.blocks for arm in block.arms for metric in arm.values}
     return names | {verdict.metric for verdict in experiment.verdicts} | {v.value for e in enums for v in e}

@@ -20,6 +20,7 @@ _COMPILERS = ("cc", "gcc", "clang")  # the first one found
 _FLAGS = ("-fno-strict-aliasing", "-fwrapv", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared")
 _SCRIPT = "pgdyno_loop--1.0.sql"
 _PARTS = ("pgdyno_loop.c", "parameters.c", "parameters.h", _SCRIPT)
+_HEADERS = ("postgres.h", "pg_config.h")  # all of them come together
 _LIMIT_S = 60.0  # arbitrary: it takes a second
 _LAST_LINES = 8
 _INCLUDES = re.compile(r"^INCLUDEDIR-SERVER = (/.+)$", re.MULTILINE)
@@ -70,8 +71,9 @@ def find_headers(title: str, major: int, configuration: str | None) -> Path:
         missing["a C compiler"] = "gcc libc6-dev"
     if headers is None:
         missing["pg_config"] = f"postgresql-server-dev-{major}"
-    elif not (headers / "postgres.h").is_file():
-        missing[str(headers / "postgres.h")] = f"postgresql-server-dev-{major}"
+    else:
+        lacking = [headers / name for name in _HEADERS if not (headers / name).is_file()]
+        missing.update({str(path): f"postgresql-server-dev-{major}" for path in lacking[:1]})
     if missing or headers is None:
         raise InstallationError(
             f"the functions that loop inside the server cannot be compiled for {title} yet",
