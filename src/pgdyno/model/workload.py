@@ -9,19 +9,22 @@ from pgdyno.model.experiment import Cell, ResetPolicy
 
 USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
 DRIVER = "driver"  # our own generator, pgdyno-driver
+TPCHGEN = "tpchgen"  # makes TPC-H's rows
 
 
 @dataclass(frozen=True)
 class DataSet:
     """Named, reproducible rows. Two workloads with equal data sets share one loaded copy.
 
-    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set.
+    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set. ``maker`` makes
+    the rows: our driver, or tpchgen.
     """
 
     name: str
     scale: int
     bytes_per_scale: int
     options: Mapping[str, str] = field(default_factory=dict)
+    maker: str = DRIVER
 
     @property
     def size_bytes(self) -> int:
