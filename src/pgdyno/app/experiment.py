@@ -19,6 +19,7 @@ from pgdyno.app.arena import Arena
 from pgdyno.app.evidence import Evidence, Facts
 from pgdyno.app.recovery import recover
 from pgdyno.app.rounds import Running, run_round
+from pgdyno.app.tpch_validation import tpch_facts, validated
 from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.stolen_time import lift_limit
 from pgdyno.experiments.stopping import (
@@ -157,6 +158,7 @@ class ExperimentRun:
                 *_method_notes(workloads),
             ),
             installation=self.arena.installation_name,
+            tpch=tpch_facts(workloads),
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
@@ -231,6 +233,8 @@ class ExperimentRun:
                 if not workload.is_read_only
             ),
         )
+        experiment = validated(experiment, arena, [self.workloads[n] for n in study.workloads], self.progress)
+        self.store.save(experiment)
         first = done = _rounds_done(experiment)
         planned, repeats = study.design.rounds, 0
         while done < planned + repeats:
@@ -333,13 +337,13 @@ def _marks(study: Study) -> tuple[str, ...]:
 
 
 def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    is_charged = any(not workload.is_read_only and workload.step is None for workload in workloads)
+    is_charged = any(not workload.is_read_only and not workload.is_step for workload in workloads)
     return (_CHECKPOINT_NOTE,) if is_charged else ()
 
 
 def _labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """Say how workloads of several steps are run; figures are comparable only where this is the same."""
-    return tuple(dict.fromkeys(workload.step.label for workload in workloads if workload.step))
+    return tuple(dict.fromkeys(workload.label for workload in workloads if workload.label))
 
 
 def _listed(scales: Mapping[str, int]) -> str:

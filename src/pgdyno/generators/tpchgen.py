@@ -57,7 +57,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Tpchgen:
-    """tpchgen at a path that the generators' account can run; ``wrap`` makes a command line that account's."""
+    """tpchgen, where the generators' account can run it; ``wrap`` makes a command line that account's."""
 
     program: Path
     wrap: Wrap

@@ -82,6 +82,19 @@ class Step:
 
 
 @dataclass(frozen=True)
+class TpchStep:
+    """How a workload is run that is a step of a pass like TPC-H's: see ``model/tpch.py`` for its names.
+
+    ``label`` says how the whole is run; only an equal one continues an experiment.
+    """
+
+    name: str
+    title: str  # of the pass
+    streams: int
+    label: str
+
+
+@dataclass(frozen=True)
 class Workload:
     """What is run, and what it does to the data.
 
@@ -104,6 +117,7 @@ class Workload:
     lua_script: str | None = None  # sysbench's own script by name
     invariant: str | None = None
     step: Step | None = None
+    tpch: TpchStep | None = None
     issued_as: str | None = None  # the driver's name of it, where workloads differ in their data alone
     server_memory_bytes: int | None = None
     disk_bytes: int | None = None
@@ -112,6 +126,22 @@ class Workload:
     sql: str | None = None
     workers: int | None = None
     session_settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str | None:
+        """How the whole is run that it is a step of; None if it is none."""
+        step = self.step or self.tpch
+        return step.label if step else None
+
+    @property
+    def step_clients(self) -> int:
+        """How many clients work at a time in the step that it is, at most; 0 if it is none."""
+        return self.step.clients if self.step else self.tpch.streams if self.tpch else 0
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is a step of a longer one."""
+        return self.label is not None
 
     @property
     def cell(self) -> Cell | None:

@@ -21,7 +21,8 @@ from pgdyno.studies._tpch.schema import exact_rows
 _FIRST_DAY, _LAST_DAY = date(1992, 1, 1), date(1998, 8, 2)  # of orders: 151 days before the end of 1998
 _TODAY = date(1995, 6, 17)
 _CLERKS_PER_SCALE = 1000
-_WORDS = "carefully final deposits sleep among the quickly regular packages above furiously even ideas".split()
+_SENTENCE = "carefully final deposits sleep among the quickly regular packages above furiously even ideas"
+_WORDS = _SENTENCE.split()
 _ORDER_COMMENT, _LINE_COMMENT = (19, 78), (10, 43)  # characters
 
 
@@ -45,9 +46,7 @@ def refresh(seed: Sequence[int], thousandths: int, number: int) -> Refresh:
         order, of_order = _order(random, key, exact_rows(thousandths), thousandths)
         orders.append(order)
         lines += of_order
-    return Refresh(
-        _copied(orders), _copied(lines), tuple(sparse_key(place, 0) for place in places), inserted
-    )
+    return Refresh(_copied(orders), _copied(lines), tuple(sparse_key(place, 0) for place in places), inserted)
 
 
 def refreshed_orders(thousandths: int, number: int) -> range:
