@@ -29,12 +29,8 @@ _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 
 def tpch_facts(workloads: Sequence[Workload]) -> TpchFacts | None:
     """Return what an experiment with these workloads notes; None if they are not like TPC-H's."""
-    steps = {workload.name: workload.tpch for workload in workloads if workload.tpch}
-    if not steps:
-        return None
-    names = {name: step.name for name, step in steps.items()}
-    streams = max(step.streams for step in steps.values())
-    return TpchFacts(workloads[0].data_set.scale, streams, names)
+    first = workloads[0]
+    return TpchFacts(first.data_set.scale, first.tpch.streams) if first.tpch else None
 
 
 def validated(

@@ -14,15 +14,10 @@ DISCLAIMER = "TPC-H-like: not a TPC-H result, and not comparable with published 
 
 @dataclass(frozen=True)
 class TpchFacts:
-    """The size, what the workloads are called in tables, and the plans of the queries.
-
-    ``names`` are by workload: "q1" … "q22", "rf1", "rf2", "power", "throughput". ``plans`` are by variant and
-    query, with the parameters of the validation run.
-    """
+    """The size, and the plans of the queries by variant and query, with the values of the validation run."""
 
     thousandths: int  # the scale
     streams: int  # of the throughput run
-    names: Mapping[str, str]
     plans: Mapping[str, Mapping[str, PlanNode]] = field(default_factory=dict)
 
     @property

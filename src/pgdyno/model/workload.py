@@ -139,6 +139,11 @@ class Workload:
         return self.step.clients if self.step else self.tpch.streams if self.tpch else 0
 
     @property
+    def operations(self) -> str | None:
+        """What is counted in the step that it is; None if it is none."""
+        return self.step.operations if self.step else "executions" if self.tpch else None
+
+    @property
     def is_step(self) -> bool:
         """Whether it is a step of a longer one."""
         return self.label is not None

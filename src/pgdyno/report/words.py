@@ -15,7 +15,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
-from pgdyno.report.names import step_names
+from pgdyno.report.names import step_names, tpch_runs
 
 PRIMARY_METRIC = "throughput_tps"
 
@@ -28,7 +28,7 @@ _DIRECTIONS = {
 }
 """How a rise and a fall of a metric are said; other metrics are "higher" and "lower"."""
 
-SINGULARS = {"rows": "row", "queries": "query", "operations": "operation"}
+SINGULARS = {"rows": "row", "queries": "query", "executions": "execution", "operations": "operation"}
 """What steps count, by the word for many of them; "operations" is said of different ones together."""
 
 _SYMBOLS = {
@@ -194,6 +194,9 @@ def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: st
             kept = is_comparable(experiment.blocks, v.workload, v.variant, v.baseline)
             words = _ANSWERS[v.decision] if kept else _MISSED
             found_on[words].append(v)
+    if experiment.tpch:  # of two dozen queries, those that nothing can be said of are not named
+        undecided = found_on[_ANSWERS[Decision.INCONCLUSIVE]]
+        undecided[:] = [v for v in undecided if v.workload in tpch_runs(experiment)]
     parts = [f"{words} {_where(experiment, found)}" for words, found in found_on.items() if found]
     costs: dict[str, list[Verdict]] = {}
     for v in verdicts:
