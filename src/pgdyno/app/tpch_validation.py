@@ -50,13 +50,16 @@ def validated(
         progress.step(f"checking the answers of {variant.name}")
         arena.restore([variant], [0], data_set)
         with arena.arms([variant], [0], data_set) as arms:
-            plans[variant.name] = _check(arms[0], facts.thousandths, answers)
+            plans[variant.name] = checked_plans(arms[0], facts.thousandths, answers)
     notes = tuple(dict.fromkeys((*experiment.notes, _note(facts))))
     return replace(experiment, tpch=replace(facts, plans=plans), notes=notes)
 
 
-def _check(arm: Arm, thousandths: int, answers: Answers) -> dict[str, PlanNode]:
-    """Compare an arm's answers with what is known; return its plans by query."""
+def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, PlanNode]:
+    """Compare an arm's answers with what is known and with other arms'; return its plans by query.
+
+    Raises: as ``validated`` does.
+    """
     known, plans = known_answers(thousandths), {}
     with QuerySession.open(arm.target()) as session:
         for number in NUMBERS:

@@ -42,7 +42,7 @@ def normalised(value: object) -> str:
     text = "" if value is None else str(value).strip()
     if not _NUMBER.fullmatch(text):
         return text
-    return str(Decimal(text).quantize(_CENT, ROUND_HALF_UP))
+    return str(Decimal(text).quantize(_CENT, ROUND_HALF_UP) + 0)  # which has no sign if it is 0
 
 
 def known_answers(thousandths: int) -> Mapping[int, Answer]:
