@@ -73,7 +73,7 @@ def _thousandths(sizing: Sizing) -> int:
     if thousandths < 1 or abs(thousandths - scale * 1000) > 1e-6:
         raise UsageError(
             f"--scale {scale:g} is not a multiple of 0.001",
-            hint="--scale 1 is about 2 GB on disk, --scale 0.1 a tenth of that",
+            hint="--scale 1 is 1.8 GB on disk, --scale 0.1 a tenth of that",
         )
     return thousandths
 

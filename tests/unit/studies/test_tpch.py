@@ -56,7 +56,7 @@ def test_a_scale_that_is_no_multiple_of_a_thousandth_is_refused(scale: float) ->
         workloads(Sizing(scale=scale))
     assert str(refused.value) == (
         f"--scale {scale:g} is not a multiple of 0.001\n"
-        "HINT:  --scale 1 is about 2 GB on disk, --scale 0.1 a tenth of that"
+        "HINT:  --scale 1 is 1.8 GB on disk, --scale 0.1 a tenth of that"
     )
 
 
