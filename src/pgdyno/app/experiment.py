@@ -178,8 +178,8 @@ class ExperimentRun:
         if (stored.scales, stored.installation) != (asked.scales, asked.installation):
             raise UsageError(
                 f"experiment {experiment_id} used other data or another PostgreSQL",
-                detail=f"it ran {stored.installation} at scale {_listed(stored.scales)}, not "
-                f"{asked.installation} at scale {_listed(asked.scales)}",
+                detail=f"it ran {stored.installation} at scale {_scale(stored)}, not "
+                f"{asked.installation} at scale {_scale(asked)}",
                 hint="repeat its command line and add --resume",
             )
         labels = {*_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
@@ -346,8 +346,10 @@ def _labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(workload.label for workload in workloads if workload.label))
 
 
-def _listed(scales: Mapping[str, int]) -> str:
-    return ", ".join(sorted({str(scale) for scale in scales.values()}))
+def _scale(experiment: Experiment) -> str:
+    if experiment.tpch:
+        return experiment.tpch.scale
+    return ", ".join(sorted({str(scale) for scale in experiment.scales.values()}))
 
 
 def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:
