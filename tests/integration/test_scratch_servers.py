@@ -19,7 +19,7 @@ from pgdyno.app.datasets import DataSets
 from pgdyno.app.load import Loads
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.isolation import split_cpus
-from pgdyno.generators.discovery import find_driver, find_generator, find_tpchgen
+from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartError, StorageError
 from pgdyno.server.account import current_account
 from pgdyno.server.installation import Installation
@@ -202,7 +202,6 @@ def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_s
                 workspace,
                 partial(find_generator, bin_directory=installation.bin_directory, scratch_directory=scratch),
                 partial(find_driver, scratch),
-                partial(find_tpchgen, scratch),
                 scratch,
                 split_cpus((0,), is_wanted=False),
             ),

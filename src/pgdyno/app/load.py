@@ -14,6 +14,7 @@ from pgdyno.app.step_failure import failures_named
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
+from pgdyno.generators.discovery import find_tpchgen
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget, Driver
 from pgdyno.generators.driver_process import DriverProcess
@@ -39,7 +40,6 @@ class Loads:
     workspace: Workspace
     find_generator: Callable[[str], Generator]
     find_driver: Callable[[], Driver]
-    find_tpchgen: Callable[[], Path]
     scratch: Path
     split: CpuSplit
 
@@ -83,7 +83,7 @@ class Loads:
         Raises: GeneratorFailedError with the driver's words, StorageError when the disk is full.
         """
         if data_set.maker == TPCHGEN:
-            maker = Tpchgen(self.find_tpchgen(), self.workspace.account.command)
+            maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command)
             maker.fill(target, filling(data_set), jobs=len(self.split.server), tell=tell)
             return
         command = self.find_driver().prepare(target, data_set)

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from threading import Event
 
-from pgdyno.app.arm import Arm, difference
+from pgdyno.app.arm import Arm, difference, meter_values
 from pgdyno.app.step_failure import failures_named
 from pgdyno.app.steps import Edge, audit_between
 from pgdyno.experiments.blocks import void_reason
@@ -91,7 +91,6 @@ class _Measured:
     """One of the two runs: the seconds that its parts took by name, and what was read around it."""
 
     elapsed_s: dict[str, float]
-    wall_s: float
     values: dict[str, float]
     audit: dict[str, float]
     started_ns: int
@@ -190,13 +189,8 @@ def _between_edges(this: Pass, run: Callable[[], dict[str, float]], executions: 
     elapsed_s = run()
     ended = Edge.read(arm, meters, split)
     delta = difference(began.readings, ended.readings)
-    values = {
-        meter.METER.metric: meter.value(delta[meter.METER.metric], executions)
-        for meter in meters
-        if meter.METER.metric in delta
-    }
     audit = audit_between(began, ended, delta, 0.0, split)
-    return _Measured(elapsed_s, ended.clock_s - began.clock_s, values, audit, began.at_ns)
+    return _Measured(elapsed_s, meter_values(meters, delta, executions), audit, began.at_ns)
 
 
 def _block(this: Pass, workload: Workload, measured: _Measured) -> Block:

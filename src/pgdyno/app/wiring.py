@@ -23,7 +23,7 @@ from pgdyno.app.start_check import StartCheck
 from pgdyno.app.visited_arena import VisitedArena
 from pgdyno.experiments.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
-from pgdyno.generators.discovery import find_driver, find_generator, find_tpchgen
+from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.host.cgroups import read_hierarchy, read_membership
 from pgdyno.host.limits import available_memory
 from pgdyno.host.tree import Tree
@@ -255,4 +255,4 @@ def _loads(place: Workspace, installation: Installation, scratch: Path, split: C
     def find(name: str) -> Generator:
         return find_generator(name, bin_directory=installation.bin_directory, scratch_directory=scratch)
 
-    return Loads(place, find, partial(find_driver, scratch), partial(find_tpchgen, scratch), scratch, split)
+    return Loads(place, find, partial(find_driver, scratch), scratch, split)
