@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml hatch_build.py $(DRIVER)
 	@echo "setting up .venv (once; a few minutes, most of them for the driver) …" >&2
 	@$(PYTHON) -c 'import sys; sys.exit("pgdyno needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pg,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pg,tpch,dev]'
 	@touch $@
 
 accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (about 8 minutes)

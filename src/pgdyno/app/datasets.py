@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pgdyno.app.arm import DATABASE
 from pgdyno.app.load import Loads
+from pgdyno.app.time_left import TimeLeft
 from pgdyno.generators._contract import Target
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.ports import Progress
@@ -106,7 +107,7 @@ class DataSets:
         """Load the rows. A server that ran out of disk takes its client with it: say so."""
         output = server.data_directory.with_name("load.log")
         try:
-            self.loads.fill(target, data_set, output, {})
+            self.loads.fill(target, data_set, output, {}, TimeLeft(self.progress).tell)
         except GeneratorError as error:
             log = server.last_log_lines()
             if "No space left on device" in log:

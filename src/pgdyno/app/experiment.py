@@ -19,6 +19,7 @@ from pgdyno.app.arena import Arena
 from pgdyno.app.evidence import Evidence, Facts
 from pgdyno.app.recovery import recover
 from pgdyno.app.rounds import Running, run_round
+from pgdyno.app.tpch_validation import tpch_facts, validated
 from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.stolen_time import lift_limit
 from pgdyno.experiments.stopping import (
@@ -140,7 +141,7 @@ class ExperimentRun:
             reset_policies={workload.name: workload.reset for workload in workloads},
             scales={workload.name: workload.data_set.scale for workload in workloads},
             generators={workload.name: workload.generator for workload in workloads},
-            operations={workload.name: workload.step.operations for workload in workloads if workload.step},
+            operations={workload.name: workload.operations for workload in workloads if workload.operations},
             cells={workload.name: workload.cell for workload in workloads if workload.cell},
             noise_floor=context.noise_floor,
             plan=context.plan,
@@ -157,6 +158,7 @@ class ExperimentRun:
                 *_method_notes(workloads),
             ),
             installation=self.arena.installation_name,
+            tpch=tpch_facts(workloads),
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
@@ -176,8 +178,8 @@ class ExperimentRun:
         if (stored.scales, stored.installation) != (asked.scales, asked.installation):
             raise UsageError(
                 f"experiment {experiment_id} used other data or another PostgreSQL",
-                detail=f"it ran {stored.installation} at scale {_listed(stored.scales)}, not "
-                f"{asked.installation} at scale {_listed(asked.scales)}",
+                detail=f"it ran {stored.installation} at scale {_scale(stored)}, not "
+                f"{asked.installation} at scale {_scale(asked)}",
                 hint="repeat its command line and add --resume",
             )
         labels = {*_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
@@ -231,6 +233,8 @@ class ExperimentRun:
                 if not workload.is_read_only
             ),
         )
+        experiment = validated(experiment, arena, [self.workloads[n] for n in study.workloads], self.progress)
+        self.store.save(experiment)
         first = done = _rounds_done(experiment)
         planned, repeats = study.design.rounds, 0
         while done < planned + repeats:
@@ -333,17 +337,19 @@ def _marks(study: Study) -> tuple[str, ...]:
 
 
 def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    is_charged = any(not workload.is_read_only and workload.step is None for workload in workloads)
+    is_charged = any(not workload.is_read_only and not workload.is_step for workload in workloads)
     return (_CHECKPOINT_NOTE,) if is_charged else ()
 
 
 def _labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """Say how workloads of several steps are run; figures are comparable only where this is the same."""
-    return tuple(dict.fromkeys(workload.step.label for workload in workloads if workload.step))
+    return tuple(dict.fromkeys(workload.label for workload in workloads if workload.label))
 
 
-def _listed(scales: Mapping[str, int]) -> str:
-    return ", ".join(sorted({str(scale) for scale in scales.values()}))
+def _scale(experiment: Experiment) -> str:
+    if experiment.tpch:
+        return experiment.tpch.scale
+    return ", ".join(sorted({str(scale) for scale in experiment.scales.values()}))
 
 
 def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:

@@ -14,6 +14,7 @@ from pgdyno.app.step_failure import failures_named
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
+from pgdyno.generators.discovery import find_tpchgen
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget, Driver
 from pgdyno.generators.driver_process import DriverProcess
@@ -21,10 +22,13 @@ from pgdyno.generators.frozen import FrozenTurns
 from pgdyno.generators.process import LoadProcess, run_to_end
 from pgdyno.generators.step_run import StepResult, run_step
 from pgdyno.generators.switched import SwitchedTurns
+from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiment import Design
-from pgdyno.model.workload import DRIVER, DataSet, Workload
+from pgdyno.model.workload import DRIVER, TPCHGEN, DataSet, Workload
 from pgdyno.server.workspace import Workspace
+from pgdyno.studies._tpch.queries import statements
+from pgdyno.studies._tpch.schema import exact_rows, usual_rows
 
 _LOAD_TIMEOUT_S = 3600.0
 
@@ -67,12 +71,21 @@ class Loads:
         return turns
 
     def fill(
-        self, target: Target, data_set: DataSet, output_file: Path, environment: Mapping[str, str]
+        self,
+        target: Target,
+        data_set: DataSet,
+        output_file: Path,
+        environment: Mapping[str, str],
+        tell: Tell = lambda _: None,
     ) -> None:
-        """Load a data set into an empty database.
+        """Load a data set into an empty database. ``tell`` is told which share is done, where that is known.
 
         Raises: GeneratorFailedError with the driver's words, StorageError when the disk is full.
         """
+        if data_set.maker == TPCHGEN:
+            maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command)
+            maker.fill(target, filling(data_set), jobs=len(self.split.server), tell=tell)
+            return
         command = self.find_driver().prepare(target, data_set)
         run_to_end(
             replace(command, environment=environment),
@@ -166,3 +179,15 @@ class Loads:
             copy.chmod(0o644)
             copies.append(replace(script, file=str(copy)))
         return replace(workload, scripts=tuple(copies))
+
+
+def filling(data_set: DataSet) -> Filling:
+    """Return what tpchgen loads."""
+    thousandths = data_set.scale
+    return Filling(
+        thousandths,
+        statements("tables"),
+        statements("keys"),
+        usual_rows(thousandths),
+        exact_rows(thousandths),
+    )

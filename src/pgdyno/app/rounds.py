@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from numpy.random import Generator as Random
@@ -23,6 +23,7 @@ from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
 from pgdyno.app.degree_check import require_degree
 from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.steps import measure_step, step_seed
+from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.experiments.blocks import join_trials
 from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
 from pgdyno.experiments.transactions import parse
@@ -55,6 +56,7 @@ class Running:
     look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
     announce: Callable[[str], None]  # told what is done now, where that takes long
     changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
+    answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
 
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
@@ -109,12 +111,28 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
     blocks: list[Block] = []
     with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
         alone.look_at(arms)
+        if workloads[0].tpch is not None:
+            alone.announce(f"round {round_index + 1}: {workloads[0].tpch.title} on {arms[0].variant.name}")
+            return measure_pass(_pass_of(alone, arms[0], workloads[0], round_index), workloads, alone.answers)
         for workload in workloads:
             blocks += _measure_alone(alone, round_index, workload, arms)
         _check_invariant(workloads, arms)
     if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
         alone.arena.discard(alone.variants, [place], data_set)
     return blocks
+
+
+def _pass_of(alone: Running, arm: Arm, workload: Workload, round_index: int) -> Pass:
+    assert workload.tpch is not None  # noqa: S101 — callers have asked
+    return Pass(
+        arm=arm,
+        design=alone.design,
+        round=round_index,
+        meters=alone.meters,
+        split=alone.arena.loads.split,
+        thousandths=workload.data_set.scale,
+        streams=workload.tpch.streams,
+    )
 
 
 def _void_trials(alone: Running, round_index: int, workloads: Sequence[Workload], reason: str) -> list[Block]:
@@ -125,7 +143,7 @@ def _void_trials(alone: Running, round_index: int, workloads: Sequence[Workload]
     return [
         Block(workload.name, round_index, index, time.time_ns(), nothing, void=reason)
         for workload in workloads
-        for index in range(1 if workload.step else alone.design.blocks_per_round)
+        for index in range(1 if workload.is_step else alone.design.blocks_per_round)
     ]
 
 

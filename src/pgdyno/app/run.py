@@ -14,6 +14,7 @@ from pgdyno.app.io_support import find_io_support
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.page_support import find_page_support
 from pgdyno.app.planning import inspect_scratch, plan_for
+from pgdyno.app.tpch_validation import tpch_facts
 from pgdyno.app.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.experiments.stopping import minimum_rounds
@@ -24,6 +25,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.variant import Variant
+from pgdyno.model.workload import Workload
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.studies import (
     StudyModule,
@@ -33,6 +35,7 @@ from pgdyno.studies import (
     needs_page_support,
     own_settings,
     takes_query,
+    takes_scale,
     usual_design,
     usual_layers,
     usual_workloads,
@@ -134,7 +137,14 @@ def _asked(
     if any(workload.cell for workload in conditions.workloads.values()):
         return Context(options=size.grid_options)
     accepted = {"accept": ""} if conditions.accepts_builds else {}
-    return Context(options={**size.options, **accepted}, factors=tuple(factors))
+    own = _scale_options(conditions.workloads) if takes_scale(module) else size.options
+    return Context(options={**own, **accepted}, factors=tuple(factors))
+
+
+def _scale_options(workloads: Mapping[str, Workload]) -> dict[str, str]:
+    """Return the option that asks for this scale again."""
+    facts = tpch_facts([*workloads.values()])
+    return {} if facts is None else {"scale": facts.scale}
 
 
 def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Variant) -> tuple[Variant, ...]:

@@ -86,7 +86,8 @@ def measure_step(
     if step.settle_s is not None:
         _clean_up(loads, arm, workload, step, seed)
     observed = _observe(loads, arm, workload, seed, meters)
-    audit = _audit(observed, loads.split)
+    client_us = observed.result.client_cpu_us
+    audit = audit_between(observed.began, observed.ended, observed.delta, client_us, loads.split)
     return Block(
         workload=workload.name,
         round=round_index,
@@ -159,17 +160,19 @@ def _values(
     return values
 
 
-def _audit(observed: Observed, split: CpuSplit) -> dict[str, float]:
-    began, ended = observed.began, observed.ended
-    server_us, client_us = sum(observed.delta.get(SERVER_CPU, ())), observed.result.client_cpu_us
+def audit_between(
+    began: Edge, ended: Edge, delta: Readings, client_cpu_us: float, split: CpuSplit
+) -> dict[str, float]:
+    """Return what the void rules look at, of the time between two edges."""
+    server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.clock_s - began.clock_s
     use = HostUse(
-        wall_s=observed.wall_s,
+        wall_s=wall_s,
         busy_s=ended.cpu.busy_s - began.cpu.busy_s,
         steal_s=ended.cpu.steal_s - began.cpu.steal_s,
-        ours_s=(server_us + client_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s,
-        client_s=client_us / 1e6,
+        ours_s=(server_us + client_cpu_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s,
+        client_s=client_cpu_us / 1e6,
         cpus=len({*split.server, *split.client}),
         client_cpus=len(split.client) if split.is_isolated else None,
     )
-    whole = Slice(0, began.at_ns, began.at_ns + int(observed.wall_s * 1e9), ())
-    return audit_block([whole], observed.wall_s, use)
+    whole = Slice(0, began.at_ns, began.at_ns + int(wall_s * 1e9), ())
+    return audit_block([whole], wall_s, use)

@@ -37,7 +37,10 @@ _OPTIONS = (
         help="A pgbench script of yours; repeatable.",
     ),
     click.option(
-        "--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's]."
+        "--scale",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+        help="Size of the data set; tpch alone takes fractions [default: the workload's].",
     ),
     click.option(
         "--generator",
@@ -95,7 +98,7 @@ class Measuring:
     pg_bin: Path | None
     workloads: tuple[str, ...]
     scripts: tuple[str, ...]
-    scale: int | None
+    scale: float | None
     generator: str | None
     clients: int
     blocks: int | None
@@ -114,6 +117,13 @@ class Measuring:
         """The budget in seconds, or None when the number of blocks decides."""
         return parse_duration_s(self.budget) if self.budget else None
 
+    @property
+    def whole_scale(self) -> int | None:
+        """The scale of bundled workloads. Raises: UsageError for a fraction, or less than 1."""
+        if self.scale is None or (self.scale >= 1 and self.scale.is_integer()):
+            return None if self.scale is None else int(self.scale)
+        raise UsageError(f"--scale {self.scale:g} is not a whole number", hint="only tpch takes fractions")
+
     def or_budget(self, usual_s: float | None) -> Measuring:
         """Return the same with a usual budget if nothing else says how long to measure."""
         is_told = self.budget or self.blocks or self.until or usual_s is None
@@ -129,7 +139,7 @@ class Measuring:
 
         if not self.workloads and not self.scripts:
             raise UsageError("no workload was named", hint="add for example --workload pgbench-select")
-        return find_workloads(self.workloads, self.scripts, self.scale, self.generator)
+        return find_workloads(self.workloads, self.scripts, self.whole_scale, self.generator)
 
     def installation(self) -> Installation | None:
         """Return the PostgreSQL of variants that name no server; None if none was given."""
@@ -145,21 +155,20 @@ class Measuring:
 
         if own_workloads is not None:
             self._refuse_other_workloads()
-            if any(workload.step for workload in own_workloads.values()):
-                return self._pass_conditions(own_workloads)
+            if any(workload.is_step for workload in own_workloads.values()):
+                return self._pass_conditions(own_workloads, base)
         workloads = own_workloads or self.chosen_workloads()
         return Conditions(self.installation(), workloads, self.design(base), self.budget_s, self.resume)
 
-    def _pass_conditions(self, workloads: Mapping[str, Workload]) -> Conditions:
+    def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""
         from pgdyno.app.measure import Conditions, alternating
 
         self._refuse_what_passes_decide()
-        design = alternating(self.design())
+        design = alternating(self.design(base))
         usual = _PASSES if design.stopping is Stopping.FIXED else design.rounds
         passes = self.blocks if self.blocks is not None else usual
-        steps = [workload.step for workload in workloads.values() if workload.step]
-        clients = max((step.clients for step in steps), default=design.clients)
+        clients = max(workload.step_clients for workload in workloads.values())
         design = replace(design, rounds=passes, clients=clients)
         return Conditions(self.installation(), workloads, design, self.budget_s, self.resume)
 

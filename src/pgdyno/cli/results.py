@@ -12,10 +12,12 @@ from pgdyno.cli.output import open_progress, print_json
 from pgdyno.model.document import Json, to_document
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
+from pgdyno.model.tpch import DISCLAIMER
 from pgdyno.model.verdict import Decision, Verdict
 
 if TYPE_CHECKING:  # the report loads numerical libraries: commands start without them
     from pgdyno.report.rqps import Result
+    from pgdyno.report.tpch import Relative
 
 _COLUMNS_OF_A_FILE = 110
 _REGRESSION, _INCONCLUSIVE = 5, 6  # exit codes, only with --gate
@@ -63,6 +65,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "steps": steps_document(experiment),
         "scaling": scaling_document(experiment),
         "transaction_splits": splits_document(experiment),
+        "tpch": tpch_document(experiment),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
@@ -74,6 +77,45 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "blocks": len(experiment.blocks),
         "notes": list(experiment.notes),
         "is_complete": experiment.is_complete,
+    }
+
+
+def tpch_document(experiment: Experiment) -> Json:
+    """Return the times and runs like TPC-H's, and plans that differ; null where the workload is another one.
+
+    Times are in seconds, of runs executions per hour; ratios of times are below 1 where it is faster.
+    """
+    from pgdyno.report.rqps import variants_of
+    from pgdyno.report.tpch import lines, plan_comparisons
+
+    if experiment.tpch is None:
+        return None
+    variants = variants_of(experiment)
+    return to_document(
+        {
+            "disclaimer": DISCLAIMER,
+            "scale": experiment.tpch.scale,
+            "streams": experiment.tpch.streams,
+            "executions": [
+                {
+                    "name": line.name,
+                    "unit": "s" if line.is_time else "per hour",
+                    "figures": dict(zip(variants, line.figures, strict=True)),
+                    "relative": [_relative_document(one) for one in line.relative],
+                }
+                for line in lines(experiment)
+            ],
+            "plan_differences": plan_comparisons(experiment),
+        }
+    )
+
+
+def _relative_document(one: Relative) -> dict[str, object]:
+    return {
+        "variant": one.variant,
+        "ratio": one.ratio,
+        "interval": None if one.interval is None else [one.interval.low, one.interval.high],
+        "verdict": None if one.verdict is None else one.verdict.decision,
     }
 
 

@@ -54,6 +54,7 @@ _OF_SERVERS_OF_OUR_OWN = {
     "  pgdyno run huge-pages --embedded --budget 45m\n"
     "  pgdyno run parallel-degree --embedded\n"
     "  pgdyno run loop --embedded\n"
+    "  pgdyno run tpch --embedded --scale 0.1 --factor work_mem=4MB,64MB\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -122,6 +123,9 @@ def command(
     The Insert Benchmark runs in passes of all its steps, one variant after the other in random order: there,
     --blocks is the number of passes [default: 5], and --clients are those of the preset unless given.
 
+    tpch (TPC-H-like; no TPC-H result) runs in passes as well: --scale is that of its data [default: 0.1],
+    --clients the number of streams in its throughput run [default: 2, more from scale 10 on].
+
     huge-pages needs root: it reserves pages, and gives them back. It measures sizes of the database by
     clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.
 
@@ -171,7 +175,14 @@ def _run_bundled(
 ) -> None:
     from pgdyno.app.run import find_study, run_bundled, sized
     from pgdyno.cli.results import deliver
-    from pgdyno.studies import loads_of, own_workloads, usual_budget_s, usual_design, usual_workloads
+    from pgdyno.studies import (
+        loads_of,
+        own_workloads,
+        takes_scale,
+        usual_budget_s,
+        usual_design,
+        usual_workloads,
+    )
 
     varied = _parse_factors(factors, accept=accept)
     module = find_study(study)
@@ -180,6 +191,8 @@ def _run_bundled(
     if chosen:
         asked = replace(asked, workloads=())
     sizing = sized(module, replace(_sizing(size, asked, varied), chosen=chosen))
+    if takes_scale(module):
+        asked = replace(asked, scale=None)  # which is of the study's own data
     own = own_workloads(module, sizing)
     if own is None and any(size):
         raise UsageError(
@@ -254,6 +267,7 @@ def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) 
         steps=size.steps,
         max_wal_sizes=_wal_sizes(varied),
         budget_s=asked.budget_s,
+        scale=asked.scale,
     )
 
 
@@ -264,7 +278,7 @@ def _run_file(path: Path, asked: Measuring, *, accept: bool, is_json: bool) -> N
     _refuse_what_the_file_decides()
     conditions = replace(asked.file_conditions(), accepts_builds=accept)
     deliver(
-        lambda progress: run_file(path, conditions, asked.scale, progress),
+        lambda progress: run_file(path, conditions, asked.whole_scale, progress),
         is_json=is_json,
         is_gate=asked.gate,
     )

@@ -67,13 +67,20 @@ def judge(
     baseline: str,
     design: Design,
 ) -> list[Verdict]:
-    """Return the same verdicts, each as if it were the only one."""
+    """Return the same verdicts, each as if it were the only one.
+
+    A single execution has no percentile and no CPU time of its own: where no block has a metric there is no
+    verdict on it, except on the primary one.
+    """
+    measured = {(block.workload, name) for block in blocks for arm in block.arms for name in arm.values}
+    primary = verdict_metrics()[0]
     return [
         _verdict(blocks, workload, metric, (variant, baseline), design)
         for workload in workloads
         for variant in variants
         if variant != baseline
         for metric in verdict_metrics()
+        if metric is primary or (workload, metric.name) in measured
     ]
 
 

@@ -13,6 +13,7 @@ from pgdyno.generators.sysbench import Sysbench, wrapper_text
 from pgdyno.model.errors import GeneratorMissingError
 
 _DRIVER = "pgdyno-driver"
+_TPCHGEN = "tpchgen-cli"
 
 
 def find_driver(scratch_directory: Path) -> Driver:
@@ -28,11 +29,32 @@ def find_driver(scratch_directory: Path) -> Driver:
             detail=f"it belongs to pgdyno, and is neither in {own.parent} nor on the PATH",
             hint="install pgdyno again, from a wheel or with Rust's cargo at hand",
         )
-    copy = scratch_directory / _DRIVER
+    return Driver(_copied(Path(found), scratch_directory))
+
+
+def find_tpchgen(scratch_directory: Path) -> Path:
+    """Return the program that makes TPC-H's rows, copied like the driver.
+
+    Raises: GeneratorMissingError naming the extra that brings it.
+    """
+    own = Path(sysconfig.get_path("scripts")) / _TPCHGEN
+    found = own if own.is_file() else shutil.which(_TPCHGEN)
+    if found is None:
+        raise GeneratorMissingError(
+            f'the generator of TPC-H\'s rows, "{_TPCHGEN}", is not installed',
+            detail=f"it is neither in {own.parent} nor on the PATH",
+            hint="pip install 'pgdyno[tpch]'",
+        )
+    return _copied(Path(found), scratch_directory)
+
+
+def _copied(program: Path, directory: Path) -> Path:
+    """Return a copy of a program that every account can run: it may lie in somebody's home."""
+    copy = directory / program.name
     if not copy.exists():
-        shutil.copy(found, copy)
+        shutil.copy(program, copy)
         copy.chmod(0o755)
-    return Driver(copy)
+    return copy
 
 
 def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path) -> Generator:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pgdyno.model.plan import Plan
 from pgdyno.model.step_record import StepRecord
+from pgdyno.model.tpch import TpchFacts
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
 
@@ -233,6 +234,7 @@ class Experiment:
     factors: tuple[str, ...] = ()  # what that study varied; the values are the variants'
     cells: Mapping[str, Cell] = field(default_factory=dict)  # of workloads that span a grid
     parts: tuple[Part, ...] = ()
+    tpch: TpchFacts | None = None  # of a workload like TPC-H
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

@@ -9,14 +9,16 @@ from pgdyno.model.experiment import Cell, ResetPolicy
 
 USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
 DRIVER = "driver"  # our own generator, pgdyno-driver
+TPCHGEN = "tpchgen"  # makes TPC-H's rows
 
 
 @dataclass(frozen=True)
 class DataSet:
     """Named, reproducible rows. Two workloads with equal data sets share one loaded copy.
 
-    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set. ``has_loops``:
-    whether servers that start on a copy of it get the functions of pgdyno_loop; its rows are the same.
+    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set. ``maker`` makes
+    the rows: our driver, or tpchgen. ``has_loops``: whether servers that start on a copy of it get the
+    functions of pgdyno_loop; its rows are the same.
     """
 
     name: str
@@ -24,6 +26,7 @@ class DataSet:
     bytes_per_scale: int
     options: Mapping[str, str] = field(default_factory=dict)
     has_loops: bool = False
+    maker: str = DRIVER
 
     @property
     def size_bytes(self) -> int:
@@ -81,6 +84,19 @@ class Step:
 
 
 @dataclass(frozen=True)
+class TpchStep:
+    """How a workload is run that is a step of a pass like TPC-H's: see ``model/tpch.py`` for its names.
+
+    ``label`` says how the whole is run; only an equal one continues an experiment.
+    """
+
+    name: str
+    title: str  # of the pass
+    streams: int
+    label: str
+
+
+@dataclass(frozen=True)
 class Workload:
     """What is run, and what it does to the data.
 
@@ -104,6 +120,7 @@ class Workload:
     lua_script: str | None = None  # sysbench's own script by name
     invariant: str | None = None
     step: Step | None = None
+    tpch: TpchStep | None = None
     issued_as: str | None = None  # the driver's name of it, where workloads differ in their data alone
     server_memory_bytes: int | None = None
     disk_bytes: int | None = None
@@ -113,6 +130,27 @@ class Workload:
     workers: int | None = None
     executions: int = 1
     session_settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str | None:
+        """How the whole is run that it is a step of; None if it is none."""
+        step = self.step or self.tpch
+        return step.label if step else None
+
+    @property
+    def step_clients(self) -> int:
+        """How many clients work at a time in the step that it is, at most; 0 if it is none."""
+        return self.step.clients if self.step else self.tpch.streams if self.tpch else 0
+
+    @property
+    def operations(self) -> str | None:
+        """What is counted in the step that it is; None if it is none."""
+        return self.step.operations if self.step else "executions" if self.tpch else None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is a step of a longer one."""
+        return self.label is not None
 
     @property
     def cell(self) -> Cell | None:

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from pgdyno.model.experiment import Experiment
+from pgdyno.model.tpch import POWER, THROUGHPUT
+
+TPCH_RUNS = {POWER: "power run", THROUGHPUT: "throughput run"}
+"""What the runs like TPC-H's are called, by their short names."""
 
 
 def step_workloads(experiment: Experiment) -> tuple[str, ...]:
@@ -17,6 +21,11 @@ def step_names(experiment: Experiment) -> dict[str, str]:
     """Return the short name of every step by its workload's name."""
     steps = step_workloads(experiment)
     return dict(zip(steps, short_names(steps), strict=True))
+
+
+def tpch_runs(experiment: Experiment) -> tuple[str, ...]:
+    """Return the workloads that are whole runs like TPC-H's, not single executions."""
+    return tuple(workload for workload, name in step_names(experiment).items() if name in TPCH_RUNS)
 
 
 def short_names(names: Sequence[str]) -> tuple[str, ...]:

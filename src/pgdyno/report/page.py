@@ -32,11 +32,13 @@ from pgdyno.report.method import (
     void_block_table,
     void_rule_table,
 )
+from pgdyno.report.names import step_names
 from pgdyno.report.parts import parts_table
 from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
 from pgdyno.report.steps import StepView, overview, step_views
 from pgdyno.report.tables import Figure
+from pgdyno.report.tpch import tpch_view
 from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers, sentence
 
 _STYLE = "page.css"
@@ -59,7 +61,7 @@ class WorkloadFigures:
     more: tuple[Figure, ...]
     void: tuple[str, ...]
     step: StepView | None = None  # its evidence, where the workload is a step of a longer one
-    cell: str = ""  # where it stands in a grid
+    cell: str = ""  # what one of many is called: where it stands in a grid, or a query
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def render_page(experiment: Experiment) -> str:
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),
+        tpch=tpch_view(experiment),
         signs=SIGNS,
         arms=_arms(experiment),
         workloads=_workloads(experiment),
@@ -145,18 +148,20 @@ def _method(experiment: Experiment) -> dict[str, object]:
 def _workloads(experiment: Experiment) -> list[WorkloadFigures]:
     steps = step_views(experiment)
     return [
-        _cell(experiment, workload)
+        _cell(experiment, workload, cell_name(experiment.cells[workload]))
         if workload in experiment.cells
+        else _cell(experiment, workload, step_names(experiment)[workload])
+        if experiment.tpch
         else _workload(experiment, workload, steps.get(workload))
         for workload in experiment.workloads
     ]
 
 
-def _cell(experiment: Experiment, workload: str) -> WorkloadFigures:
-    """Return the trials of one cell of a grid: throughput, as long as the page can hold all cells' trials."""
-    trials = sum(len(block.arms) for block in experiment.blocks if block.workload in experiment.cells)
+def _cell(experiment: Experiment, workload: str, name: str) -> WorkloadFigures:
+    """Return the trials of one of many workloads: throughput, as long as the page can hold all trials."""
+    folded = experiment.cells or experiment.operations
+    trials = sum(len(block.arms) for block in experiment.blocks if block.workload in folded)
     values = _values(experiment, workload, [PRIMARY_METRIC]) if trials <= _MOST_TRIALS else ()
-    name = cell_name(experiment.cells[workload])
     return WorkloadFigures(workload, (), values, (), _void_trials(experiment, workload), cell=name)
 
 

@@ -50,7 +50,9 @@ class StepResults:
 
 
 def step_results(experiment: Experiment) -> tuple[StepResults, ...]:
-    """Return all steps in their order; empty where no workload is a step."""
+    """Return all steps in their order; empty where no workload is one, or all have tables of their own."""
+    if experiment.tpch:
+        return ()
     names = step_names(experiment)
     return tuple(
         StepResults(

@@ -22,6 +22,7 @@ from pgdyno.report.rqps_text import step_tables
 from pgdyno.report.series import typical
 from pgdyno.report.settings import unsafe_variants
 from pgdyno.report.terminal import DECISION_STYLES, plain_text, printable
+from pgdyno.report.tpch_text import tpch_tables
 from pgdyno.report.words import answers, effect_text, metric_of, state, symbol
 
 
@@ -34,7 +35,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts: list[RenderableType] = [plain_text(experiment.question, style="bold")]
     parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
     parts += [plain_text(sentence) for sentence in answers(experiment)]
-    parts += [*step_tables(experiment), *grid_tables(experiment)]
+    parts += [*step_tables(experiment), *grid_tables(experiment), *tpch_tables(experiment)]
     if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]
     if not experiment.verdicts:

@@ -15,7 +15,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
-from pgdyno.report.names import step_names
+from pgdyno.report.names import step_names, tpch_runs
 
 PRIMARY_METRIC = "throughput_tps"
 
@@ -194,6 +194,10 @@ def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: st
             kept = is_comparable(experiment.blocks, v.workload, v.variant, v.baseline)
             words = _ANSWERS[v.decision] if kept else _MISSED
             found_on[words].append(v)
+    if experiment.tpch:  # of two dozen queries, only those are named that got better or worse
+        for decision in (Decision.EQUIVALENT, Decision.INCONCLUSIVE):
+            alike = found_on[_ANSWERS[decision]]
+            alike[:] = [v for v in alike if v.workload in tpch_runs(experiment)]
     parts = [f"{words} {_where(experiment, found)}" for words, found in found_on.items() if found]
     costs: dict[str, list[Verdict]] = {}
     for v in verdicts:

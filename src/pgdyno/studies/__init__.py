@@ -7,7 +7,7 @@ that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIG
 for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server
 can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can be put on. ``BUDGET_S`` is how
 long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own,
-``LOADS`` the names among which one can choose.
+``LOADS`` the names among which one can choose, ``TAKES_SCALE`` that --scale is the size of its own data.
 """
 
 from __future__ import annotations
@@ -89,6 +89,11 @@ def takes_query(module: StudyModule) -> bool:
 def loads_of(module: StudyModule) -> tuple[str, ...]:
     """Return the names of a study's own loads among which one can choose; none where all belong to it."""
     return cast("tuple[str, ...]", getattr(module, "LOADS", ()))
+
+
+def takes_scale(module: StudyModule) -> bool:
+    """Whether the size of a study's own data is asked for as a scale, which may be a fraction."""
+    return bool(getattr(module, "TAKES_SCALE", False))
 
 
 def usual_budget_s(module: StudyModule) -> float | None:

@@ -46,6 +46,7 @@ class Sizing:
     query: str | None = None  # of the user's own
     rounds: int = 1
     budget_s: float | None = None
+    scale: float | None = None
 
     @property
     def options(self) -> dict[str, str]:

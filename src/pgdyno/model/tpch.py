@@ -1,0 +1,26 @@
+"""What an experiment with a workload like TPC-H has besides its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.model.query_plan import PlanNode
+
+POWER, THROUGHPUT = "power", "throughput"
+REFRESHES = ("rf1", "rf2")
+DISCLAIMER = "TPC-H-like: not a TPC-H result, and not comparable with published TPC-H results"
+
+
+@dataclass(frozen=True)
+class TpchFacts:
+    """The size, and the plans of the queries by variant and query, with the values of the validation run."""
+
+    thousandths: int  # the scale
+    streams: int  # of the throughput run
+    plans: Mapping[str, Mapping[str, PlanNode]] = field(default_factory=dict)
+
+    @property
+    def scale(self) -> str:
+        """The scale as people write it."""
+        return f"{self.thousandths / 1000:g}"

@@ -1,0 +1,104 @@
+"""A workload like TPC-H: the 22 queries alone and in streams, with refresh functions, in passes.
+
+A pass is a power run and a throughput run on one variant's server, started afresh on a copy of the data as
+they were loaded; passes of all variants alternate in random order, with the same values in a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Design, ResetPolicy
+from pgdyno.model.study import Study
+from pgdyno.model.tpch import DISCLAIMER, POWER, REFRESHES, THROUGHPUT
+from pgdyno.model.workload import TpchStep, Workload
+from pgdyno.studies._contract import Sizing, StudyContext
+from pgdyno.studies._tpch.queries import NUMBERS
+from pgdyno.studies._tpch.schema import data_set
+from pgdyno.studies._tpch.streams import MOST_STREAMS, usual_streams
+
+TITLE = "22 queries like TPC-H's, alone and in streams; --scale 0.1, vary a setting with --factor"
+NEEDS_PLAN = False
+TAKES_SCALE = True
+DESIGN = Design(is_isolated=False)  # the client does next to nothing: the server may use all CPUs
+
+_NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER, THROUGHPUT)
+_USUAL_SCALE = 0.1
+_TITLES = {
+    "rf1": "refresh function 1 of the power run: inserts new orders",
+    "rf2": "refresh function 2 of the power run: deletes old orders",
+    POWER: "the power run: geometric mean of its 22 queries and 2 refresh functions",
+    THROUGHPUT: "the throughput run: streams of queries beside a stream of refresh functions",
+}
+
+
+def workloads(sizing: Sizing) -> Mapping[str, Workload]:
+    """Return what is measured of a pass.
+
+    Raises: UsageError for a scale that is not in thousandths, or more streams than have an order; for options
+    of other studies.
+    """
+    _refuse_others(sizing)
+    thousandths, streams = _thousandths(sizing), _streams(sizing)
+    title = f"a TPC-H-like pass at scale {thousandths / 1000:g} with {streams} streams"
+    label = f"{DISCLAIMER}; scale {thousandths / 1000:g}, {streams} streams in the throughput run"
+    return {
+        f"tpch-{name}": Workload(
+            f"tpch-{name}",
+            _TITLES.get(name, f"query {name[1:]} of the power run"),
+            data_set(thousandths),
+            ResetPolicy.RESTORE,
+            tpch=TpchStep(name, title, streams, label),
+        )
+        for name in _NAMES
+    }
+
+
+def study(context: StudyContext) -> Study:
+    """Return one variant to begin with: factors make the others."""
+    scale = _thousandths(context.sizing) / 1000
+    return Study(
+        name="tpch",
+        question=f"How do the variants do on the 22 queries of a TPC-H-like workload at scale {scale:g}?",
+        variants=(context.baseline,),
+        workloads=context.workloads,
+        design=context.design,
+    )
+
+
+def _thousandths(sizing: Sizing) -> int:
+    scale = _USUAL_SCALE if sizing.scale is None else sizing.scale
+    thousandths = round(scale * 1000)
+    if thousandths < 1 or abs(thousandths - scale * 1000) > 1e-6:
+        raise UsageError(
+            f"--scale {scale:g} is not a multiple of 0.001",
+            hint="--scale 1 is 1.8 GB on disk, --scale 0.1 a tenth of that",
+        )
+    return thousandths
+
+
+def _streams(sizing: Sizing) -> int:
+    streams = sizing.clients or usual_streams(_thousandths(sizing))
+    if streams > MOST_STREAMS:
+        raise UsageError(
+            f"there are at most {MOST_STREAMS} streams, not {streams}",
+            detail="--clients is the number of streams of the throughput run, each with its own order",
+            hint=f"choose --clients {MOST_STREAMS} or fewer",
+        )
+    return streams
+
+
+def _refuse_others(sizing: Sizing) -> None:
+    """Raise UsageError for options that would otherwise be ignored."""
+    given = {
+        "--preset": sizing.preset,
+        "--step": sizing.steps,
+        "--rows": sizing.rows,
+        "--step-seconds": sizing.step_s,
+        "--mode": sizing.is_faithful,
+    }
+    if refused := [name for name, value in given.items() if value]:
+        raise UsageError(
+            f"the study tpch takes no {' and no '.join(refused)}", hint="its size is --scale and --clients"
+        )

@@ -1,0 +1,82 @@
+"""A made-up run like TPC-H's: two variants, six rounds. Its figures come from nobody's machine.
+
+Every execution of "default" takes 125 ms, and of "big" 62.5 ms in q1, 125 ms in all others, give or take
+noise that adds up to nothing: the geometric means over the rounds are exactly these. Round 3 of q6 is void.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.golden.synthetic import DESIGN, HOST, SERVER
+
+from pgdyno.experiments.analysis import analyse
+from pgdyno.model.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
+from pgdyno.model.query_plan import PlanNode
+from pgdyno.model.tpch import DISCLAIMER, TpchFacts
+from pgdyno.model.variant import Variant
+
+ROUNDS = 6
+NAMES = (*(f"q{number}" for number in range(1, 23)), "rf1", "rf2", "power", "throughput")
+_RATES = {("default", "throughput"): 20.0, ("big", "q1"): 16.0, ("big", "throughput"): 30.0}
+_NOISE = (1.02, 1 / 1.02, 1.01, 1 / 1.01, 1.005, 1 / 1.005)  # by round: their product is 1
+
+SCAN = PlanNode("Seq Scan on lineitem", rows=6_000_000)
+SERIAL = PlanNode("Aggregate", ("Sorted",), children=(PlanNode("Sort", children=(SCAN,)),))
+PARALLEL = PlanNode(
+    "Gather", workers=2, children=(PlanNode("Aggregate", ("Hashed",), children=(replace(SCAN),)),)
+)
+
+
+def experiment() -> Experiment:
+    """Return a finished comparison of two settings."""
+    names = tuple(f"tpch-{name}" for name in NAMES)
+    blocks = tuple(_block(name, round_) for round_ in range(ROUNDS) for name in NAMES)
+    design = replace(DESIGN, kind=DesignKind.ALTERNATING, rounds=ROUNDS, blocks_per_round=1, clients=2)
+    return Experiment(
+        id="20261122-140312-tpch",
+        name="tpch",
+        question="How do the variants do on the 22 queries of a TPC-H-like workload at scale 0.1?",
+        created="2026-11-22T14:03:12Z",
+        pgdyno_version="0.1.0",
+        design=replace(design, is_isolated=False),
+        variants=(Variant("default", {"work_mem": "4MB"}), Variant("big", {"work_mem": "64MB"})),
+        baseline="default",
+        workloads=names,
+        reset_policies=dict.fromkeys(names, ResetPolicy.RESTORE),
+        blocks=blocks,
+        verdicts=analyse(
+            blocks, workloads=names, variants=("default", "big"), baseline="default", design=design
+        ),
+        host=HOST,
+        server=SERVER,
+        notes=(f"{DISCLAIMER}; scale 0.1, 2 streams in the throughput run",),
+        is_complete=True,
+        installation="embedded",
+        scales=dict.fromkeys(names, 100),
+        generators=dict.fromkeys(names, "driver"),
+        operations=dict.fromkeys(names, "executions"),
+        options={"scale": "0.1"},
+        factors=("work_mem",),
+        tpch=TpchFacts(
+            100, 2, {"default": {"q1": SERIAL, "q6": SCAN}, "big": {"q1": PARALLEL, "q6": replace(SCAN)}}
+        ),
+    )
+
+
+def _block(name: str, round_: int) -> Block:
+    return Block(
+        workload=f"tpch-{name}",
+        round=round_,
+        index=0,
+        started_ns=1_795_000_000_000_000_000 + round_ * 10**12,
+        arms=tuple(
+            ArmBlock(variant, 1, 0.125, {"throughput_tps": _rate(variant, name) * noise})
+            for variant, noise in (("default", 1.0), ("big", _NOISE[round_]))
+        ),
+        void="a test says so" if (name, round_) == ("q6", 2) else None,
+    )
+
+
+def _rate(variant: str, name: str) -> float:
+    return _RATES.get((variant, name), 8.0)

@@ -1,0 +1,177 @@
+"""``pgdyno run tpch`` on real servers, at a scale that takes seconds: a pass, and what can go wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.fix_home import pgdyno
+from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
+
+from pgdyno.app import tpch_pass
+from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
+from pgdyno.app.tpch_validation import checked_plans
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.generators.discovery import find_tpchgen
+from pgdyno.meters import load as load_meters
+from pgdyno.model.errors import GeneratorFailedError, GeneratorMissingError, MeasurementError, StorageError
+from pgdyno.model.experiment import ArmBlock, Design
+from pgdyno.model.variant import Variant
+from pgdyno.studies._contract import Sizing
+from pgdyno.studies._tpch.answers import Answer
+from pgdyno.studies.tpch import workloads
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.usefixtures("home", "pg18_bin"),
+    pytest.mark.skipif(
+        shutil.which("tpchgen-cli") is None, reason="tpchgen-cli is not installed: pip install 'pgdyno[tpch]'"
+    ),
+]
+
+RUN = ("run", "tpch", "--embedded", "--scale", "0.01", "--blocks", "1")
+WORKLOADS = [*workloads(Sizing(scale=SMALLEST / 1000)).values()]
+
+
+@contextmanager
+def ready(bin_directory: Path, **settings: str) -> Iterator[Pass]:
+    """Provide a pass on a started server."""
+    with loaded_arm(bin_directory, variant=Variant("one", settings)) as arm:
+        yield Pass(arm, Design(), 0, load_meters(), CpuSplit((0,), (0,), is_isolated=False), SMALLEST, 2)
+
+
+def measured(this: Pass, answers: Answers | None = None) -> dict[str, ArmBlock]:
+    blocks = measure_pass(this, WORKLOADS, answers or Answers())
+    return {block.workload.removeprefix("tpch-"): block.arms[0] for block in blocks}
+
+
+def test_a_run_ends_in_a_report_that_says_what_it_is_not(home: Path) -> None:
+    done = pgdyno(*RUN, "--factor", "work_mem=64kB,16MB", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["tpch"]["scale"] == "0.01"
+    assert "not a TPC-H result" in document["tpch"]["disclaimer"]
+    assert [one["name"] for one in document["tpch"]["executions"]][-2:] == ["power", "throughput"]
+    (checked,) = (note for note in document["notes"] if "22 answers" in note)
+    assert checked == "all 22 answers were checked before anything was timed: they are the known ones"
+    said = pgdyno("report", document["experiment"])
+    assert said.returncode == 0, said.stderr
+    page = Path(said.stdout.strip().split("Report: ")[-1]).read_text()
+    assert "not comparable with published TPC-H results" in page
+    assert "Hash" in page  # its plans
+    bundle = pgdyno("bundle", "export", document["experiment"], "--output", str(home / "tpch.zip"))
+    assert bundle.returncode == 0, bundle.stderr
+
+
+def test_a_pass_times_every_query_and_both_runs(pg18_bin: Path) -> None:
+    with ready(pg18_bin) as this:
+        found = measured(this)
+        with connection(this.arm) as opened:
+            orders = opened.execute("SELECT count(*) FROM orders").fetchone()
+    assert [*found] == [*(f"q{number}" for number in range(1, 23)), "rf1", "rf2", "power", "throughput"]
+    singles = [arm.running_s for name, arm in found.items() if name not in {"power", "throughput"}]
+    assert found["power"].running_s == pytest.approx(sum(singles))
+    product = 1.0
+    for single in singles:
+        product *= single
+    assert 1 / found["power"].values["throughput_tps"] == pytest.approx(product ** (1 / 24))
+    assert found["throughput"].transactions == 44
+    assert found["throughput"].values["throughput_tps"] == pytest.approx(44 / found["throughput"].running_s)
+    assert orders == (15_000,)
+
+
+def test_postgresql_15_makes_a_pass(pg15_bin: Path) -> None:
+    with ready(pg15_bin) as this:
+        assert len(measured(this)) == 26
+
+
+def test_equal_rounds_ask_the_same_and_other_rounds_something_else(pg18_bin: Path) -> None:
+    with ready(pg18_bin) as this:
+        first, again = this.queries(0), this.queries(0)
+        other = Pass(this.arm, this.design, 1, (), this.split, SMALLEST, 2).queries(0)
+    assert first == again
+    assert [name for name, _ in first][:4] == ["q14", "q2", "q9", "q20"]
+    assert first != other
+
+
+def test_arms_that_answer_differently_end_the_experiment() -> None:
+    answers = Answers()
+    answers.compare(3, "one", "q5", Answer(5, "aaaa"))
+    answers.compare(3, "one", "q6", Answer(1, "cccc"))
+    with pytest.raises(MeasurementError) as refused:
+        answers.compare(3, "two", "q5", Answer(5, "bbbb"))
+    assert str(refused.value) == (
+        "q5 has different answers on the servers of one and two\n"
+        "DETAIL:  5 and 5 rows, checksums aaaa and bbbb, in round 4\n"
+        "HINT:  one of these servers is wrong: do not trust its data, nor its figures"
+    )
+    answers.compare(4, "two", "q5", Answer(5, "bbbb"))  # another round asks something else
+
+
+def test_an_error_in_one_stream_ends_the_others_and_names_the_query(pg18_bin: Path) -> None:
+    with ready(pg18_bin) as this, connection(this.arm) as opened:
+        opened.execute("ALTER TABLE supplier RENAME COLUMN s_acctbal TO balance")  # which Q2 alone asks for
+        with pytest.raises(GeneratorFailedError) as failed:
+            tpch_pass._throughput(this)
+        busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%FROM lineitem%' AND state = 'active'"
+        assert opened.execute(f"{busy} AND pid <> pg_backend_pid()".encode()).fetchone() == (0,)
+    assert failed.value.message == (
+        'q2 on the server of one failed: column "s_acctbal" does not exist (SQLSTATE 42703)'
+    )
+
+
+def test_a_statement_timeout_names_the_query_and_the_variant() -> None:
+    done = pgdyno(*RUN, "--factor", "statement_timeout=0,5ms")
+    assert done.returncode == 1
+    assert "q1 on the server of statement_timeout.5ms failed: canceling statement due to" in done.stderr
+    assert "statement timeout (SQLSTATE 57014)" in done.stderr
+    assert "raise statement_timeout, or leave it out of the variant" in done.stderr
+
+
+def test_too_little_temporary_space_names_the_query(pg18_bin: Path) -> None:
+    done = pgdyno(*RUN, "--factor", "temp_file_limit=64kB", "--factor", "work_mem=64kB")
+    assert done.returncode == 1
+    assert "on the server of temp_file_limit.64kB-work_mem.64kB failed: temporary file size" in done.stderr
+    assert "raise temp_file_limit, or work_mem" in done.stderr
+
+
+def test_a_full_disk_is_named_with_the_query(pg18_bin: Path) -> None:
+    with ready(pg18_bin) as this, connection(this.arm) as opened:
+        opened.execute(
+            "CREATE FUNCTION no_room() RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE disk_full USING MESSAGE = 'could not write: No space left on device'; END $$"
+        )
+        opened.execute("ALTER TABLE region RENAME TO regions")
+        view = "SELECT r_regionkey + no_room() AS r_regionkey, r_name FROM regions"
+        opened.execute(f"CREATE VIEW region AS {view}".encode())
+        with pytest.raises(StorageError, match="the disk filled up during q2 on the server of one"):
+            measured(this)
+
+
+def test_a_wrong_answer_is_found_before_anything_is_timed(pg18_bin: Path) -> None:
+    with ready(pg18_bin) as this, connection(this.arm) as opened:
+        assert {*checked_plans(this.arm, SMALLEST, Answers())} == {f"q{number}" for number in range(1, 23)}
+        opened.execute("UPDATE lineitem SET l_quantity = l_quantity + 1 WHERE l_orderkey = 1")
+        with pytest.raises(MeasurementError) as refused:
+            checked_plans(this.arm, SMALLEST, Answers())
+    assert refused.value.message == "the answer of q1 on the server of one is wrong"
+    assert refused.value.hint is not None
+    assert "nothing of it is measured" in refused.value.hint
+
+
+def test_without_the_generator_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    with pytest.raises(GeneratorMissingError) as missing:
+        find_tpchgen(tmp_path)
+    assert missing.value.hint == "pip install 'pgdyno[tpch]'"
+
+
+def test_fractions_are_for_tpch_alone() -> None:
+    done = pgdyno("run", "noise-floor", "--embedded", "--workload", "pgbench-select", "--scale", "0.5")
+    assert done.returncode == 2
+    assert "--scale 0.5 is not a whole number" in done.stderr
