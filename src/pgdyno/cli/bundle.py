@@ -12,7 +12,7 @@ from pgdyno.cli.output import json_option, print_json
 
 @click.group(name="bundle")
 def command() -> None:
-    """Export an experiment as one portable file, or verify one."""
+    """Take experiments from one machine to another as portable files."""
 
 
 @command.command(name="export")
@@ -37,6 +37,30 @@ def export(experiment: str | None, *, output: Path | None, is_json: bool) -> Non
         click.echo(path)
 
 
+@command.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def import_(file: Path, *, is_json: bool) -> None:
+    """Store the experiment of a bundle, if nothing is wrong with it, beside those measured here.
+
+    Its report can then be written, and it can be compared, by its id; it cannot be resumed. Importing it
+    again changes nothing.
+    """
+    from pgdyno.app.bundle_import import import_bundle
+    from pgdyno.model.document import to_document
+    from pgdyno.report.terminal import printable
+
+    done = import_bundle(file)
+    if is_json:
+        print_json({"imported": to_document(done)})
+    elif done.is_new:
+        click.echo(printable(f"Imported {done.experiment}: {done.question}"))
+        click.echo(f"Its report: pgdyno report {done.experiment}")
+    else:
+        how = "measured here" if done.was_measured_here else "imported before"
+        click.echo(f"Nothing to do: {done.experiment} was {how}, with the same contents")
+
+
 @command.command(name="verify")
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
@@ -44,12 +68,14 @@ def verify(file: Path, *, is_json: bool) -> None:
     """Check a bundle's checksums and schema; exits with 1 if anything is wrong."""
     from pgdyno.app.bundle import verify_bundle
     from pgdyno.model.document import to_document
+    from pgdyno.report.terminal import printable
 
     found = verify_bundle(file)
     if is_json:
         print_json({"verification": to_document(found)})
     elif found.problems:
-        click.echo("\n".join(f"{file}: {problem}" for problem in found.problems))
+        for problem in found.problems:
+            click.echo(printable(f"{file}: {problem}"))
     else:
         click.echo(f"{file}: every checksum and the schema are right")
     if found.problems:

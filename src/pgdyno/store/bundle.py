@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment
@@ -34,6 +34,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip file can hold
 _FILE_MODE = 0o100644 << 16
 _CHECKSUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _CHUNK_BYTES = 1 << 20
+_BEGINNING = b"PK\x03\x04"  # of a zip file's first member: APPNOTE.TXT §4.3.7
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # bit of a member's flags: APPNOTE.TXT §4.4.4
 _DOCUMENT_LIMIT_BYTES = 256 << 20
 _TOTAL_LIMIT_BYTES = 4 << 30
@@ -84,11 +86,40 @@ def check_bundle(path: Path) -> Verification:
     except OSError as error:
         raise StorageError(f'could not open "{path}"', detail=error.strerror or str(error)) from error
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+        if _begins_as_one(path):
+            raise StorageError(
+                f'"{path}" is not a whole bundle',
+                detail=f"it begins as one and does not end as one: {error}",
+                hint="get it again: it was cut off, or its end was changed",
+            ) from error
         raise StorageError(
             f'"{path}" is not a bundle',
             detail=f"it is no readable zip file: {error}",
             hint="bundles are written by: pgdyno bundle export EXPERIMENT",
         ) from error
+
+
+def _begins_as_one(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING
+
+
+def read_verified(path: Path, found: Verification, key: str) -> str | None:
+    """Return a text file of a bundle that was checked; None if the bundle has none of this name.
+
+    Raises: StorageError if it is not the file that was checked.
+    """
+    checked = next((file for file in found.files if file.name == key), None)
+    if checked is None:
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read(next(one for one in archive.infolist() if _key(one) == key))
+    except (OSError, zipfile.BadZipFile, StopIteration) as error:
+        raise StorageError(f'"{path}" was changed while it was read', detail=str(error)) from error
+    if hashlib.sha256(content).hexdigest() != checked.sha256:
+        raise StorageError(f'"{path}" was changed while it was read', detail=f"{key} is another one")
+    return content.decode("utf-8", errors="replace")
 
 
 def _check(path: Path, archive: zipfile.ZipFile) -> Verification:
@@ -132,6 +163,8 @@ def _misplaced(members: list[zipfile.ZipInfo]) -> Iterator[str]:
 def _digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     if member.flag_bits & _ENCRYPTED:
         raise zipfile.BadZipFile("it is encrypted")
+    if member.compress_type not in _METHODS:
+        raise zipfile.BadZipFile(f"it is packed by method {member.compress_type}, not by deflate")
     digest = hashlib.sha256()
     with archive.open(member) as file:
         for chunk in _chunks(file):
@@ -176,16 +209,23 @@ def _read_experiment(
     if text is None:
         return None, [f"{EXPERIMENT} is missing or too large"]
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_refuse_constant)
+        json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         return None, [f"{EXPERIMENT} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"]
+    except (ValueError, RecursionError) as error:  # half of a character, a number of 5,000 digits, …
+        return None, [f"{EXPERIMENT} cannot be read: {error}"]
     if not isinstance(document, dict):
         return None, [f"{EXPERIMENT} is not a JSON object"]
     try:
         return load_experiment(document), []
     except StorageError as error:
-        details = (error.detail or "").splitlines()
-        return None, [f"{EXPERIMENT}: {error.message}", *(f"{EXPERIMENT}: {line}" for line in details)]
+        lines = [error.message, *(error.detail or "").splitlines(), *filter(None, [error.hint])]
+        return None, [f"{EXPERIMENT}: {line}" for line in lines]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _small_text(
