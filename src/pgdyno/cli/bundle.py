@@ -18,9 +18,19 @@ def command() -> None:
 @command.command(name="export")
 @click.argument("experiment", required=False)
 @click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="KEY",
+    help="Sign it with this SSH key (ssh-keygen -Y).",
+)
 @json_option
-def export(experiment: str | None, *, output: Path | None, is_json: bool) -> None:
-    """Write an EXPERIMENT (default: the newest) with facts, settings, series, verdicts and report."""
+def export(experiment: str | None, *, output: Path | None, key: Path | None, is_json: bool) -> None:
+    """Write an EXPERIMENT (default: the newest) with facts, settings, series, verdicts and report.
+
+    Names of hosts, roles and databases, paths and passwords are left out.
+    """
     from contextlib import closing
     from functools import partial
 
@@ -30,7 +40,7 @@ def export(experiment: str | None, *, output: Path | None, is_json: bool) -> Non
 
     found = load_stored(experiment)
     with closing(open_store()) as store:
-        path = export_bundle(found, output, slices_of=partial(store.slices, found.id))
+        path = export_bundle(found, output, slices_of=partial(store.slices, found.id), key=key)
     if is_json:
         print_json({"bundle": str(path)})
     else:
@@ -63,14 +73,20 @@ def import_(file: Path, *, is_json: bool) -> None:
 
 @command.command(name="verify")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--signers",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="One of these has to have signed it: lines of a name and a public key, as ssh-keygen -Y takes them.",
+)
 @json_option
-def verify(file: Path, *, is_json: bool) -> None:
-    """Check a bundle's checksums and schema; exits with 1 if anything is wrong."""
+def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
+    """Check a bundle's checksums, its signature and schema; exits with 1 if anything is wrong."""
     from pgdyno.app.bundle import verify_bundle
     from pgdyno.model.document import to_document
     from pgdyno.report.terminal import printable
 
-    found = verify_bundle(file)
+    found = verify_bundle(file, signers)
     if is_json:
         print_json({"verification": to_document(found)})
     elif found.problems:
@@ -78,5 +94,8 @@ def verify(file: Path, *, is_json: bool) -> None:
             click.echo(printable(f"{file}: {problem}"))
     else:
         click.echo(f"{file}: every checksum and the schema are right")
+        if found.signature is not None:
+            by = found.signature.signer or "a key of which nobody said whose it is (see --signers)"
+            click.echo(printable(f"{file}: signed by {by}, {found.signature.key}"))
     if found.problems:
         sys.exit(1)

@@ -5,9 +5,10 @@
     NAME/steps.csv         of steps: what was     NAME/intervals.csv            of steps: rates over time
                            recorded in each
     NAME/README.txt        what this is           NAME/SHA256SUMS               for sha256sum --check
+    NAME/SHA256SUMS.sig    if it is signed, see ``signature``
 
 Equal contents give equal bytes: members are sorted and carry no times and no owners. Checksums show damage
-and careless edits; they are no signature.
+and careless edits; that nobody has written other ones, only a signature shows.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment
+from pgdyno.model.facts import Unknown
 from pgdyno.store.documents import load_experiment
+from pgdyno.store.signature import Signature, check
 
 CHECKSUMS = "SHA256SUMS"
+SIGNATURE = "SHA256SUMS.sig"
 EXPERIMENT = "experiment.json"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip file can hold
@@ -53,20 +57,29 @@ class BundleFile:
 
 @dataclass(frozen=True)
 class Verification:
-    """What checking a bundle found. ``experiment`` is None when it cannot be read."""
+    """What checking a bundle found. ``experiment`` is None when it cannot be read.
+
+    ``signature`` None: it has none, or one that is a problem.
+    """
 
     path: str
     files: tuple[BundleFile, ...]
     experiment: Experiment | None
     problems: tuple[str, ...]
+    signature: Signature | None = None
 
 
-def pack_bundle(name: str, files: Mapping[str, bytes]) -> bytes:
-    """Return the zip file of a bundle; ``name`` is the directory that it unpacks into."""
-    sums = "".join(f"{hashlib.sha256(files[key]).hexdigest()}  {key}\n" for key in sorted(files))
+def pack_bundle(name: str, files: Mapping[str, bytes], sign: Callable[[bytes], bytes] | None = None) -> bytes:
+    """Return the zip file of a bundle; ``name`` is the directory that it unpacks into.
+
+    ``sign`` makes the signature of its checksums.
+    """
+    lines = (f"{hashlib.sha256(files[key]).hexdigest()}  {key}\n" for key in sorted(files))
+    sums = "".join(lines).encode()
+    seal = [(CHECKSUMS, sums)] if sign is None else [(CHECKSUMS, sums), (SIGNATURE, sign(sums))]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for key, content in [*sorted(files.items()), (CHECKSUMS, sums.encode())]:
+        for key, content in [*sorted(files.items()), *seal]:
             member = zipfile.ZipInfo(f"{name}/{key}", date_time=_EPOCH)
             member.compress_type = zipfile.ZIP_DEFLATED
             member.create_system = 3  # Unix, wherever this runs
@@ -75,14 +88,16 @@ def pack_bundle(name: str, files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def check_bundle(path: Path) -> Verification:
-    """Check every checksum and the experiment's schema; nothing is unpacked to disk.
+def check_bundle(path: Path, signers: Path | None = None) -> Verification:
+    """Check every checksum, the signature if there is one, and the experiment's schema.
 
-    Raises: StorageError if the file cannot be opened, or is no zip file at all.
+    Nothing is unpacked to disk. With a file of allowed ``signers``, one of them has to have signed it.
+    Raises: StorageError if the file cannot be opened, or is no zip file at all; if it is signed, and what
+    checks signatures is not installed.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _check(path, archive)
+            return _check(path, archive, signers)
     except OSError as error:
         raise StorageError(f'could not open "{path}"', detail=error.strerror or str(error)) from error
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
@@ -122,7 +137,7 @@ def read_verified(path: Path, found: Verification, key: str) -> str | None:
     return content.decode("utf-8", errors="replace")
 
 
-def _check(path: Path, archive: zipfile.ZipFile) -> Verification:
+def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verification:
     members = [member for member in archive.infolist() if not member.is_dir()]
     size_bytes = sum(member.file_size for member in members)
     if size_bytes > _TOTAL_LIMIT_BYTES:
@@ -137,7 +152,25 @@ def _check(path: Path, archive: zipfile.ZipFile) -> Verification:
             problems.append(f"{_key(member)} cannot be unpacked: {error}")
     problems += _checksum_problems(archive, members, files)
     experiment, wrong = _read_experiment(archive, members, files)
-    return Verification(str(path), tuple(files.values()), experiment, (*problems, *wrong))
+    signature = _signature(archive, members, files, signers)
+    if isinstance(signature, Unknown):
+        wrong, signature = [*wrong, signature.reason], None
+    return Verification(str(path), tuple(files.values()), experiment, (*problems, *wrong), signature)
+
+
+def _signature(
+    archive: zipfile.ZipFile,
+    members: list[zipfile.ZipInfo],
+    files: Mapping[str, BundleFile],
+    signers: Path | None,
+) -> Signature | Unknown | None:
+    """Return the signature; None if there is none and none has to be, Unknown if something is wrong."""
+    sums, seal = (_small_text(archive, members, files, key) for key in (CHECKSUMS, SIGNATURE))
+    if seal is None or sums is None:
+        if SIGNATURE in files:
+            return Unknown(f"{SIGNATURE} cannot be checked")
+        return None if signers is None else Unknown("it is not signed")
+    return check(sums.encode(), seal.encode(), signers)
 
 
 def _key(member: zipfile.ZipInfo) -> str:
@@ -197,7 +230,7 @@ def _checksum_problems(
         elif files[name].sha256 != digest:
             yield f"{name} was changed: its SHA-256 is {files[name].sha256}, {CHECKSUMS} has {digest}"
     for name in files:
-        if name not in expected and name != CHECKSUMS:
+        if name not in expected and name not in {CHECKSUMS, SIGNATURE}:
             yield f"{name} is not listed in {CHECKSUMS}"
 
 
