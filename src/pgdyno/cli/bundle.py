@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import click
 
 from pgdyno.cli.output import json_option, print_json
+from pgdyno.model.errors import UsageError
 
 
 @click.group(name="bundle")
@@ -69,6 +71,60 @@ def import_(file: Path, *, is_json: bool) -> None:
     else:
         how = "measured here" if done.was_measured_here else "imported before"
         click.echo(f"Nothing to do: {done.experiment} was {how}, with the same contents")
+
+
+@command.command(
+    name="compare",
+    epilog="\b\nExamples:\n"
+    "  pgdyno bundle compare arm.zip x86.zip\n"
+    "  pgdyno bundle compare 20261122-101500-clients x86.zip --price A=0.35 --price B=0.28",
+)
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--price",
+    "prices",
+    multiple=True,
+    metavar="A=$/h",
+    help="What A, or B, costs in an hour; both are needed.",
+)
+@json_option
+def compare(a: str, b: str, *, prices: tuple[str, ...], is_json: bool) -> None:
+    """Compare machine B with machine A by the same experiment on both.
+
+    A and B are files of bundles, or ids of stored experiments. Whatever differs besides the machines is
+    listed by how much it matters; experiments that did not do the same are refused.
+    """
+    from pgdyno.app.machine_comparison import compare_experiments
+    from pgdyno.cli.results import print_wide
+    from pgdyno.model.document import to_document
+    from pgdyno.report.machine_text import machine_comparison_text
+
+    found = compare_experiments(a, b, _prices(prices))
+    if is_json:
+        print_json({"comparison": to_document(found)})
+    else:
+        print_wide(machine_comparison_text(found))
+
+
+def _prices(texts: tuple[str, ...]) -> dict[str, float]:
+    """Return the prices per hour of A and B. Raises: UsageError unless there are both, or none."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, _, amount = text.partition("=")
+        if name not in _SIDES:
+            raise UsageError(f'--price "{text}" is of neither A nor B', hint=_PRICES)
+        if not _AMOUNT.fullmatch(amount) or float(amount) == 0:
+            raise UsageError(f'--price "{text}": "{amount}" is no price in dollars', hint=_PRICES)
+        found[name] = float(amount)
+    if len(found) == 1:
+        raise UsageError(f"there is a price of {next(iter(found))} alone", hint=_PRICES)
+    return found
+
+
+_SIDES = ("A", "B")
+_AMOUNT = re.compile(r"\d{1,9}(\.\d{1,9})?")
+_PRICES = "write for example --price A=0.35 --price B=0.28, in dollars per hour"
 
 
 @command.command(name="verify")

@@ -51,6 +51,11 @@ def _of_blocks(experiment: Experiment) -> Iterator[str]:
         if not (0 <= block.round < _MOST and 0 <= block.index < _MOST and abs(block.started_ns) < _LARGEST):
             yield f"{name} has no possible number or time"
         seen.add(place)
+        yield from (
+            f"{name}: {audited} is not finite"
+            for audited, value in block.audit.items()
+            if not math.isfinite(value)
+        )
         yield from (f"{name}: {problem}" for problem in _of_arms(block, variants))
 
 
