@@ -53,7 +53,7 @@ def verified_experiment(found: Verification) -> Experiment:
         raise StorageError(
             f'the bundle "{found.path}" is not taken: {_counted(len(problems))} wrong with it',
             detail="\n".join(problems),
-            hint="get it again from where it was exported",
+            hint=found.advice or "get it again from where it was exported",
         )
     return found.experiment
 

@@ -148,6 +148,8 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
     elif found.problems:
         for problem in found.problems:
             click.echo(printable(f"{file}: {problem}"))
+        if found.advice:
+            click.echo(f"HINT:  {found.advice}", err=True)
     else:
         click.echo(f"{file}: every checksum and the schema are right")
         if found.signature is not None:

@@ -59,7 +59,8 @@ class BundleFile:
 class Verification:
     """What checking a bundle found. ``experiment`` is None when it cannot be read.
 
-    ``signature`` None: it has none, or one that is a problem.
+    ``signature`` None: it has none, or one that is a problem. ``advice`` is what to do about the problems,
+    where anything is known to help.
     """
 
     path: str
@@ -67,6 +68,7 @@ class Verification:
     experiment: Experiment | None
     problems: tuple[str, ...]
     signature: Signature | None = None
+    advice: str | None = None
 
 
 def pack_bundle(name: str, files: Mapping[str, bytes], sign: Callable[[bytes], bytes] | None = None) -> bytes:
@@ -151,11 +153,11 @@ def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verifi
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             problems.append(f"{_key(member)} cannot be unpacked: {error}")
     problems += _checksum_problems(archive, members, files)
-    experiment, wrong = _read_experiment(archive, members, files)
+    experiment, wrong, advice = _read_experiment(archive, members, files)
     signature = _signature(archive, members, files, signers)
     if isinstance(signature, Unknown):
         wrong, signature = [*wrong, signature.reason], None
-    return Verification(str(path), tuple(files.values()), experiment, (*problems, *wrong), signature)
+    return Verification(str(path), tuple(files.values()), experiment, (*problems, *wrong), signature, advice)
 
 
 def _signature(
@@ -236,25 +238,29 @@ def _checksum_problems(
 
 def _read_experiment(
     archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
-) -> tuple[Experiment | None, list[str]]:
-    """Return the experiment, or why it cannot be read."""
+) -> tuple[Experiment | None, list[str], str | None]:
+    """Return the experiment, or why it cannot be read and what helps."""
     text = _small_text(archive, members, files, EXPERIMENT)
     if text is None:
-        return None, [f"{EXPERIMENT} is missing or too large"]
+        return None, [f"{EXPERIMENT} is missing or too large"], None
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
         json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        return None, [f"{EXPERIMENT} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"]
+        return (
+            None,
+            [f"{EXPERIMENT} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"],
+            None,
+        )
     except (ValueError, RecursionError) as error:  # half of a character, a number of 5,000 digits, …
-        return None, [f"{EXPERIMENT} cannot be read: {error}"]
+        return None, [f"{EXPERIMENT} cannot be read: {error}"], None
     if not isinstance(document, dict):
-        return None, [f"{EXPERIMENT} is not a JSON object"]
+        return None, [f"{EXPERIMENT} is not a JSON object"], None
     try:
-        return load_experiment(document), []
+        return load_experiment(document), [], None
     except StorageError as error:
-        lines = [error.message, *(error.detail or "").splitlines(), *filter(None, [error.hint])]
-        return None, [f"{EXPERIMENT}: {line}" for line in lines]
+        lines = [error.message, *(error.detail or "").splitlines()]
+        return None, [f"{EXPERIMENT}: {line}" for line in lines], error.hint
 
 
 def _refuse_constant(name: str) -> NoReturn:

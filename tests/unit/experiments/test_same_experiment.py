@@ -122,10 +122,12 @@ def test_what_is_not_recorded_is_unknown_and_not_equal() -> None:
         (f"{READ_WRITE}: scale of the data set", "4", None),
         (f"{READ_WRITE}: load generator", None, None),
     ]
-    scripts = {
-        "workloads": ("scripts",), "scales": {"scripts": 1}, "generators": {"scripts": "pgbench"},
+    scripts: dict[str, Any] = {
+        "workloads": ("scripts",),
+        "scales": {"scripts": 1},
+        "generators": {"scripts": "pgbench"},
         "reset_policies": {"scripts": ResetPolicy.KEEP},
-    }  # fmt: skip
+    }
     (text,) = common_part(replace(ONE, **scripts), other(**scripts)).unknown
     assert (text.subject, text.reason) == ("scripts: the scripts' text", "it is not recorded")
 

@@ -117,8 +117,8 @@ def test_bundle_of_a_newer_pgdyno_is_named_as_such(tmp_path: Path) -> None:
     assert found.problems == (
         "experiment.json: the document has schema version 2",
         "experiment.json: this pgdyno reads versions up to 1",
-        "experiment.json: upgrade pgdyno: pip install --upgrade pgdyno",
     )
+    assert found.advice == "upgrade pgdyno: pip install --upgrade pgdyno"
 
 
 @pytest.mark.parametrize(
