@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 from pgdyno.app.portable import portable
@@ -13,6 +14,7 @@ from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bun
 from pgdyno.store.documents import dump_experiment, experiment_schema
 from pgdyno.store.files import write_whole
 from pgdyno.store.series import SlicesOf, blocks_csv, intervals_csv, slices_csv, steps_csv
+from pgdyno.store.signature import NAMESPACE, sign
 
 _README = """\
 pgdyno bundle of experiment {id}
@@ -24,14 +26,20 @@ experiment.json          the whole experiment: design, settings, every block, ve
 experiment.schema.json   the form of experiment.json (JSON Schema)
 blocks.csv               every block: one line per variant and metric
 {slices}{steps}SHA256SUMS               checksums of all other files
-
+{signature}
 Check it with either of:
   pgdyno bundle verify FILE.zip
   sha256sum --check SHA256SUMS      (in the unpacked directory)
-
+{signed}
 Passwords, connection strings, commands, paths of people and of the server, and names of hosts, roles and
 databases were left out.
 Written by pgdyno {version}.
+"""
+_SIGNATURE_LINE = "SHA256SUMS.sig           signature of SHA256SUMS\n"
+_SIGNED_LINES = f"""\
+Who signed it, by a file of allowed signers (see ssh-keygen(1)), either of:
+  pgdyno bundle verify FILE.zip --signers SIGNERS
+  ssh-keygen -Y verify -f SIGNERS -I NAME -n {NAMESPACE} -s SHA256SUMS.sig < SHA256SUMS
 """
 _SLICES_LINE = "slices.csv               every turn of every variant\n"
 _STEPS_LINES = """\
@@ -41,28 +49,33 @@ intervals.csv            every step over its time: transactions by kind of clien
 
 
 def export_bundle(
-    experiment: Experiment, destination: Path | None = None, *, slices_of: SlicesOf | None = None
+    experiment: Experiment,
+    destination: Path | None = None,
+    *,
+    slices_of: SlicesOf | None = None,
+    key: Path | None = None,
 ) -> Path:
     """Write a bundle and return where it is: a zip file in the current directory unless told otherwise.
 
-    ``slices_of`` reads the raw series from the store; without it they are left out.
-    Raises: StorageError if it cannot be written.
+    ``slices_of`` reads the raw series from the store; without it they are left out. ``key`` signs it.
+    Raises: StorageError if it cannot be written or signed.
     """
     name = file_name(experiment)
     path = destination or Path(f"{name}.zip")
-    write_whole(path, pack_bundle(name, _files(portable(experiment), slices_of)))
+    files = _files(portable(experiment), slices_of, is_signed=key is not None)
+    write_whole(path, pack_bundle(name, files, None if key is None else partial(sign, key=key)))
     return path
 
 
-def verify_bundle(path: Path) -> Verification:
-    """Check a bundle's checksums and schema; ``problems`` of what is returned says what is wrong.
+def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
+    """Check checksums, signature and schema of a bundle; ``problems`` of what is returned says what is wrong.
 
     Raises: StorageError if there is no such file, or it is no bundle at all.
     """
-    return check_bundle(path)
+    return check_bundle(path, signers)
 
 
-def _files(experiment: Experiment, slices_of: SlicesOf | None) -> dict[str, bytes]:
+def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: bool) -> dict[str, bytes]:
     """Return the contents; ``experiment`` has been made portable."""
     has_steps = any(arm.step for block in experiment.blocks for arm in block.arms)
     texts = {
@@ -76,6 +89,8 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None) -> dict[str, byte
             version=experiment.pgdyno_version,
             slices=_SLICES_LINE if slices_of else "",
             steps=_STEPS_LINES if has_steps else "",
+            signature=_SIGNATURE_LINE if is_signed else "",
+            signed=_SIGNED_LINES if is_signed else "",
         ),
     }
     if has_steps:

@@ -167,6 +167,11 @@ class ExperimentRun:
         Raises: UsageError if it is another experiment than the one asked for now.
         """
         stored = self.store.load(experiment_id)
+        if experiment_id in self.store.origins():
+            raise UsageError(
+                f"experiment {experiment_id} was imported: what is measured here would not be the same",
+                hint="repeat its command line without --resume",
+            )
         asked = self._new(study, Context(), memory_notes)
         if stored.variants != asked.variants or stored.workloads != asked.workloads:
             was = " ".join(str(variant) for variant in stored.variants)

@@ -120,7 +120,8 @@ def _names(node: Any) -> Iterator[str]:
                 yield from _names_in(value)
             elif setting is not None and key in SETTING_VALUES and isinstance(value, str):
                 shown = portable_setting(setting, value, node.get("vartype"))
-                if len(value) >= _LONG_ENOUGH and shown == REDACTED:
+                is_builtin = value == node.get("boot_val")  # event_source is "PostgreSQL" everywhere
+                if len(value) >= _LONG_ENOUGH and shown == REDACTED and not is_builtin:
                     yield value
             yield from _names(value)
 

@@ -192,4 +192,11 @@ _SERVER: Mapping[str, Kept] = {
     "is_superuser": _as_it_is,
     "is_colocated": _as_it_is,
     "managers": {"name": _as_it_is},
+    "program": {
+        "atomics": _as_it_is,
+        "allocator": _as_it_is,
+        "malloc_variables": _as_it_is,
+        "scheduling_policy": _as_it_is,
+        "has_huge_pages": _as_it_is,
+    },
 }

@@ -1,27 +1,50 @@
-"""Experiments that were stored earlier."""
+"""Experiments that were stored earlier: measured here, or imported."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 
 from pgdyno.app import wiring
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
 
 
+@dataclass(frozen=True)
+class Listed:
+    """One experiment in a list. ``imported`` is when it was; None: it was measured here."""
+
+    id: str
+    question: str
+    imported: str | None
+
+
 def load_stored(experiment_id: str | None) -> Experiment:
-    """Return an experiment, the newest one if no id is given.
+    """Return an experiment, the newest one that was measured here if no id is given.
 
     Raises: UsageError if there is none at all, StorageError for an unknown id.
     """
     with closing(wiring.open_store()) as store:
-        ids = store.ids()
-        if experiment_id is None and not ids:
-            raise UsageError("there is no experiment yet", hint="pgdyno compare, run or accelerate makes one")
-        return store.load(experiment_id or ids[0])
+        if experiment_id is not None:
+            return store.load(experiment_id)
+        imported = store.origins()
+        own = next((one for one in store.ids() if one not in imported), None)
+        if own is not None:
+            return store.load(own)
+        if imported:
+            raise UsageError(
+                "no experiment was measured here yet",
+                detail=f"{len(imported)} imported",
+                hint="name one of them: see pgdyno report --list",
+            )
+        raise UsageError("there is no experiment yet", hint="pgdyno compare, run or accelerate makes one")
 
 
-def list_stored() -> list[tuple[str, str]]:
-    """Return id and question of every experiment, the newest first."""
+def list_stored() -> list[Listed]:
+    """Return every experiment, the newest first."""
     with closing(wiring.open_store()) as store:
-        return [(id_, store.load(id_).question) for id_ in store.ids()]
+        origins = store.origins()
+        return [
+            Listed(id_, store.load(id_).question, origins[id_].imported if id_ in origins else None)
+            for id_ in store.ids()
+        ]

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import click
 
 from pgdyno.cli.output import json_option, print_json
+from pgdyno.model.errors import UsageError
 
 
 @click.group(name="bundle")
 def command() -> None:
-    """Export an experiment as one portable file, or verify one."""
+    """Take experiments from one machine to another as portable files."""
 
 
 @command.command(name="export")
 @click.argument("experiment", required=False)
 @click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it.")
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="KEY",
+    help="Sign it with this SSH key (ssh-keygen -Y).",
+)
 @json_option
-def export(experiment: str | None, *, output: Path | None, is_json: bool) -> None:
-    """Write an EXPERIMENT (default: the newest) with facts, settings, series, verdicts and report."""
+def export(experiment: str | None, *, output: Path | None, key: Path | None, is_json: bool) -> None:
+    """Write an EXPERIMENT (default: the newest) with facts, settings, series, verdicts and report.
+
+    Names of hosts, roles and databases, paths and passwords are left out.
+    """
     from contextlib import closing
     from functools import partial
 
@@ -30,27 +42,118 @@ def export(experiment: str | None, *, output: Path | None, is_json: bool) -> Non
 
     found = load_stored(experiment)
     with closing(open_store()) as store:
-        path = export_bundle(found, output, slices_of=partial(store.slices, found.id))
+        path = export_bundle(found, output, slices_of=partial(store.slices, found.id), key=key)
     if is_json:
         print_json({"bundle": str(path)})
     else:
         click.echo(path)
 
 
-@command.command(name="verify")
+@command.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
-def verify(file: Path, *, is_json: bool) -> None:
-    """Check a bundle's checksums and schema; exits with 1 if anything is wrong."""
+def import_(file: Path, *, is_json: bool) -> None:
+    """Store the experiment of a bundle, if nothing is wrong with it, beside those measured here.
+
+    Its report can then be written, and it can be compared, by its id; it cannot be resumed. Importing it
+    again changes nothing.
+    """
+    from pgdyno.app.bundle_import import import_bundle
+    from pgdyno.model.document import to_document
+    from pgdyno.report.terminal import printable
+
+    done = import_bundle(file)
+    if is_json:
+        print_json({"imported": to_document(done)})
+    elif done.is_new:
+        click.echo(printable(f"Imported {done.experiment}: {done.question}"))
+        click.echo(f"Its report: pgdyno report {done.experiment}")
+    else:
+        how = "measured here" if done.was_measured_here else "imported before"
+        click.echo(f"Nothing to do: {done.experiment} was {how}, with the same contents")
+
+
+@command.command(
+    name="compare",
+    epilog="\b\nExamples:\n"
+    "  pgdyno bundle compare arm.zip x86.zip\n"
+    "  pgdyno bundle compare 20261122-101500-clients x86.zip --price A=0.35 --price B=0.28",
+)
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--price",
+    "prices",
+    multiple=True,
+    metavar="A=$/h",
+    help="What A, or B, costs in an hour; both are needed.",
+)
+@json_option
+def compare(a: str, b: str, *, prices: tuple[str, ...], is_json: bool) -> None:
+    """Compare machine B with machine A by the same experiment on both.
+
+    A and B are files of bundles, or ids of stored experiments. Whatever differs besides the machines is
+    listed by how much it matters; experiments that did not do the same are refused.
+    """
+    from pgdyno.app.machine_comparison import compare_experiments
+    from pgdyno.cli.results import print_wide
+    from pgdyno.model.document import to_document
+    from pgdyno.report.machine_text import machine_comparison_text
+
+    found = compare_experiments(a, b, _prices(prices))
+    if is_json:
+        print_json({"comparison": to_document(found)})
+    else:
+        print_wide(machine_comparison_text(found))
+
+
+def _prices(texts: tuple[str, ...]) -> dict[str, float]:
+    """Return the prices per hour of A and B. Raises: UsageError unless there are both, or none."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, _, amount = text.partition("=")
+        if name not in _SIDES:
+            raise UsageError(f'--price "{text}" is of neither A nor B', hint=_PRICES)
+        if not _AMOUNT.fullmatch(amount) or float(amount) == 0:
+            raise UsageError(f'--price "{text}": "{amount}" is no price in dollars', hint=_PRICES)
+        found[name] = float(amount)
+    if len(found) == 1:
+        raise UsageError(f"there is a price of {next(iter(found))} alone", hint=_PRICES)
+    return found
+
+
+_SIDES = ("A", "B")
+_AMOUNT = re.compile(r"\d{1,9}(\.\d{1,9})?")
+_PRICES = "write for example --price A=0.35 --price B=0.28, in dollars per hour"
+
+
+@command.command(name="verify")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--signers",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="One of these has to have signed it: lines of a name and a public key, as ssh-keygen -Y takes them.",
+)
+@json_option
+def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
+    """Check a bundle's checksums, its signature and schema; exits with 1 if anything is wrong."""
     from pgdyno.app.bundle import verify_bundle
     from pgdyno.model.document import to_document
+    from pgdyno.report.terminal import printable
 
-    found = verify_bundle(file)
+    found = verify_bundle(file, signers)
     if is_json:
         print_json({"verification": to_document(found)})
     elif found.problems:
-        click.echo("\n".join(f"{file}: {problem}" for problem in found.problems))
+        for problem in found.problems:
+            click.echo(printable(f"{file}: {problem}"))
+        if found.advice:
+            click.echo(f"HINT:  {found.advice}", err=True)
     else:
         click.echo(f"{file}: every checksum and the schema are right")
+        if found.signature is not None:
+            by = found.signature.signer or "a key of which nobody said whose it is (see --signers)"
+            click.echo(printable(f"{file}: signed by {by}, {found.signature.key}"))
     if found.problems:
         sys.exit(1)

@@ -85,7 +85,9 @@ def _interrupt(*_: object) -> NoReturn:
 
 def _fail(error: PgdynoError) -> None:
     """Print message, detail and hint on stderr and leave."""
-    lines = str(error).splitlines()
+    from pgdyno.report.terminal import printable
+
+    lines = [printable(line) for line in str(error).splitlines()]  # a file's contents may be in it
     click.echo("\n".join([f"pgdyno: ERROR:  {lines[0]}  ({error.code})", *lines[1:]]), err=True)
     sys.exit(error.exit_code)
 

@@ -18,13 +18,16 @@ def command(experiment: str | None, *, output: Path | None, is_list: bool, is_js
     """Write the report of an EXPERIMENT (default: the newest) and print its path."""
     from pgdyno.app.report import write_report
     from pgdyno.app.stored import list_stored, load_stored
+    from pgdyno.model.document import to_document
+    from pgdyno.report.terminal import printable
 
     if is_list:
         listed = list_stored()
         if is_json:
-            print_json({"experiments": [{"id": id_, "question": question} for id_, question in listed]})
-        else:
-            click.echo("".join(f"{id_:45} {question}\n" for id_, question in listed), nl=False)
+            print_json({"experiments": to_document(listed)})
+        for one in listed if not is_json else ():
+            mark = "" if one.imported is None else " (imported)"
+            click.echo(printable(f"{one.id:45} {one.question}{mark}"))
         return
     path = write_report(load_stored(experiment), output)
     if is_json:

@@ -16,6 +16,8 @@ from pgdyno.model.tpch import DISCLAIMER
 from pgdyno.model.verdict import Decision, Verdict
 
 if TYPE_CHECKING:  # the report loads numerical libraries: commands start without them
+    from rich.console import RenderableType
+
     from pgdyno.report.rqps import Result
     from pgdyno.report.tpch import Relative
 
@@ -43,17 +45,22 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
 
 def print_experiment(experiment: Experiment) -> None:
     """Print the verdict table and the notes."""
-    from rich.console import Console
-
     from pgdyno.report.verdict_text import verdict_table
+
+    print_wide(verdict_table(experiment))
+    for note in experiment.notes:
+        if not note.startswith("NOT DURABLE"):  # the table says that already
+            click.echo(f"Note: {note}")
+
+
+def print_wide(shown: RenderableType) -> None:
+    """Print tables in the terminal's width."""
+    from rich.console import Console
 
     console = Console()
     if not console.is_terminal:  # a pipe or a file has no width: rich would take 80 columns
         console.width = _COLUMNS_OF_A_FILE
-    console.print(verdict_table(experiment))
-    for note in experiment.notes:
-        if not note.startswith("NOT DURABLE"):  # the table says that already
-            click.echo(f"Note: {note}")
+    console.print(shown)
 
 
 def comparison_document(experiment: Experiment) -> dict[str, object]:

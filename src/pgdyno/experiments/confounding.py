@@ -141,10 +141,10 @@ def _compiler(one: Build, other: Build) -> list[BuildDifference]:
         first, second = one.cc, other.cc
     if first != second:
         found.append(_confounder(f"{one.name} was compiled with {first}, {other.name} with {second}"))
-    if (level := _level(one)) != (other_level := _level(other)):
+    if (level := optimisation_level(one)) != (other_level := optimisation_level(other)):
         found.append(_confounder(f"{one.name} was optimised with {level}, {other.name} with {other_level}"))
     for build, rest in ((one, other), (other, one)):
-        only = [flag for flag in _code_flags(build) if flag not in _code_flags(rest)]
+        only = [flag for flag in code_flags(build) if flag not in code_flags(rest)]
         if only:
             found.append(_confounder(f"only {build.name} was compiled and linked with {' '.join(only)}"))
     return found
@@ -204,13 +204,27 @@ def _confounder(sentence: str) -> BuildDifference:
     return BuildDifference(sentence, is_confounder=True)
 
 
-def _level(build: Build) -> str:
-    """Return the level of optimisation: of several, the last one counts."""
+def optimisation_level(build: Build) -> str:
+    """Return the compiler's level of optimisation: of several, the last one counts."""
     levels = [flag for flag in build.cflags if flag.startswith("-O")]
     return levels[-1] if levels else "no -O"
 
 
-def _code_flags(build: Build) -> tuple[str, ...]:
+def telling_options(build: Build) -> dict[str, str] | None:
+    """Return the options that may change what is measured; None: the build does not record them."""
+    if build.options is None:
+        return None
+    known = {option for feature in _FEATURES for option in feature.options}
+    others = {
+        name: value
+        for name, value in build.options.items()
+        if name not in known and not _NEUTRAL_OPTIONS.fullmatch(name)
+    }
+    return {**{one.name: "yes" if build.has(one) else "no" for one in _FEATURES}, **others}
+
+
+def code_flags(build: Build) -> tuple[str, ...]:
+    """Return the flags of compiler and linker that change the code, but for the level of optimisation."""
     compiled = [flag for flag in (*build.cflags, *build.cppflags) if not _CODE_NEUTRAL.fullmatch(flag)]
     linked = [flag for flag in build.ldflags if not _LINK_NEUTRAL.fullmatch(flag)]
     return tuple(dict.fromkeys([*compiled, *linked]))

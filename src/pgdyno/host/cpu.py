@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.host.kernel_text import cpu_list, flag, key_values, size_bytes
-from pgdyno.host.tree import Tree, first_known, parsed, together
+from pgdyno.host.tree import NO_SUCH_FILE, Tree, first_known, parsed, together
 from pgdyno.host.virtualisation import inspect_virtualisation
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Cpu
@@ -52,6 +52,7 @@ def inspect_cpu(tree: Tree, process: str) -> Cpu:
         virtualisation=inspect_virtualisation(tree, processor, process),
         clocksource=tree.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         governor=_governor(tree, online),
+        frequency_mhz=_frequency(tree, online, processor),
         mitigations=_mitigations(tree),
     )
 
@@ -111,6 +112,22 @@ def has_pmu(event_sources: tuple[str, ...]) -> bool:
     return any(name in ("cpu", "cpu_core") or name.startswith("armv") for name in event_sources)
 
 
+def frequency_of(processor: dict[str, str]) -> float | Unknown:
+    """Return MHz as /proc/cpuinfo has them, if they stand for more than the moment.
+
+    With APERF and MPERF it shows what the processor has just run at, without them how fast its time stamp
+    counter is, which is its nominal frequency: Linux, arch/x86/kernel/cpu/aperfmperf.c.
+    """
+    if "aperfmperf" in processor.get("flags", "").split():
+        return Unknown("it changes with the load, and the highest is not told")
+    try:
+        return float(processor["cpu MHz"])
+    except KeyError:
+        return Unknown("no frequency listed")
+    except ValueError:
+        return Unknown(f'"{processor["cpu MHz"]}" is no frequency')
+
+
 def _count_groups(tree: Tree, online: Fact[tuple[int, ...]], files: tuple[str, str]) -> Fact[int]:
     """Count cores or packages: reads one CPU of each, for its file names all the others.
 
@@ -158,6 +175,19 @@ def _cache_size(caches: dict[str, int], level: int, kind: str) -> int | Unknown:
 def _governor(tree: Tree, online: Fact[tuple[int, ...]]) -> Fact[str]:
     first = online.or_else(()) or (0,)
     return tree.text(f"{_CPUS}/cpu{first[0]}/cpufreq/scaling_governor")
+
+
+def _frequency(tree: Tree, online: Fact[tuple[int, ...]], processor: Fact[dict[str, str]]) -> Fact[float]:
+    """Return the highest frequency of the first CPU, in MHz; where nothing scales it, the nominal one."""
+    first = online.or_else(()) or (0,)
+    scaled = tree.read(f"{_CPUS}/cpu{first[0]}/cpufreq/cpuinfo_max_freq", _khz_as_mhz)
+    if scaled.value != NO_SUCH_FILE:
+        return scaled
+    return first_known(scaled, parsed(processor, frequency_of))
+
+
+def _khz_as_mhz(text: str) -> float | Unknown:
+    return int(text) / 1000 if text.isdecimal() else Unknown(f'"{text}" is no frequency')
 
 
 def _mitigations(tree: Tree) -> Fact[dict[str, str]]:

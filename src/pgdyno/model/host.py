@@ -31,6 +31,7 @@ class Cpu:
     virtualisation: Fact[str]  # of the postmaster when known: "none", "kvm", "container:docker on kvm", …
     clocksource: Fact[str]
     governor: Fact[str] = _NOT_INSPECTED  # frequency scaling policy
+    frequency_mhz: Fact[float] = _NOT_INSPECTED  # the highest; the nominal one where nothing scales it
     mitigations: Fact[dict[str, str]] = _NOT_INSPECTED  # vulnerability → the kernel's answer
 
 

@@ -123,6 +123,7 @@ _HOST: tuple[tuple[str, str, _Format], ...] = (
     ("NUMA nodes", "cpu.numa_nodes", _plain),
     ("Virtualisation", "cpu.virtualisation", _plain),
     ("Frequency governor", "cpu.governor", _plain),
+    ("Frequency (MHz)", "cpu.frequency_mhz", _plain),
     ("Memory", "memory.total_bytes", _size),
     ("Memory limit", "limits.memory_bytes", _size),
     ("CPU limit", "limits.cpu_count", _plain),

@@ -41,6 +41,7 @@ _TITLES = {
     "pids_max": "processes",
     "hugetlb_bytes": "huge pages",
     "shm_bytes": _SHM,
+    "frequency_mhz": "frequency",
     "owners": "values also set by",
     "rlimits": "resource limits",
 }
@@ -176,6 +177,10 @@ def _mitigations(answers: Mapping[str, str]) -> str:
     return "; ".join([*shown, f"{len(answers) - len(affected)} not affected"])
 
 
+def _frequency(frequency_mhz: float) -> str:
+    return f"{frequency_mhz / 1000:.3g} GHz"
+
+
 def _rlimits(limits: Mapping[str, str]) -> str:
     shown = (f"{name.removeprefix('Max ')} {limits[name]}" for name in _TELLING_RLIMITS if name in limits)
     return ", ".join(shown)
@@ -193,6 +198,7 @@ def _listed(items: Sequence[str], separator: str) -> str:
 
 
 _READABLE: dict[str, Callable[[Any], str]] = {
+    "frequency_mhz": _frequency,
     "isa_features": _features,
     "cpuset": _cpus,
     "huge_pages": _pools,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,6 +80,46 @@ def decide_product(  # noqa: PLR0913 — as above
             return replace(draft, reason=f"{name}: {reason.reason}", is_withheld=True)
     question = _Question(metric, level, equivalence_margin, power, is_anytime=False)
     return _answer_product(draft, samples, question)
+
+
+def decide_apart(  # noqa: PLR0913 — as above
+    values: Sequence[Sequence[float]],
+    baseline_values: Sequence[Sequence[float]],
+    *,
+    workload: str,
+    metric: Metric,
+    variant: str,
+    baseline: str,
+    level: float = 0.95,
+    equivalence_margin: float = 0.02,
+    power: float = 0.80,
+    void_blocks: int = 0,
+) -> Verdict:
+    """Return the verdict on two that were measured apart, each in rounds of its own: two machines.
+
+    Shapes: values[round][block] = ln of the metric, of ``variant`` and of ``baseline``; the numbers of rounds
+    need not be equal. Nothing cancels between them as it does side by side: the interval is Welch's, of the
+    difference of two means of rounds, and it is about these two while they were measured.
+    Raises: ValueError for a figure that is not finite.
+    Sources: Welch (1947), Biometrika 34, 28-35; Georges, Buytaert, Eeckhout (2007), OOPSLA, §3.3: several
+    invocations of each of two systems, compared by the t interval of their means' difference.
+    """
+    samples = {variant: Sample.of(values), baseline: Sample.of(baseline_values)}
+    one, other = samples.values()
+    draft = _draft([one, other.inverse], (workload, metric.name, variant, baseline), void_blocks)
+    for name, sample in samples.items():
+        if reason := nested.missing(sample):
+            return replace(draft, reason=f"{name}: {reason.reason}", is_withheld=True)
+    inference = infer_product([one, other.inverse], level=level, margin=equivalence_margin)
+    question = _Question(metric, level, equivalence_margin, power, is_anytime=False)
+    verdict = _with_interval(draft, inference, question)
+    for name, sample in samples.items():
+        alone = infer(sample, level=level, margin=equivalence_margin, is_anytime=False)
+        if alone.is_withheld:
+            centred = Sample(sample.values - sample.round_means.mean(), sample.counts)
+            reason_ = _why_withheld(centred, alone, wording.drifted_apart)
+            return replace(verdict, reason=f"{name}: {reason_}", is_withheld=True)
+    return _decided(verdict, question)
 
 
 def adjust(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -227,9 +267,11 @@ def _shown_equivalence(verdict: Verdict, level: float) -> Equivalence | None:
     return tested if tested is not None and tested.p_value <= 1 - level else None
 
 
-def _why_withheld(sample: Sample, inference: Inference) -> str:
+def _why_withheld(
+    sample: Sample, inference: Inference, drifted: Callable[[float, float, float], str] = wording.drifted
+) -> str:
     if sample.rounds < inference.minimum_rounds:
         return wording.too_few_rounds(sample.rounds, inference.minimum_rounds)
     means, third = sample.round_means, max(1, sample.rounds // 3)
     first, last = np.exp(means[:third].mean()), np.exp(means[-third:].mean())
-    return wording.drifted(float(first), float(last), float(inference.p_drift))
+    return drifted(float(first), float(last), float(inference.p_drift))

@@ -1,7 +1,8 @@
 """The data of every analysis: log-ratios of blocks, nested in rounds.
 
     symbol  meaning                                                          shape     unit
-    y       ln(variant / baseline) of a block                                (…, N)    1
+    y       ln(variant / baseline) of a block; of what was measured apart,   (…, N)    1
+            ln of its figure
     n_r     blocks that count in round r                                     (R,)      blocks
     R, N    rounds (all servers started afresh) and blocks, N = Σ n_r        ()        rounds, blocks
     m_r     mean of the blocks of round r                                    (…, R)    1
@@ -67,6 +68,11 @@ class Sample:
     def deviations_within(self) -> FloatArray:
         """Every block's deviation from its round's mean. Shapes: (…, N)."""
         return self.values - np.repeat(self.round_means, self.counts, axis=-1)
+
+    @property
+    def inverse(self) -> Sample:
+        """The same of baseline / variant."""
+        return Sample(-self.values, self.counts)
 
     def first_rounds(self, rounds: int) -> Sample:
         """Return what was known after the first ``rounds`` rounds."""

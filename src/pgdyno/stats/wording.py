@@ -70,6 +70,14 @@ def drifted(first: float, last: float, p_value: float) -> str:
     )
 
 
+def drifted_apart(first: float, last: float, p_value: float) -> str:
+    """Say that one of two machines became faster or slower; both are relative to its own mean."""
+    return (
+        f"withheld: it drifted from {percent(first, last)} to {percent(last, first)} against its mean while "
+        f"it was measured (p = {_p(p_value)}), so its average says little"
+    )
+
+
 def would_have_been_found(mde: float | None, power: float) -> str:
     """Return the clause about the minimum detectable effect, empty if there is none."""
     return "" if mde is None else f"; a change of {share(mde)} would have been found ({share(power)} power)"

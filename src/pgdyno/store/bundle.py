@@ -5,9 +5,10 @@
     NAME/steps.csv         of steps: what was     NAME/intervals.csv            of steps: rates over time
                            recorded in each
     NAME/README.txt        what this is           NAME/SHA256SUMS               for sha256sum --check
+    NAME/SHA256SUMS.sig    if it is signed, see ``signature``
 
 Equal contents give equal bytes: members are sorted and carry no times and no owners. Checksums show damage
-and careless edits; they are no signature.
+and careless edits; that nobody has written other ones, only a signature shows.
 """
 
 from __future__ import annotations
@@ -18,22 +19,27 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment
+from pgdyno.model.facts import Unknown
 from pgdyno.store.documents import load_experiment
+from pgdyno.store.signature import Signature, check
 
 CHECKSUMS = "SHA256SUMS"
+SIGNATURE = "SHA256SUMS.sig"
 EXPERIMENT = "experiment.json"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip file can hold
 _FILE_MODE = 0o100644 << 16
 _CHECKSUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _CHUNK_BYTES = 1 << 20
+_BEGINNING = b"PK\x03\x04"  # of a zip file's first member: APPNOTE.TXT §4.3.7
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # bit of a member's flags: APPNOTE.TXT §4.4.4
 _DOCUMENT_LIMIT_BYTES = 256 << 20
 _TOTAL_LIMIT_BYTES = 4 << 30
@@ -51,20 +57,31 @@ class BundleFile:
 
 @dataclass(frozen=True)
 class Verification:
-    """What checking a bundle found. ``experiment`` is None when it cannot be read."""
+    """What checking a bundle found. ``experiment`` is None when it cannot be read.
+
+    ``signature`` None: it has none, or one that is a problem. ``advice`` is what to do about the problems,
+    where anything is known to help.
+    """
 
     path: str
     files: tuple[BundleFile, ...]
     experiment: Experiment | None
     problems: tuple[str, ...]
+    signature: Signature | None = None
+    advice: str | None = None
 
 
-def pack_bundle(name: str, files: Mapping[str, bytes]) -> bytes:
-    """Return the zip file of a bundle; ``name`` is the directory that it unpacks into."""
-    sums = "".join(f"{hashlib.sha256(files[key]).hexdigest()}  {key}\n" for key in sorted(files))
+def pack_bundle(name: str, files: Mapping[str, bytes], sign: Callable[[bytes], bytes] | None = None) -> bytes:
+    """Return the zip file of a bundle; ``name`` is the directory that it unpacks into.
+
+    ``sign`` makes the signature of its checksums.
+    """
+    lines = (f"{hashlib.sha256(files[key]).hexdigest()}  {key}\n" for key in sorted(files))
+    sums = "".join(lines).encode()
+    seal = [(CHECKSUMS, sums)] if sign is None else [(CHECKSUMS, sums), (SIGNATURE, sign(sums))]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for key, content in [*sorted(files.items()), (CHECKSUMS, sums.encode())]:
+        for key, content in [*sorted(files.items()), *seal]:
             member = zipfile.ZipInfo(f"{name}/{key}", date_time=_EPOCH)
             member.compress_type = zipfile.ZIP_DEFLATED
             member.create_system = 3  # Unix, wherever this runs
@@ -73,17 +90,25 @@ def pack_bundle(name: str, files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def check_bundle(path: Path) -> Verification:
-    """Check every checksum and the experiment's schema; nothing is unpacked to disk.
+def check_bundle(path: Path, signers: Path | None = None) -> Verification:
+    """Check every checksum, the signature if there is one, and the experiment's schema.
 
-    Raises: StorageError if the file cannot be opened, or is no zip file at all.
+    Nothing is unpacked to disk. With a file of allowed ``signers``, one of them has to have signed it.
+    Raises: StorageError if the file cannot be opened, or is no zip file at all; if it is signed, and what
+    checks signatures is not installed.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _check(path, archive)
+            return _check(path, archive, signers)
     except OSError as error:
         raise StorageError(f'could not open "{path}"', detail=error.strerror or str(error)) from error
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+        if _begins_as_one(path):
+            raise StorageError(
+                f'"{path}" is not a whole bundle',
+                detail=f"it begins as one and does not end as one: {error}",
+                hint="get it again: it was cut off, or its end was changed",
+            ) from error
         raise StorageError(
             f'"{path}" is not a bundle',
             detail=f"it is no readable zip file: {error}",
@@ -91,7 +116,30 @@ def check_bundle(path: Path) -> Verification:
         ) from error
 
 
-def _check(path: Path, archive: zipfile.ZipFile) -> Verification:
+def _begins_as_one(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING
+
+
+def read_verified(path: Path, found: Verification, key: str) -> str | None:
+    """Return a text file of a bundle that was checked; None if the bundle has none of this name.
+
+    Raises: StorageError if it is not the file that was checked.
+    """
+    checked = next((file for file in found.files if file.name == key), None)
+    if checked is None:
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read(next(one for one in archive.infolist() if _key(one) == key))
+    except (OSError, zipfile.BadZipFile, StopIteration) as error:
+        raise StorageError(f'"{path}" was changed while it was read', detail=str(error)) from error
+    if hashlib.sha256(content).hexdigest() != checked.sha256:
+        raise StorageError(f'"{path}" was changed while it was read', detail=f"{key} is another one")
+    return content.decode("utf-8", errors="replace")
+
+
+def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verification:
     members = [member for member in archive.infolist() if not member.is_dir()]
     size_bytes = sum(member.file_size for member in members)
     if size_bytes > _TOTAL_LIMIT_BYTES:
@@ -105,8 +153,26 @@ def _check(path: Path, archive: zipfile.ZipFile) -> Verification:
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
             problems.append(f"{_key(member)} cannot be unpacked: {error}")
     problems += _checksum_problems(archive, members, files)
-    experiment, wrong = _read_experiment(archive, members, files)
-    return Verification(str(path), tuple(files.values()), experiment, (*problems, *wrong))
+    experiment, wrong, advice = _read_experiment(archive, members, files)
+    signature = _signature(archive, members, files, signers)
+    if isinstance(signature, Unknown):
+        wrong, signature = [*wrong, signature.reason], None
+    return Verification(str(path), tuple(files.values()), experiment, (*problems, *wrong), signature, advice)
+
+
+def _signature(
+    archive: zipfile.ZipFile,
+    members: list[zipfile.ZipInfo],
+    files: Mapping[str, BundleFile],
+    signers: Path | None,
+) -> Signature | Unknown | None:
+    """Return the signature; None if there is none and none has to be, Unknown if something is wrong."""
+    sums, seal = (_small_text(archive, members, files, key) for key in (CHECKSUMS, SIGNATURE))
+    if seal is None or sums is None:
+        if SIGNATURE in files:
+            return Unknown(f"{SIGNATURE} cannot be checked")
+        return None if signers is None else Unknown("it is not signed")
+    return check(sums.encode(), seal.encode(), signers)
 
 
 def _key(member: zipfile.ZipInfo) -> str:
@@ -132,6 +198,8 @@ def _misplaced(members: list[zipfile.ZipInfo]) -> Iterator[str]:
 def _digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     if member.flag_bits & _ENCRYPTED:
         raise zipfile.BadZipFile("it is encrypted")
+    if member.compress_type not in _METHODS:
+        raise zipfile.BadZipFile(f"it is packed by method {member.compress_type}, not by deflate")
     digest = hashlib.sha256()
     with archive.open(member) as file:
         for chunk in _chunks(file):
@@ -164,28 +232,39 @@ def _checksum_problems(
         elif files[name].sha256 != digest:
             yield f"{name} was changed: its SHA-256 is {files[name].sha256}, {CHECKSUMS} has {digest}"
     for name in files:
-        if name not in expected and name != CHECKSUMS:
+        if name not in expected and name not in {CHECKSUMS, SIGNATURE}:
             yield f"{name} is not listed in {CHECKSUMS}"
 
 
 def _read_experiment(
     archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
-) -> tuple[Experiment | None, list[str]]:
-    """Return the experiment, or why it cannot be read."""
+) -> tuple[Experiment | None, list[str], str | None]:
+    """Return the experiment, or why it cannot be read and what helps."""
     text = _small_text(archive, members, files, EXPERIMENT)
     if text is None:
-        return None, [f"{EXPERIMENT} is missing or too large"]
+        return None, [f"{EXPERIMENT} is missing or too large"], None
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_refuse_constant)
+        json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        return None, [f"{EXPERIMENT} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"]
+        return (
+            None,
+            [f"{EXPERIMENT} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"],
+            None,
+        )
+    except (ValueError, RecursionError) as error:  # half of a character, a number of 5,000 digits, …
+        return None, [f"{EXPERIMENT} cannot be read: {error}"], None
     if not isinstance(document, dict):
-        return None, [f"{EXPERIMENT} is not a JSON object"]
+        return None, [f"{EXPERIMENT} is not a JSON object"], None
     try:
-        return load_experiment(document), []
+        return load_experiment(document), [], None
     except StorageError as error:
-        details = (error.detail or "").splitlines()
-        return None, [f"{EXPERIMENT}: {error.message}", *(f"{EXPERIMENT}: {line}" for line in details)]
+        lines = [error.message, *(error.detail or "").splitlines()]
+        return None, [f"{EXPERIMENT}: {line}" for line in lines], error.hint
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _small_text(

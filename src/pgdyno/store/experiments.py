@@ -29,6 +29,9 @@ CREATE TABLE IF NOT EXISTS slice (
     arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS slice_place ON slice (experiment, workload, round, block);
+CREATE TABLE IF NOT EXISTS imported (
+    experiment TEXT PRIMARY KEY, imported TEXT NOT NULL, bundle_sha256 TEXT NOT NULL
+);
 PRAGMA user_version = 1;
 """
 _VERSION = 1
@@ -43,6 +46,14 @@ class Place:
     workload: str
     round: int
     block: int
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an experiment comes from that was not measured here."""
+
+    imported: str  # when: ISO 8601, UTC
+    bundle_sha256: str
 
 
 class ExperimentStore:
@@ -81,17 +92,47 @@ class ExperimentStore:
 
     def add_slice(self, experiment_id: str, workload: str, round_index: int, block: int, done: Slice) -> None:
         """Write one slice."""
-        cpu = ",".join(map(str, done.server_cpu_ns))
-        self._execute(
-            "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (experiment_id, workload, round_index, block, done.arm, done.start_ns, done.end_ns, cpu),
-        )
+        row = _slice_row(experiment_id, Place(workload, round_index, block), done)
+        self._execute("INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def add_blocks(self, experiment_id: str, blocks: Iterable[Block]) -> None:
         """Write the blocks of a round."""
         rows = [(experiment_id, b.workload, b.round, b.index, _BLOCK.dump_json(b).decode()) for b in blocks]
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?)", rows)
+
+    def add_imported(
+        self, experiment: Experiment, slices: Iterable[tuple[Place, Slice]], origin: Origin
+    ) -> None:
+        """Write an experiment of another store, all of it or nothing.
+
+        Raises: StorageError if there is one of this id, or it cannot be written.
+        """
+        key = experiment.id
+        blocks = [
+            (key, b.workload, b.round, b.index, _BLOCK.dump_json(b).decode()) for b in experiment.blocks
+        ]
+        document = _EXPERIMENT.dump_json(replace(experiment, blocks=())).decode()
+        try:
+            with self._transaction() as connection:
+                connection.execute(
+                    "INSERT INTO experiment VALUES (?, ?, ?)", (key, experiment.created, document)
+                )
+                connection.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?)", blocks)
+                connection.executemany(
+                    "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (_slice_row(key, place, one) for place, one in slices),
+                )
+                connection.execute(
+                    "INSERT INTO imported VALUES (?, ?, ?)", (key, origin.imported, origin.bundle_sha256)
+                )
+        except sqlite3.DatabaseError as error:
+            raise StorageError("could not write to the store", detail=str(error)) from error
+
+    def origins(self) -> dict[str, Origin]:
+        """Return where experiments come from that were not measured here, by id."""
+        rows = self._connection.execute("SELECT experiment, imported, bundle_sha256 FROM imported")
+        return {key: Origin(*origin) for key, *origin in rows}
 
     def load(self, experiment_id: str) -> Experiment:
         """Return an experiment with all its blocks. Raises: StorageError if there is none of this id."""
@@ -155,3 +196,9 @@ class ExperimentStore:
             self._connection.execute(sql, values)
         except sqlite3.OperationalError as error:
             raise StorageError("could not write to the store", detail=str(error)) from error
+
+
+def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, ...]:
+    cpu = ",".join(map(str, done.server_cpu_ns))
+    where = (experiment_id, place.workload, place.round, place.block)
+    return (*where, done.arm, done.start_ns, done.end_ns, cpu)

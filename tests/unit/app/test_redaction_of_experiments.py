@@ -149,6 +149,13 @@ def planted() -> Experiment:
                 ],
                 "source": "pg_db_role_setting",
             },
+            "program": {
+                "allocator": {"value": "jemalloc", "source": "/proc/7/maps"},
+                "malloc_variables": {
+                    "value": {"LD_PRELOAD": "/home/alice/lib/libjemalloc.so.2", "MALLOC_ARENA_MAX": "2"},
+                    "source": "/proc/7/environ",
+                },
+            },
             "standbys": {
                 "value": [{"application_name": "standby-zurich", "state": "streaming", "sync_state": "sync"}],
                 "source": "pg_stat_replication",
@@ -225,6 +232,9 @@ def test_what_others_need_for_judging_stays() -> None:
     assert settings_["shared_preload_libraries"]["setting"] == "pg_stat_statements"
     assert settings_["io_method"]["setting"] == "worker"
     assert after.server["managers"] == [{"name": "Patroni"}]
+    program = after.server["program"]
+    assert program["allocator"]["value"] == "jemalloc"
+    assert program["malloc_variables"]["value"] == {"LD_PRELOAD": "(path)", "MALLOC_ARENA_MAX": "2"}
 
 
 @pytest.mark.parametrize("major", MAJORS)
@@ -246,6 +256,15 @@ def test_names_of_facts_are_found_in_notes_too() -> None:
     host = {"hostname": {"value": "zeus.acme.example", "source": "x"}}
     base = replace(experiment(), host=host, notes=("zeus was idle, see https://www.postgresql.org/docs/",))
     assert portable(base).notes == ("******** was idle, see https://www.postgresql.org/docs/",)
+
+
+def test_a_value_that_every_server_has_is_not_taken_for_a_name() -> None:
+    settings_ = {
+        name: guc(name, setting, boot_val="PostgreSQL", vartype="string")
+        for name, setting in (("event_source", "PostgreSQL"), ("log_filename", "acme-log-%d"))
+    }
+    base = replace(experiment(), question="Does acme-log-%d slow PostgreSQL?", server={"settings": settings_})
+    assert portable(base).question == "Does ******** slow PostgreSQL?"
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.golden.synthetic import experiment as imported_experiment
 
 from pgdyno.app import experiment
 from pgdyno.app.arena import Arena
 from pgdyno.app.experiment import ExperimentRun
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.blocks import void_reason
-from pgdyno.model.errors import ServerCrashedError
+from pgdyno.model.errors import ServerCrashedError, UsageError
 from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment, VoidThresholds
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
-from pgdyno.store.experiments import ExperimentStore
+from pgdyno.store.experiments import ExperimentStore, Origin
 from pgdyno.workloads import load as bundled_workloads
 
 WORKLOAD = "pgbench-select"
@@ -142,3 +143,16 @@ def test_a_failure_in_the_first_round_leaves_nothing_to_continue_with(
     store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert failing_in_round(0, store, monkeypatch) == "its log says why"
+
+
+def test_what_was_imported_is_not_continued(store: ExperimentStore) -> None:
+    workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
+    study = Study("s", "?", variants=(Variant("a"), Variant("b")), workloads=(WORKLOAD,), design=Design())
+    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads)
+    store.add_imported(imported_experiment(), [], Origin("2026-11-22T10:00:00+00:00", "0" * 64))
+    with pytest.raises(UsageError) as caught:
+        run.run(study, resume=imported_experiment().id)
+    assert str(caught.value) == (
+        f"experiment {imported_experiment().id} was imported: what is measured here would not be the same\n"
+        "HINT:  repeat its command line without --resume"
+    )

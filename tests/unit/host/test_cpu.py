@@ -12,6 +12,7 @@ from pgdyno.host.cpu import (
     cpus_of_stat,
     features_of,
     first_processor,
+    frequency_of,
     has_pmu,
     inspect_cpu,
     model_of,
@@ -67,6 +68,35 @@ def test_spe_is_a_feature_because_it_is_an_event_source() -> None:
 )
 def test_hardware_counters_are_an_event_source_of_the_cpu(sources: tuple[str, ...], present: bool) -> None:  # noqa: FBT001
     assert has_pmu(sources) is present
+
+
+@pytest.mark.parametrize(
+    ("processor", "mhz"),
+    [
+        ({"flags": "fpu tsc", "cpu MHz": "2596.136"}, 2596.136),
+        (
+            {"flags": "fpu aperfmperf", "cpu MHz": "800.000"},
+            "it changes with the load, and the highest is not told",
+        ),
+        ({"Features": "fp atomics"}, "no frequency listed"),
+        ({"cpu MHz": "Unknown"}, '"Unknown" is no frequency'),
+    ],
+)
+def test_a_frequency_of_the_moment_is_not_taken_for_that_of_the_processor(
+    processor: dict[str, str], mhz: float | str
+) -> None:
+    assert frequency_of(processor) == (Unknown(mhz) if isinstance(mhz, str) else mhz)
+
+
+def test_the_highest_frequency_is_known_where_the_kernel_scales_it(tmp_path: Path) -> None:
+    directory = tmp_path / "sys/devices/system/cpu/cpu0/cpufreq"
+    directory.mkdir(parents=True)
+    (directory / "cpuinfo_max_freq").write_text("3500000\n", encoding="utf-8")
+    source = "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
+    assert inspect_cpu(Tree(tmp_path), "self").frequency_mhz == Fact(3500.0, source)
+    (directory / "cpuinfo_max_freq").write_text("<unknown>\n", encoding="utf-8")
+    unknown = Fact[float](Unknown('"<unknown>" is no frequency'), source)
+    assert inspect_cpu(Tree(tmp_path), "self").frequency_mhz == unknown
 
 
 def test_only_the_first_processor_is_read() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import experiment
 
 from pgdyno.model.errors import StorageError
-from pgdyno.store.bundle import Verification, check_bundle, pack_bundle
+from pgdyno.store.bundle import Verification, check_bundle, pack_bundle, read_verified
 from pgdyno.store.documents import dump_experiment
 
 DOCUMENT = json.dumps(dump_experiment(experiment())).encode()
@@ -118,6 +118,30 @@ def test_bundle_of_a_newer_pgdyno_is_named_as_such(tmp_path: Path) -> None:
         "experiment.json: the document has schema version 2",
         "experiment.json: this pgdyno reads versions up to 1",
     )
+    assert found.advice == "upgrade pgdyno: pip install --upgrade pgdyno"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"a": NaN}', "NaN is no number of JSON"),
+        (b'{"a": "\\ud800"}', "'utf-8' codec can't encode character '\\ud800'"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "Exceeds the limit (4300 digits)"),
+        (b"[" * 200_000, "maximum recursion depth exceeded"),
+    ],
+)
+def test_json_that_no_program_should_be_given_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+    (problem,) = checked(tmp_path / "b.zip", pack_bundle("x", {"experiment.json": content})).problems
+    assert problem.startswith(f"experiment.json cannot be read: {why}")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_members_are_packed_by_deflate(bundle: Path, method: int) -> None:
+    with zipfile.ZipFile(bundle, "a") as archive:
+        archive.writestr("pgdyno-x/more.txt", b"more", compress_type=method)
+    assert check_bundle(bundle).problems[0] == (
+        f"more.txt cannot be unpacked: it is packed by method {method}, not by deflate"
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,6 +190,30 @@ def test_file_that_is_no_bundle_says_who_writes_bundles(tmp_path: Path) -> None:
         f'"{tmp_path}/b.zip" is not a bundle\n'
         "DETAIL:  it is no readable zip file: File is not a zip file\n"
         "HINT:  bundles are written by: pgdyno bundle export EXPERIMENT"
+    )
+
+
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.99])
+def test_bundle_that_was_cut_off_is_named_as_such(bundle: Path, tmp_path: Path, share: float) -> None:
+    whole = bundle.read_bytes()
+    with pytest.raises(StorageError) as caught:
+        checked(tmp_path / "b.zip", whole[: max(4, int(len(whole) * share))])
+    assert str(caught.value) == (
+        f'"{tmp_path}/b.zip" is not a whole bundle\n'
+        "DETAIL:  it begins as one and does not end as one: File is not a zip file\n"
+        "HINT:  get it again: it was cut off, or its end was changed"
+    )
+
+
+def test_a_file_that_was_exchanged_after_it_was_checked_is_not_read(bundle: Path) -> None:
+    found = check_bundle(bundle)
+    assert read_verified(bundle, found, "README.txt") == "read me\n"
+    assert read_verified(bundle, found, "slices.csv") is None
+    bundle.write_bytes(pack_bundle("pgdyno-x", {**FILES, "README.txt": b"other\n"}))
+    with pytest.raises(StorageError) as caught:
+        read_verified(bundle, found, "README.txt")
+    assert (
+        str(caught.value) == f'"{bundle}" was changed while it was read\nDETAIL:  README.txt is another one'
     )
 
 

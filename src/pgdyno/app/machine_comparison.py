@@ -1,0 +1,33 @@
+"""Compares two machines by experiments that ran on both: out of bundles, or out of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pgdyno.app.bundle_import import verified_experiment
+from pgdyno.app.portable import portable
+from pgdyno.app.stored import load_stored
+from pgdyno.experiments.machine_comparison import compare_machines
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.machine_comparison import MachineComparison
+from pgdyno.store.bundle import check_bundle
+
+_BUNDLE = ".zip"
+
+
+def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineComparison:
+    """Return what two experiments say about their machines; each is a bundle's file or a stored one's id.
+
+    Both are compared as bundles have them, so that what is left out of one is no difference to the other.
+    Raises: UsageError if they are not the same experiment; StorageError for a bundle with which anything is
+    wrong, and for an unknown id.
+    """
+    return compare_machines(_experiment(a), _experiment(b), prices)
+
+
+def _experiment(reference: str) -> Experiment:
+    path = Path(reference)
+    if path.suffix == _BUNDLE or path.is_file():
+        return verified_experiment(check_bundle(path))
+    return portable(load_stored(reference))

@@ -1,0 +1,153 @@
+"""Whether two experiments did the same, so that what differs in their results is their machines'. Pure.
+
+A workload is the same if everything that decides its work is: data, transactions, who issues them, clients,
+what happens to the data between rounds. What it ran *on* need not be the same: see ``differences``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.guc import readable_bytes
+from pgdyno.model.machine_comparison import A, B, Difference, Weight
+from pgdyno.model.workload import USER_SCRIPTS
+
+_NO_SOURCE = "arithmetic: another amount of work"
+_MOST_LISTED = 6
+
+
+@dataclass(frozen=True)
+class Common:
+    """What both experiments have. ``unknown`` is what decides the work and is not recorded on both sides."""
+
+    workloads: tuple[str, ...]
+    variants: tuple[str, ...]
+    left_out: tuple[str, ...]
+    unknown: tuple[Difference, ...]
+
+
+def common_part(a: Experiment, b: Experiment) -> Common:
+    """Return the workloads and variants that both have.
+
+    Raises: UsageError if there are none, or a workload of the same name is another one.
+    """
+    _require_two_with_rounds(a, b)
+    workloads = tuple(name for name in a.workloads if name in b.workloads)
+    if not workloads:
+        raise UsageError(
+            "A and B have no workload in common",
+            detail=f"A ran {_listed(a.workloads)}; B ran {_listed(b.workloads)}",
+            hint="measure the same on both machines: the same command with the same options",
+        )
+    conflicts = [one for workload in workloads for one in _definitions(workload, a, b)]
+    if differing := [one for one in conflicts if one.is_known]:
+        raise UsageError(
+            "A and B did not run the same workload",
+            detail="; ".join(_in_words(differing)),
+            hint="measure the same on both machines: the same command with the same options",
+        )
+    variants, others = _variants(a, b)
+    return Common(
+        workloads,
+        variants,
+        left_out=(*_only_in_one(a, b), *others),
+        unknown=tuple(one for one in conflicts if not one.is_known),
+    )
+
+
+def _require_two_with_rounds(a: Experiment, b: Experiment) -> None:
+    if a.id == b.id:
+        raise UsageError(
+            f"A and B are the same experiment: {a.id}",
+            hint="name two files, or the ids of two experiments: see pgdyno report --list",
+        )
+    for side, experiment in ((A, a), (B, b)):
+        if experiment.parts:
+            raise UsageError(
+                f"{side} is put together from several experiments, and has no rounds of its own",
+                hint=f"compare one of them: {', '.join(part.experiment for part in experiment.parts)}",
+            )
+        if not experiment.blocks:
+            raise UsageError(f"{side} has no results: {experiment.id} ended before its first round did")
+
+
+def _definitions(workload: str, a: Experiment, b: Experiment) -> Iterator[Difference]:
+    """Yield what a workload's definitions differ in, or may differ in."""
+    for (subject, of_a), (_, of_b) in zip(_definition(workload, a), _definition(workload, b), strict=True):
+        if of_a is None or of_b is None or of_a != of_b:
+            yield Difference(
+                f"{workload}: {subject}", of_a, of_b, Weight.DECIDES, "it is another workload", _NO_SOURCE
+            )
+    if workload == USER_SCRIPTS:
+        subject = f"{workload}: the scripts' text"
+        yield Difference(subject, None, None, Weight.DECIDES, "it is not recorded", _NO_SOURCE)
+
+
+def _definition(workload: str, experiment: Experiment) -> list[tuple[str, str | None]]:
+    cell = experiment.cells.get(workload)
+    operations = experiment.operations.get(workload)
+    clients = cell.clients if cell else experiment.design.clients
+    return [
+        ("scale of the data set", _text(experiment.scales, workload)),
+        ("load generator", _text(experiment.generators, workload)),
+        ("clients", str(clients)),
+        ("what is counted", operations or "transactions"),
+        ("data between rounds", _text(experiment.reset_policies, workload)),
+        ("cell", f"{cell.load}, {readable_bytes(cell.database_bytes)}" if cell else "none"),
+        ("options", _options(experiment, operations)),
+    ]
+
+
+def _options(experiment: Experiment, operations: str | None) -> str:
+    """Return what steps were asked for: preset, rows, mode. Elsewhere options say nothing about the work."""
+    if operations is None:
+        return "none"
+    told = (f"{name}={value}" for name, value in sorted(experiment.options.items()))
+    return ", ".join(told) or "none"
+
+
+def _text(values: Mapping[str, Any], workload: str) -> str | None:
+    return str(values[workload]) if workload in values else None
+
+
+def _in_words(conflicts: list[Difference]) -> list[str]:
+    shown = [f"{one.subject}: {one.a} on A, {one.b} on B" for one in conflicts[:_MOST_LISTED]]
+    return shown if len(conflicts) <= _MOST_LISTED else [*shown, f"and {len(conflicts) - _MOST_LISTED} more"]
+
+
+def _variants(a: Experiment, b: Experiment) -> tuple[tuple[str, ...], list[str]]:
+    """Return the names of variants that have the same settings in both, and why the others are left out.
+
+    Raises: UsageError if there are none.
+    """
+    of_a, of_b = ({one.name: one for one in experiment.variants} for experiment in (a, b))
+    both = [name for name in of_a if name in of_b]
+    others = [
+        f"variant {name} has other settings on A ({of_a[name]}) than on B ({of_b[name]})"
+        for name in both
+        if of_a[name].settings != of_b[name].settings
+    ]
+    same = tuple(name for name in both if of_a[name].settings == of_b[name].settings)
+    if not same:
+        raise UsageError(
+            "A and B have no variant in common",
+            detail="; ".join(others) or f"A measured {_listed([*of_a])}; B measured {_listed([*of_b])}",
+            hint="measure variants of the same names and settings on both machines",
+        )
+    for side, mine, rest in ((A, of_a, of_b), (B, of_b, of_a)):
+        others += [f"variant {name}: only {side} measured it" for name in mine if name not in rest]
+    return same, others
+
+
+def _only_in_one(a: Experiment, b: Experiment) -> Iterator[str]:
+    for side, mine, rest in ((A, a, b), (B, b, a)):
+        yield from (f"{name}: only {side} ran it" for name in mine.workloads if name not in rest.workloads)
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    shown = ", ".join(names[:_MOST_LISTED])
+    return shown if len(names) <= _MOST_LISTED else f"{shown} and {len(names) - _MOST_LISTED} more"

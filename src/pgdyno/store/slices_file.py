@@ -1,0 +1,58 @@
+"""Slices out of the file that ``series.slices_csv`` writes; it comes from elsewhere, and is checked."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from pgdyno.model.errors import StorageError
+from pgdyno.model.experiment import Experiment, Slice
+from pgdyno.store.experiments import Place
+
+FILE = "slices.csv"
+_PLACE = ("workload", "round", "block", "variant", "start_ns", "end_ns")
+_LARGEST = (1 << 63) - 1  # what a store can hold
+_LONGEST_NUMBER = 19  # digits of that
+
+
+def read_slices(text: str, experiment: Experiment) -> Iterator[tuple[Place, Slice]]:
+    """Yield every slice with its place; rounds and blocks of the file count from 1, ours from 0.
+
+    Raises: StorageError naming the first line that is no slice of this experiment.
+    """
+    arms = {variant.name: arm for arm, variant in enumerate(experiment.variants)}
+    places = {Place(block.workload, block.round, block.index) for block in experiment.blocks}
+    header = [*_PLACE, *(f"server_cpu_ns_{number}" for number in range(1, len(arms) + 1))]
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        if (found := next(rows, [])) != header:
+            raise _wrong(rows.line_num, f"its columns are {', '.join(found)}, not {', '.join(header)}")
+        for row in rows:
+            if not len(_PLACE) < len(row) <= len(header):  # in whole trials only one server is metered
+                raise _wrong(rows.line_num, f"it has {len(row)} values, not up to {len(header)}")
+            yield _slice(row, rows.line_num, arms, places)
+    except csv.Error as error:
+        raise _wrong(rows.line_num, str(error)) from error
+
+
+def _slice(row: list[str], line: int, arms: dict[str, int], places: set[Place]) -> tuple[Place, Slice]:
+    workload, variant = row[0], row[3]
+    round_, block, start_ns, end_ns, *cpu_ns = (_number(text, line) for text in (*row[1:3], *row[4:]))
+    place = Place(workload, round_ - 1, block - 1)
+    if place not in places:
+        raise _wrong(line, f"the experiment has no block {block} of round {round_} of {workload}")
+    if variant not in arms:
+        raise _wrong(line, f'the experiment has no variant "{variant}"')
+    return place, Slice(arms[variant], start_ns, end_ns, tuple(cpu_ns))
+
+
+def _number(text: str, line: int) -> int:
+    """Return a count or a time; never negative, and no longer than a store can hold."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER and int(text) <= _LARGEST):
+        raise _wrong(line, f'"{text}" is no number of nanoseconds, and no count')
+    return int(text)
+
+
+def _wrong(line: int, why: str) -> StorageError:
+    return StorageError(f"line {line} of {FILE} is no slice of the experiment", detail=why)

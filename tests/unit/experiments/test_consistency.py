@@ -1,0 +1,66 @@
+"""What an experiment from elsewhere may get wrong although its form is right."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from tests.golden.synthetic import experiment
+from tests.golden.synthetic_clients import experiment as of_clients
+from tests.golden.synthetic_grid import experiment as of_a_grid
+from tests.golden.synthetic_steps import experiment as of_ten_steps
+
+from pgdyno.experiments.consistency import contradictions
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.variant import Variant
+
+
+@pytest.mark.parametrize("sound", [experiment(), of_clients(), of_a_grid(), of_ten_steps()])
+def test_experiments_that_hold_together_have_no_contradictions(sound: Experiment) -> None:
+    assert contradictions(sound) == ()
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a b", ".hidden", "a\n", "x" * 201, "<b>"])
+def test_an_id_has_to_be_one_that_can_be_typed_and_that_names_files(name: str) -> None:
+    (found,) = contradictions(replace(experiment(), id=name))
+    assert found == f'its id "{name}" is not made of letters, digits, ".", "_" and "-"'
+
+
+def test_names_have_to_be_there_once() -> None:
+    twice = replace(experiment(), variants=(Variant("default"), Variant("plan"), Variant("plan")))
+    assert contradictions(twice) == ('it has two variants called "plan"',)
+    without = contradictions(replace(experiment(), variants=(Variant("plan"),), blocks=(), verdicts=()))
+    assert without == ('its baseline "default" is none of its variants',)
+    (verdict, *_) = experiment().verdicts
+    other = replace(experiment(), verdicts=(replace(verdict, workload="other"),))
+    assert contradictions(other) == ('a verdict is on "plan" under "other", which it does not have',)
+
+
+def test_blocks_have_to_be_of_the_experiment_and_their_figures_finite() -> None:
+    base = experiment()
+    block = base.blocks[0]
+    arm = block.arms[0]
+    name = f"block 1 of round 1 of {block.workload}"
+
+    def of(**changes: object) -> tuple[str, ...]:
+        return contradictions(replace(base, blocks=(replace(block, **changes),)))  # type: ignore[arg-type]
+
+    assert contradictions(replace(base, blocks=(block, block))) == (f"{name} is there twice",)
+    assert of(workload="w") == ("block 1 of round 1 of w is of a workload that it does not have",)
+    assert of(started_ns=1 << 63) == (f"{name} has no possible number or time",)
+    assert of(round=-1) == (f"block 1 of round 0 of {block.workload} has no possible number or time",)
+    assert of(arms=(replace(arm, variant="x"),)) == (
+        f'{name}: it has an arm "x", which is none of the variants',
+    )
+    assert of(arms=(replace(arm, values={"throughput_tps": math.inf}),)) == (
+        f"{name}: throughput_tps of default is not finite",
+    )
+    assert of(arms=(replace(arm, running_s=math.nan),)) == (f"{name}: running_s of default is not finite",)
+
+
+def test_of_many_contradictions_the_first_are_listed() -> None:
+    base = experiment()
+    found = contradictions(replace(base, workloads=("w",), verdicts=()))
+    assert len(found) == 9
+    assert found[-1] == "and 16 more"

@@ -1,0 +1,75 @@
+"""Slices that are read back are those that were written; anything else is refused by its line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.golden.synthetic import READ_ONLY, experiment
+
+from pgdyno.model.errors import StorageError
+from pgdyno.model.experiment import Slice
+from pgdyno.store.experiments import Place
+from pgdyno.store.series import slices_csv
+from pgdyno.store.slices_file import read_slices
+
+HEADER = "workload,round,block,variant,start_ns,end_ns,server_cpu_ns_1,server_cpu_ns_2\r\n"
+times = st.integers(0, (1 << 63) - 1)
+slices = st.lists(
+    st.builds(Slice, st.integers(0, 1), times, times, st.lists(times, min_size=1, max_size=2).map(tuple)),
+    max_size=5,
+)
+
+
+@given(slices)
+def test_what_was_written_is_read(written: list[Slice]) -> None:
+    def slices_of(workload: str, round_: int, index: int) -> Sequence[Slice]:
+        return written if (workload, round_, index) == (READ_ONLY, 1, 0) else []
+
+    text = slices_csv(experiment().blocks, slices_of, ("default", "plan"))
+    assert list(read_slices(text, experiment())) == [(Place(READ_ONLY, 1, 0), one) for one in written]
+
+
+BLOCK = "sysbench-read-only,1,1"
+NO_NUMBER = "is no number of nanoseconds, and no count"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f"{BLOCK},plan,1,2", "it has 6 values, not up to 8"),
+        (f"{BLOCK},plan,1,2,3,4,5", "it has 9 values, not up to 8"),
+        ("w,1,1,plan,1,2,3", "the experiment has no block 1 of round 1 of w"),
+        (f"{READ_ONLY},7,1,plan,1,2,3", f"the experiment has no block 1 of round 7 of {READ_ONLY}"),
+        (f"{BLOCK},x,1,2,3", 'the experiment has no variant "x"'),
+        (f"{BLOCK},plan,1,-2,3", f'"-2" {NO_NUMBER}'),
+        (f"{BLOCK},plan,1,9223372036854775808,3", f'"9223372036854775808" {NO_NUMBER}'),
+        (f"{BLOCK},plan,1,²,3", f'"²" {NO_NUMBER}'),
+        (f'{BLOCK},"plan" x,1,2,3', "',' expected after '\"'"),
+    ],
+)
+def test_anything_else_is_refused_by_its_line(line: str, why: str) -> None:
+    with pytest.raises(StorageError) as caught:
+        list(read_slices(f"{HEADER}{line}\r\n", experiment()))
+    assert str(caught.value) == f"line 2 of slices.csv is no slice of the experiment\nDETAIL:  {why}"
+
+
+def test_other_columns_are_refused() -> None:
+    with pytest.raises(StorageError) as caught:
+        list(read_slices("workload,round\r\n", experiment()))
+    assert str(caught.value) == (
+        "line 1 of slices.csv is no slice of the experiment\n"
+        "DETAIL:  its columns are workload, round, not workload, round, block, variant, start_ns, end_ns, "
+        "server_cpu_ns_1, server_cpu_ns_2"
+    )
+
+
+@given(st.text(max_size=60))
+def test_no_text_raises_anything_else(text: str) -> None:
+    for beginning in ("", HEADER):
+        try:
+            list(read_slices(beginning + text, experiment()))
+        except StorageError:
+            continue
