@@ -11,7 +11,9 @@ from pgdyno.app.stored import load_stored
 from pgdyno.experiments.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.machine_comparison import MachineComparison
+from pgdyno.report.machine_page import render_machines
 from pgdyno.store.bundle import check_bundle
+from pgdyno.store.files import write_whole
 
 _BUNDLE = ".zip"
 
@@ -24,6 +26,12 @@ def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineC
     wrong, and for an unknown id.
     """
     return compare_machines(_experiment(a), _experiment(b), prices)
+
+
+def write_machines(found: MachineComparison, destination: Path) -> Path:
+    """Write the comparison as one HTML file. Raises: StorageError if it cannot be written."""
+    write_whole(destination, render_machines(found).encode())
+    return destination
 
 
 def _experiment(reference: str) -> Experiment:

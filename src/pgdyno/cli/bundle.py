@@ -88,23 +88,29 @@ def import_(file: Path, *, is_json: bool) -> None:
     metavar="A=$/h",
     help="What A, or B, costs in an hour; both are needed.",
 )
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="Write it as a page as well."
+)
 @json_option
-def compare(a: str, b: str, *, prices: tuple[str, ...], is_json: bool) -> None:
+def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_json: bool) -> None:
     """Compare machine B with machine A by the same experiment on both.
 
     A and B are files of bundles, or ids of stored experiments. Whatever differs besides the machines is
     listed by how much it matters; experiments that did not do the same are refused.
     """
-    from pgdyno.app.machine_comparison import compare_experiments
+    from pgdyno.app.machine_comparison import compare_experiments, write_machines
     from pgdyno.cli.results import print_wide
     from pgdyno.model.document import to_document
     from pgdyno.report.machine_text import machine_comparison_text
 
     found = compare_experiments(a, b, _prices(prices))
+    page = None if output is None else write_machines(found, output)
     if is_json:
-        print_json({"comparison": to_document(found)})
+        print_json({"comparison": to_document(found), "page": to_document(page)})
     else:
         print_wide(machine_comparison_text(found))
+        if page is not None:
+            click.echo(f"\nPage: {page}")
 
 
 def _prices(texts: tuple[str, ...]) -> dict[str, float]:

@@ -19,9 +19,13 @@ from pgdyno.model.metric import METRICS
 from pgdyno.model.verdict import Decision
 from pgdyno.report import numbers
 from pgdyno.report.rqps_text import compact, half_width
-from pgdyno.report.tables import NOTHING, Table, columns
+from pgdyno.report.tables import NOTHING, Column, Table, columns
 from pgdyno.report.words import PRIMARY_METRIC, effect_text, listed, metric_of, sentence, symbol
 
+SCOPE = (
+    "The intervals are about these two machines while they were measured: another instance of the same type "
+    "may be faster or slower."
+)
 UNKNOWN = "unknown"
 _LONGEST = 60  # characters of a value; --json has all of it
 _TITLES = {
@@ -86,7 +90,8 @@ def metric_tables(found: MachineComparison) -> Iterator[Table]:
 
 
 def _by_metric(name: str, ones: Sequence[ComparedMetric], found: MachineComparison) -> Table:
-    heads = columns("", "A → B", "B to A", _interval_head(found), "B is")
+    figures = ("A → B", "B to A", _interval_head(found))
+    heads = (Column(""), *(Column(title, is_number=True) for title in figures), Column("B is"))
     return Table(
         name,
         heads,
@@ -103,6 +108,7 @@ def _by_clients(name: str, ones: Sequence[ComparedMetric]) -> Table:
         *("clients", "throughput, A → B", "B to A"),
         *(_TITLES.get(metric, metric).partition(" (")[0] for metric in others),
         "client's share of CPU",
+        numbers_from=0,
     )
     rows = []
     for workload in dict.fromkeys(one.workload for one in ones):
@@ -133,7 +139,8 @@ def derived_tables(ratios: Sequence[DerivedRatio], found: MachineComparison) -> 
             for one in ratios
             if one.title == title
         )
-        yield Table(sentence(title), columns("", "A → B", "B to A", _interval_head(found)), rows)
+        heads = columns("", "A → B", "B to A", _interval_head(found), numbers_from=1)
+        yield Table(sentence(title), heads, rows)
 
 
 def machine_table(facts: Sequence[MachineFact]) -> Table:
@@ -153,6 +160,22 @@ def difference_tables(differences: Sequence[Difference]) -> Iterator[Table]:
     unknown = [one for one in differences if not one.is_known]
     if unknown:
         yield _difference_table("Not known on both sides, so perhaps different", unknown)
+
+
+def all_differences(differences: Sequence[Difference]) -> Table:
+    """Return what differs and what is not known in one table, with who says how much it matters."""
+    rows = tuple(
+        (*_difference_row(one)[:3], f"{_short_weight(one.weight)}: {one.reason} ({one.source})")
+        for one in sorted(differences, key=lambda one: not one.is_known)
+    )
+    caption = "Known to differ, the heaviest first; then what is not known on both sides"
+    return Table(caption, columns("", "A", "B", "how much, at most, and why"), rows)
+
+
+def notes(found: MachineComparison) -> Iterator[str]:
+    """Yield the notes that only one of them has."""
+    for side in found.sides:
+        yield from (f"Note of {side.name}: {note}" for note in side.notes)
 
 
 def withheld(found: MachineComparison) -> Iterator[str]:

@@ -9,12 +9,14 @@ from rich.table import Table as RichTable
 
 from pgdyno.model.machine_comparison import MachineComparison
 from pgdyno.report.machine_tables import (
+    SCOPE,
     answer,
     derived_tables,
     difference_tables,
     machine_table,
     margin,
     metric_tables,
+    notes,
     side_line,
     withheld,
 )
@@ -22,10 +24,6 @@ from pgdyno.report.tables import Table
 from pgdyno.report.terminal import DECISION_STYLES, plain_text
 from pgdyno.report.words import legend, symbol
 
-_INSTANCES = (
-    "The intervals are about these two machines while they were measured: another instance of the same type "
-    "may be faster or slower."
-)
 _DIFFERENCE_WIDTHS = (30, 22, 22, 30)
 """Of the columns, so that tables of different weights stand below each other; with gaps 110 in all."""
 
@@ -47,7 +45,7 @@ def _parts(found: MachineComparison) -> Iterator[RenderableType]:
     yield from (plain_text(reason, "dim") for reason in withheld(found))
     limit = margin(found)
     yield plain_text(legend(limit) if limit is not None else "", "dim")
-    yield plain_text(_INSTANCES, "dim")
+    yield plain_text(SCOPE, "dim")
     yield from _tables(derived_tables((*found.per_price, *found.per_frequency), found))
     yield from _tables([machine_table(found.machine)])
     differences = [*difference_tables(found.differences)]
@@ -56,8 +54,7 @@ def _parts(found: MachineComparison) -> Iterator[RenderableType]:
     yield from _tables(differences, _DIFFERENCE_WIDTHS)
     if found.left_out:
         yield plain_text(f"\nNot compared: {'; '.join(found.left_out)}", "dim")
-    for side in found.sides:
-        yield from (plain_text(f"\nNote of {side.name}: {note}", "dim") for note in side.notes)
+    yield from (plain_text(f"\n{note}", "dim") for note in notes(found))
 
 
 def _tables(tables: Iterable[Table], widths: tuple[int, ...] | None = None) -> Iterator[RenderableType]:
@@ -69,17 +66,13 @@ def _tables(tables: Iterable[Table], widths: tuple[int, ...] | None = None) -> I
 def _table(table: Table, widths: tuple[int, ...] | None) -> RichTable:
     shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for position, column in enumerate(table.columns):
-        is_figure = column.title.startswith(_FIGURES)
         shown.add_column(
             plain_text(column.title),
-            justify="right" if is_figure and widths is None else "left",
+            justify="right" if column.is_number else "left",
             width=widths[position] if widths else None,
-            no_wrap=(is_figure or column.title == "B is") and widths is None,
+            no_wrap=column.is_number or column.title == "B is",
             overflow="fold",
         )
     for row in table.rows:
         shown.add_row(*(plain_text(cell, _STYLES.get(cell, "")) for cell in row))
     return shown
-
-
-_FIGURES = ("A → B", "B to A", "95", "interval", "clients", "throughput", "server", "p99", "client's")

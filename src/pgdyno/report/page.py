@@ -1,18 +1,10 @@
-"""An experiment as one HTML file that needs nothing else: no network, no scripts, no fonts. Pure.
-
-The page forbids itself everything but its own style sheet (Content Security Policy with that sheet's
-hash), so that nothing which came in with names, settings or log lines can ever load or run.
-"""
+"""An experiment as one HTML file. Pure."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
@@ -24,6 +16,7 @@ from pgdyno.report.facts import all_facts, configured_settings, host_facts, serv
 from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
 from pgdyno.report.grid import grid
 from pgdyno.report.grid_tables import cell_name
+from pgdyno.report.html import render
 from pgdyno.report.method import (
     design_table,
     method_paragraphs,
@@ -39,9 +32,8 @@ from pgdyno.report.settings import unsafe_variants, variant_settings
 from pgdyno.report.steps import StepView, overview, step_views
 from pgdyno.report.tables import Figure
 from pgdyno.report.tpch import tpch_view
-from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers, sentence
+from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers
 
-_STYLE = "page.css"
 _PAGE = "page.html.j2"
 # Notes that say one of these must not be overlooked.
 _LOUD = ("not durable", "too noisy", "none is left out", "confounded")
@@ -77,11 +69,8 @@ class Arm:
 
 def render_page(experiment: Experiment) -> str:
     """Return the whole report. Secrets must be out of ``experiment`` already: the page shows what it gets."""
-    environment = _environment()
-    style = Markup(environment.get_template(_STYLE).render())  # noqa: S704 — a file of this package
-    return environment.get_template(_PAGE).render(
-        style=style,
-        style_hash=_csp_hash(style),
+    return render(
+        _PAGE,
         experiment=experiment,
         answers=answers(experiment),
         cards=cards(experiment),
@@ -233,36 +222,3 @@ def _definition(variant: Variant) -> str:
     settings = str(Variant("", variant.settings)).removeprefix(":").replace(",", ", ")
     count = len(variant.settings)
     return settings if len(settings) <= _DEFINITION_LENGTH else f"{count} setting{'' if count == 1 else 's'}"
-
-
-def _csp_hash(style: str) -> str:
-    """Return the style sheet's hash as CSP level 3 §2.3.1 writes it."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}"
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("pgdyno.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        share=numbers.share, sentence=sentence, breakable=_breakable, lower_first=_lower_first
-    )
-    return environment
-
-
-def _lower_first(words: str) -> str:
-    """Return words as they stand within a sentence."""
-    return f"{words[:1].lower()}{words[1:]}"
-
-
-def _breakable(name: str) -> Markup:
-    """Allow a line break inside long names and paths where people would put it."""
-    text = escape(name)
-    for separator in "_/.":
-        text = text.replace(separator, Markup("{}<wbr>").format(separator))
-    return text
