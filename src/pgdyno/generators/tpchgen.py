@@ -21,6 +21,7 @@ from psycopg.sql import SQL, Identifier
 from pgdyno.generators._contract import Target
 from pgdyno.generators.process import Wrap
 from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.tpch import scale_text
 
 Tell = Callable[[float], None]
 """Is told which share of the work is done."""
@@ -100,7 +101,7 @@ class Tpchgen:
         """Copy one part and return its number of rows."""
         argv = [
             *(str(self.program), "csv", "--stdout", "--quiet", "--num-threads", "1"),
-            *("--scale-factor", f"{filling.thousandths / 1000:g}", "--tables", part.table),
+            *("--scale-factor", scale_text(filling.thousandths), "--tables", part.table),
             *(("--parts", str(part.of), "--part", str(part.number)) if part.of > 1 else ()),
         ]
         with (

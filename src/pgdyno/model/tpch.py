@@ -23,4 +23,9 @@ class TpchFacts:
     @property
     def scale(self) -> str:
         """The scale as people write it."""
-        return f"{self.thousandths / 1000:g}"
+        return scale_text(self.thousandths)
+
+
+def scale_text(thousandths: int) -> str:
+    """Return a scale in thousandths as people write it: 100 is "0.1"."""
+    return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design, ResetPolicy
 from pgdyno.model.study import Study
-from pgdyno.model.tpch import DISCLAIMER, POWER, REFRESHES, THROUGHPUT
+from pgdyno.model.tpch import DISCLAIMER, POWER, REFRESHES, THROUGHPUT, scale_text
 from pgdyno.model.workload import TpchStep, Workload
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._tpch.queries import NUMBERS
@@ -41,8 +41,9 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     """
     _refuse_others(sizing)
     thousandths, streams = _thousandths(sizing), _streams(sizing)
-    title = f"a TPC-H-like pass at scale {thousandths / 1000:g} with {streams} streams"
-    label = f"{DISCLAIMER}; scale {thousandths / 1000:g}, {streams} streams in the throughput run"
+    scale = scale_text(thousandths)
+    title = f"a TPC-H-like pass at scale {scale} with {streams} streams"
+    label = f"{DISCLAIMER}; scale {scale}, {streams} streams in the throughput run"
     return {
         f"tpch-{name}": Workload(
             f"tpch-{name}",
@@ -57,10 +58,10 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 def study(context: StudyContext) -> Study:
     """Return one variant to begin with: factors make the others."""
-    scale = _thousandths(context.sizing) / 1000
+    scale = scale_text(_thousandths(context.sizing))
     return Study(
         name="tpch",
-        question=f"How do the variants do on the 22 queries of a TPC-H-like workload at scale {scale:g}?",
+        question=f"How do the variants do on the 22 queries of a TPC-H-like workload at scale {scale}?",
         variants=(context.baseline,),
         workloads=context.workloads,
         design=context.design,

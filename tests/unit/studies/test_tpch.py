@@ -6,6 +6,7 @@ import pytest
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design, ResetPolicy
+from pgdyno.model.tpch import scale_text
 from pgdyno.model.variant import Variant
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._tpch.streams import ORDERS, usual_streams
@@ -26,6 +27,14 @@ def test_22_queries_two_refresh_functions_and_two_runs_are_measured_on_restored_
 )
 def test_there_are_as_many_streams_as_clause_5_3_4_asks_for(scale: float, streams: int) -> None:
     assert usual_streams(round(scale * 1000)) == streams
+
+
+@pytest.mark.parametrize(
+    ("thousandths", "text"),
+    [(1, "0.001"), (100, "0.1"), (1000, "1"), (10_000, "10"), (1_000_001, "1000.001")],
+)
+def test_a_scale_is_written_exactly(thousandths: int, text: str) -> None:
+    assert scale_text(thousandths) == text
 
 
 def test_clients_are_the_streams() -> None:
