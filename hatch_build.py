@@ -1,4 +1,7 @@
-"""Builds pgdyno-driver with cargo and puts it into the wheel, beside the command ``pgdyno``."""
+"""Builds pgdyno-driver with cargo and puts it into the wheel, beside the command ``pgdyno``.
+
+The sources of the extension pgdyno_loop go with it: they are compiled for the server that is measured.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,16 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _NAME = "pgdyno-driver"
+_EXTENSION = "extension/pgdyno_loop"
 
 
 class DriverHook(BuildHookInterface):  # type: ignore[type-arg]
     """Adds the driver to wheels, editable ones included."""
 
-    def initialize(self, _version: str, build_data: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the driver and register it as a script; the wheel is then one for this platform."""
+        if version != "editable":  # which runs from the checkout, and finds them there
+            build_data["force_include"][str(Path(self.root) / _EXTENSION)] = f"pgdyno/{_EXTENSION}"
         cargo = shutil.which("cargo")
         if cargo is None:
             raise SystemExit(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ _VERSION_NUMBER = re.compile(r"^#define PG_VERSION_NUM (\d+)$", re.MULTILINE)
 class LoopSources:
     """The extension's files, as they are in pgdyno: by name."""
 
-    files: dict[str, bytes]
+    files: Mapping[str, bytes]
 
     @classmethod
     def find(cls) -> LoopSources:
