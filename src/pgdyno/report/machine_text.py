@@ -70,7 +70,7 @@ def _table(table: Table, widths: tuple[int, ...] | None) -> RichTable:
             plain_text(column.title),
             justify="right" if column.is_number else "left",
             width=widths[position] if widths else None,
-            no_wrap=column.is_number or column.title == "B is",
+            no_wrap=column.title == "B is",  # figures may break at their spaces, and lose nothing
             overflow="fold",
         )
     for row in table.rows:

@@ -223,12 +223,25 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == f'could not open "{tmp_path}/b.zip"\nDETAIL:  No such file or directory'
 
 
+PACKED = pack_bundle("x", FILES)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, len(PACKED) - 1))
+def test_no_beginning_of_a_bundle_is_taken_for_one(
+    tmp_path_factory: pytest.TempPathFactory, length: int
+) -> None:
+    path = tmp_path_factory.mktemp("bundle") / "b.zip"
+    with pytest.raises(StorageError):
+        checked(path, PACKED[:length])
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_no_changed_byte_goes_unnoticed_or_raises_anything_else(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    packed = bytearray(pack_bundle("x", FILES))
+    packed = bytearray(PACKED)
     place = data.draw(st.integers(0, len(packed) - 1))
     packed[place] ^= data.draw(st.integers(1, 255))
     path = tmp_path_factory.mktemp("bundle") / "b.zip"
