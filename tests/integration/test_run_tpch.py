@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
 from pgdyno.app import tpch_pass
@@ -28,9 +28,7 @@ from pgdyno.studies.tpch import workloads
 pytestmark = [
     pytest.mark.server,
     pytest.mark.usefixtures("home", "pg18_bin"),
-    pytest.mark.skipif(
-        shutil.which("tpchgen-cli") is None, reason="tpchgen-cli is not installed: pip install 'pgdyno[tpch]'"
-    ),
+    needs_tpchgen,
 ]
 
 RUN = ("run", "tpch", "--embedded", "--scale", "0.01", "--blocks", "1")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
+from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, arm_answers, loaded_arm, values
 
 from pgdyno.generators.query_session import QuerySession
@@ -16,9 +16,7 @@ from pgdyno.studies._tpch.refresh import refresh, refreshed_orders, sparse_key
 pytestmark = [
     pytest.mark.server,
     pytest.mark.usefixtures("home"),
-    pytest.mark.skipif(
-        shutil.which("tpchgen-cli") is None, reason="tpchgen-cli is not installed: pip install 'pgdyno[tpch]'"
-    ),
+    needs_tpchgen,
 ]
 
 KEYS = ("lineitem WHERE l_orderkey", "orders WHERE o_orderkey")

@@ -5,13 +5,13 @@ Answers are held against DuckDB, which answers the same queries from tpchgen's r
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests.fix_tpch import REASON, TPCHGEN, tpchgen
 from tests.integration.tpch_servers import SMALLEST, arm_answers, connection, loaded_arm, values
 
 from pgdyno.app.arm import Arm
@@ -25,8 +25,8 @@ from pgdyno.studies._tpch.refresh import retail_price_cents, sparse_key
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 
 pytest.importorskip("duckdb", reason="it answers the queries a second time: pip install duckdb")
-if shutil.which("tpchgen-cli") is None:
-    pytest.skip("tpchgen-cli is not installed: pip install 'pgdyno[tpch]'", allow_module_level=True)
+if TPCHGEN is None:
+    pytest.skip(REASON, allow_module_level=True)
 
 from bench.tpch_answers import duckdb_answers, duckdb_rows  # noqa: E402 — it imports duckdb
 
@@ -79,7 +79,7 @@ def test_prices_and_colors_are_those_that_values_are_drawn_from(arm: Arm) -> Non
 def test_a_table_with_too_few_rows_is_no_data_set(arm: Arm) -> None:
     with connection(arm) as opened:
         opened.execute("CREATE DATABASE few")
-    maker = Tpchgen(Path(str(shutil.which("tpchgen-cli"))), list)
+    maker = Tpchgen(tpchgen(), list)
     filling = Filling(10, "CREATE TABLE region (a int, b text, c text)", "", {"region": 5}, {"region": 6})
     with pytest.raises(GeneratorFailedError, match="tpchgen made 5 rows of region, not 6"):
         maker.fill(replace(arm.target(), database="few"), filling, jobs=1, tell=lambda _: None)
@@ -93,7 +93,7 @@ def test_a_failing_generator_is_told_in_its_own_words(arm: Arm) -> None:
 
 
 def test_a_table_that_is_not_there_is_told_in_the_servers_words(arm: Arm) -> None:
-    maker = Tpchgen(Path(str(shutil.which("tpchgen-cli"))), list)
+    maker = Tpchgen(tpchgen(), list)
     filling = Filling(10, "DROP TABLE IF EXISTS nothing", "ALTER TABLE nothing ADD PRIMARY KEY (a)", {}, {})
     with pytest.raises(GeneratorFailedError) as failed:
         maker.fill(arm.target(), filling, jobs=1, tell=lambda _: None)

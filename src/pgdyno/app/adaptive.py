@@ -2,7 +2,7 @@
 
 The first rounds take levels that are far apart; later ones those that are still in question, and what lies
 between them (``search/levels.py``). Once the knee of a curve is known, it is measured beside the best level
-and the one below it until the time is over, for rounds that had no part in the choice.
+and its neighbours until the time is over, for rounds that had no part in the choice.
 """
 
 from __future__ import annotations
@@ -34,5 +34,7 @@ def _next(curve: MeasuredCurve) -> Sequence[int]:
     found = observe(rounds)
     if in_question := next_levels(candidates, found):
         return in_question
-    below = max((one.level for one in found.levels if one.level < found.knee.low), default=found.knee.low)
-    return (below, found.knee.low, found.best)
+    knee, levels = found.knee.low, [one.level for one in found.levels]
+    below = max((level for level in levels if level < knee), default=knee)
+    above = min((level for level in levels if level > knee), default=knee)
+    return (below, knee, above, found.best)

@@ -20,7 +20,8 @@ def sentences(found: ScalingCurve) -> Iterator[str]:
     scaling, unit = found.scaling, found.unit
     knee = scaling.knee
     share = numbers.share(1 - knee.tolerance)
-    yield f"The knee: {knee} {unit}, of those measured the fewest with at least {share} of the highest rate"
+    knees = unit.removesuffix("s") if str(knee) == "1" else unit
+    yield f"The knee: {knee} {knees}, of those measured the fewest with at least {share} of the highest rate"
     if found.confirmation is not None:
         yield _confirmed(found.confirmation, unit, knee.tolerance)
     worse = scaling.worse_from

@@ -74,8 +74,9 @@ class Curve:
 
     @cached_property
     def differences(self) -> FloatArray:
-        """d_ij, ln of rate i over rate j; 0 without a common block. Shapes: (L, L)."""
-        return np.asarray(np.nan_to_num(self._pairs).sum(axis=0) / np.maximum(self.counts, 1))
+        """d_ij, ln of rate i over rate j; of levels without a common block that of their means: (L, L)."""
+        own = np.nan_to_num(self._pairs).sum(axis=0) / np.maximum(self.counts, 1)
+        return np.where(self.counts > 0, own, self.means[:, None] - self.means[None, :])
 
     @cached_property
     def standard_errors(self) -> FloatArray:

@@ -70,10 +70,16 @@ def test_the_knee_among_65_levels_is_found_with_a_tenth_of_the_trials() -> None:
     assert len(done.blocks) < 24 * 65 / 7
 
 
-def test_a_knee_that_is_known_is_measured_beside_the_best_and_the_one_below() -> None:
+def test_a_knee_that_is_known_is_measured_beside_the_best_and_its_neighbours() -> None:
     rates = {f"count-{workers}": rate for workers, rate in enumerate((10.0, 50.0, 97.0, 99.0, 100.0))}
     rounds = [{name: rate * slowed for name, rate in rates.items()} for slowed in (1.0, 0.9, 0.8, 0.95)]
-    assert next_cells(grid(4, rounds)) == ("count-1", "count-2", "count-4")
+    assert next_cells(grid(4, rounds)) == ("count-1", "count-2", "count-3", "count-4")
+
+
+def test_a_knee_at_the_lowest_level_has_something_to_be_compared_with() -> None:
+    rates = {f"count-{workers}": rate for workers, rate in enumerate((100.0, 80.0, 70.0, 60.0, 50.0))}
+    rounds = [{name: rate * slowed for name, rate in rates.items()} for slowed in (1.0, 0.9, 0.8, 0.95)]
+    assert next_cells(grid(4, rounds)) == ("count-0", "count-1")
 
 
 @pytest.mark.parametrize("variants", [("a", "b")])

@@ -39,6 +39,7 @@ def test_a_knee_between_two_levels_is_said_as_such() -> None:
     )
     assert highest == "Highest at 8; more was not proven to be worse"
     assert said(scaling(knee=Knee(2, None, 0.05)))[0].startswith("The knee: 2 or more clients")
+    assert said(scaling(knee=Knee(1, 1, 0.05)))[0].startswith("The knee: 1 client, of those")
     assert said(scaling(worse_from=12))[1] == "Highest at 8; worse for sure from 12 on"
 
 

@@ -167,3 +167,12 @@ def test_a_rate_that_is_none_is_an_error(rate: float) -> None:
 def test_one_level_is_no_curve() -> None:
     with pytest.raises(ValueError, match="at least two levels"):
         Curve.of([{1: 1.0}])
+
+
+def test_levels_that_share_no_block_are_compared_by_what_both_share_blocks_with() -> None:
+    """Levels 1 and 4 are never measured together, but each is with 2, in blocks of different speed."""
+    early: Blocks = [{1: 10.0 * slowed, 2: 20.0 * slowed} for slowed in (1.0, 0.9, 0.8)]
+    late: Blocks = [{2: 20.0 * slowed, 4: 30.0 * slowed} for slowed in (0.5, 0.6, 0.7)]
+    lowest = observe([*early, *late]).levels[0]
+    assert lowest.ratio_to_best.point == pytest.approx(1 / 3)
+    assert lowest.ratio_to_best.high == math.inf
