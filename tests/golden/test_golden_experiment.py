@@ -10,15 +10,19 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from rich.console import Console, RenderableType
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from tests.fixtures.bundles.simulated_machine import RECORDED, SIMULATED
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
 
+from pgdyno.experiments.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
+from pgdyno.report.machine_text import machine_comparison_text
 from pgdyno.report.page import render_page
 from pgdyno.report.verdict_text import verdict_lines, verdict_table
+from pgdyno.store.bundle import check_bundle
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
 
 DOCUMENT = Path(__file__).with_name("experiment.json")
@@ -77,9 +81,21 @@ def test_verdict_of_a_grid_on_a_terminal(snapshot: SnapshotAssertion) -> None:
     assert _shown(of_a_grid()) == snapshot(extension_class=_Text)
 
 
+def test_two_machines_on_a_terminal(snapshot: SnapshotAssertion) -> None:
+    a, b = (check_bundle(path).experiment for path in (RECORDED, SIMULATED))
+    assert a is not None
+    assert b is not None
+    found = compare_machines(a, b, {"A": 0.35, "B": 0.28})
+    assert _printed(machine_comparison_text(found), 110) == snapshot(extension_class=_Text)
+
+
 def _shown(of: Experiment) -> str:
-    console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(verdict_table(of))
+    return _printed(verdict_table(of), 100)
+
+
+def _printed(shown: RenderableType, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(shown)
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
 

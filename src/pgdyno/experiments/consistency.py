@@ -19,7 +19,7 @@ _MOST_LISTED = 8
 
 def contradictions(experiment: Experiment) -> tuple[str, ...]:
     """Return what does not hold together, in sentences; of many the first ones."""
-    found = [*_of_names(experiment), *_of_blocks(experiment)]
+    found = [*_of_names(experiment), *_of_design(experiment), *_of_blocks(experiment)]
     if len(found) > _MOST_LISTED:
         found[_MOST_LISTED:] = [f"and {len(found) - _MOST_LISTED} more"]
     return tuple(found)
@@ -36,6 +36,16 @@ def _of_names(experiment: Experiment) -> Iterator[str]:
     for verdict in experiment.verdicts:
         if verdict.workload not in experiment.workloads or verdict.variant not in variants:
             yield f'a verdict is on "{verdict.variant}" under "{verdict.workload}", which it does not have'
+
+
+def _of_design(experiment: Experiment) -> Iterator[str]:
+    design = experiment.design
+    shares = {"level": design.level, "margin": design.equivalence_margin, "power": design.power}
+    yield from (f"the {name} of its design is {value}" for name, value in shares.items() if not 0 < value < 1)
+    for verdict in experiment.verdicts:
+        bounds = verdict.interval
+        if bounds is not None and not 0 < bounds.low <= bounds.point <= bounds.high < math.inf:
+            yield f"the interval of {verdict.metric} under {verdict.workload} is none of a ratio"
 
 
 def _of_blocks(experiment: Experiment) -> Iterator[str]:

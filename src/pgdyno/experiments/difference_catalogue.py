@@ -20,12 +20,12 @@ from pgdyno.experiments.recorded_facts import (
     fact_at,
     member,
     mitigations,
-    number,
     of_disks,
     of_host,
     of_mounts,
     of_server,
     of_sysctl,
+    server_cpus,
     size,
     stolen_share,
     yes_or_no,
@@ -104,9 +104,8 @@ def _stolen(experiment: Experiment) -> str | None:
 
 
 def _by_stolen_share(a: str, b: str) -> Weight:
-    """Weigh by what was stolen from one and not from the other: so much it can be, at most."""
-    apart = abs(int(a.rstrip(" %")) - int(b.rstrip(" %")))
-    return Weight.TENS if apart >= _MUCH_STOLEN else Weight.FEW
+    """Weigh by what was stolen: who takes much of the time disturbs the rest of it as well."""
+    return Weight.TENS if max(int(share.rstrip(" %")) for share in (a, b)) >= _MUCH_STOLEN else Weight.FEW
 
 
 def _same_count(a: Experiment, b: Experiment) -> bool:
@@ -307,9 +306,9 @@ _PLACE = (
     ),
     Entry(
         "CPUs that the server may use",
-        of_host("limits.cpu_count", number),
+        server_cpus,
         Weight.DECIDES,
-        "affinity and limits of control groups; so many CPUs, so much work",
+        "limits of control groups, and CPUs that the client has; so many CPUs, so much work",
         "arithmetic",
         _same_count,
     ),

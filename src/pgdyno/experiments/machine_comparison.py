@@ -18,9 +18,9 @@ from dataclasses import replace
 from pgdyno.experiments.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
 from pgdyno.experiments.differences import differences
 from pgdyno.experiments.machine_facts import frequency_warning, instance_warning, machine_facts
-from pgdyno.experiments.recorded_facts import client_share, fact_at, frequency_mhz
+from pgdyno.experiments.recorded_facts import client_share, fact_at, frequency_mhz, stolen_share
 from pgdyno.experiments.same_experiment import Common, common_part
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiment import Experiment, VoidThresholds
 from pgdyno.model.machine_comparison import (
     A,
     B,
@@ -37,6 +37,8 @@ from pgdyno.stats.sample import Sample
 THROUGHPUT = "throughput_tps"
 _SECONDS_PER_HOUR = 3600
 _MHZ_PER_GHZ = 1000
+_DISTURBED = VoidThresholds().steal_share
+"""An experiment's own limit is lifted where the machine was disturbed throughout."""
 
 
 def compare_machines(
@@ -210,5 +212,8 @@ def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | 
     if frequency_mhz(a) and frequency_mhz(b) and (of_frequencies := frequency_warning(a, b)):
         yield of_frequencies
     for side, one in ((A, a), (B, b)):
+        share = stolen_share(one)
+        if share is not None and share > _DISTURBED:
+            yield f"{side} was disturbed: the hypervisor took {share:.0%} of its CPU time"
         if not one.is_complete:
             yield f"{side} was interrupted: it did not run to its planned end"

@@ -10,9 +10,9 @@ from pgdyno.experiments.recorded_facts import (
     frequency_source,
     gigahertz,
     member,
-    number,
     of_disks,
     of_host,
+    server_cpus,
     size,
 )
 from pgdyno.model.experiment import Experiment
@@ -34,7 +34,7 @@ MACHINE: tuple[tuple[str, Told], ...] = (
     ("CPUs", of_host("cpu.logical_count")),
     ("cores", of_host("cpu.core_count")),
     ("SMT", of_host("cpu.is_smt_active", lambda value: "on" if value else "off")),
-    ("CPUs for the server", of_host("limits.cpu_count", number)),
+    ("CPUs for the server", server_cpus),
     ("sockets", of_host("cpu.socket_count")),
     ("NUMA nodes", of_host("cpu.numa_nodes")),
     ("frequency", of_host("cpu.frequency_mhz", gigahertz)),

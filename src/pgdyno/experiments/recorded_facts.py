@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeAlias
 
+from pgdyno.experiments.isolation import CpuSplit, split_cpus
 from pgdyno.model.experiment import DesignKind, Experiment
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
@@ -18,6 +19,7 @@ Told: TypeAlias = "Callable[[Experiment], str | None]"
 """Returns a fact of an experiment in words, or None."""
 
 BETWEEN_MITIGATIONS = " / "
+_MOST_CPUS = 1 << 16  # bound on what a document may say; Linux has 8192 at most
 _REDACTED = "********"
 
 
@@ -144,8 +146,29 @@ def client_share(experiment: Experiment, workload: str, variant: str) -> float |
 
 
 def client_place(experiment: Experiment) -> str:
-    """Say which CPUs client and server have."""
-    return "on CPUs of its own" if experiment.design.is_isolated else "on the server's CPUs"
+    """Say which CPUs the client has."""
+    split = _split(experiment)
+    is_apart = experiment.design.is_isolated if split is None else split.is_isolated
+    return "on CPUs of its own" if is_apart else "on the server's CPUs"
+
+
+def server_cpus(experiment: Experiment) -> str | None:
+    """Return how many CPUs the server had: what limits leave, of those that are not the client's.
+
+    Limits may have been read before the server was pinned, or after; the smaller number counts.
+    """
+    count, split = fact_at(experiment.host, "limits.cpu_count"), _split(experiment)
+    if split is None or not isinstance(count, int | float):
+        return None
+    return number(min(count, len(split.server)))
+
+
+def _split(experiment: Experiment) -> CpuSplit | None:
+    """Return how CPUs were shared between server and client; None if their number is not known."""
+    count = fact_at(experiment.host, "cpu.logical_count")
+    if not isinstance(count, int) or not 0 < count <= _MOST_CPUS:
+        return None
+    return split_cpus(range(count), is_wanted=experiment.design.is_isolated)
 
 
 def arms_in_turns(experiment: Experiment) -> str:

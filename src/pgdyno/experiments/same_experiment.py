@@ -13,10 +13,13 @@ from typing import Any
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.guc import readable_bytes
+from pgdyno.model.kernel_file import display_name
 from pgdyno.model.machine_comparison import A, B, Difference, Weight
+from pgdyno.model.variant import Variant
 from pgdyno.model.workload import USER_SCRIPTS
 
 _NO_SOURCE = "arithmetic: another amount of work"
+_UNSET = "as it was"
 _MOST_LISTED = 6
 
 
@@ -127,7 +130,7 @@ def _variants(a: Experiment, b: Experiment) -> tuple[tuple[str, ...], list[str]]
     of_a, of_b = ({one.name: one for one in experiment.variants} for experiment in (a, b))
     both = [name for name in of_a if name in of_b]
     others = [
-        f"variant {name} has other settings on A ({of_a[name]}) than on B ({of_b[name]})"
+        f"variant {name} has other settings on A than on B: {_settings(of_a[name], of_b[name])}"
         for name in both
         if of_a[name].settings != of_b[name].settings
     ]
@@ -141,6 +144,16 @@ def _variants(a: Experiment, b: Experiment) -> tuple[tuple[str, ...], list[str]]
     for side, mine, rest in ((A, of_a, of_b), (B, of_b, of_a)):
         others += [f"variant {name}: only {side} measured it" for name in mine if name not in rest]
     return same, others
+
+
+def _settings(a: Variant, b: Variant) -> str:
+    """Return the settings that two variants of one name do not have in common."""
+    differing = {
+        display_name(name): (a.settings.get(name, _UNSET), b.settings.get(name, _UNSET))
+        for name in dict.fromkeys((*a.settings, *b.settings))
+        if a.settings.get(name) != b.settings.get(name)
+    }
+    return _listed([f"{name} {of_a} and {of_b}" for name, (of_a, of_b) in differing.items()])
 
 
 def _only_in_one(a: Experiment, b: Experiment) -> Iterator[str]:

@@ -14,6 +14,7 @@ from tests.golden.synthetic_steps import experiment as of_ten_steps
 from pgdyno.experiments.consistency import contradictions
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.variant import Variant
+from pgdyno.model.verdict import Interval
 
 
 @pytest.mark.parametrize("sound", [experiment(), of_clients(), of_a_grid(), of_ten_steps()])
@@ -57,6 +58,23 @@ def test_blocks_have_to_be_of_the_experiment_and_their_figures_finite() -> None:
         f"{name}: throughput_tps of default is not finite",
     )
     assert of(arms=(replace(arm, running_s=math.nan),)) == (f"{name}: running_s of default is not finite",)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, math.nan])
+def test_a_design_has_to_be_one(level: float) -> None:
+    base = experiment()
+    assert contradictions(replace(base, design=replace(base.design, level=level))) == (
+        f"the level of its design is {level}",
+    )
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 2.0), (1.2, 1.0), (math.nan, 2.0), (0.5, math.inf)])
+def test_intervals_have_to_be_those_of_ratios(low: float, high: float) -> None:
+    base = experiment()
+    first = replace(base.verdicts[0], interval=Interval(low, 1.1, high, 0.95))
+    assert contradictions(replace(base, verdicts=(first,))) == (
+        f"the interval of {first.metric} under {first.workload} is none of a ratio",
+    )
 
 
 def test_of_many_contradictions_the_first_are_listed() -> None:

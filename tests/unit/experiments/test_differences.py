@@ -200,8 +200,27 @@ def test_cpus_of_the_server_differ_besides_the_machine_only_if_the_machines_have
     def limited(count: float, cpus: int = 8) -> Experiment:
         return on({"cpu": {"logical_count": fact(cpus)}, "limits": {"cpu_count": fact(count)}})
 
-    assert known(limited(8.0), limited(2.0)) == [("CPUs that the server may use", "8", "2", Weight.DECIDES)]
+    assert known(limited(8.0), limited(2.0)) == [("CPUs that the server may use", "6", "2", Weight.DECIDES)]
     assert known(limited(8.0), limited(16.0, cpus=16)) == []
+
+
+def test_whether_limits_were_read_before_the_server_was_pinned_makes_no_difference() -> None:
+    """Of 8 CPUs the client has a quarter, where it has CPUs of its own."""
+
+    def read(count: float, *, is_isolated: bool = True) -> Experiment:
+        host = {"cpu": {"logical_count": fact(8)}, "limits": {"cpu_count": fact(count)}}
+        return on(host, design=replace(BASE.design, is_isolated=is_isolated))
+
+    assert known(read(8.0), read(6.0)) == []
+    assert known(read(8.0), read(8.0, is_isolated=False)) == [
+        ("CPUs that the server may use", "6", "8", Weight.DECIDES),
+        ("client", "on CPUs of its own", "on the server's CPUs", Weight.TENS),
+    ]
+
+
+def test_on_a_machine_of_one_cpu_the_client_has_none_of_its_own() -> None:
+    one = on({"cpu": {"logical_count": fact(1)}})
+    assert found("client", one, on({"cpu": {"logical_count": fact(8)}})) is not None
 
 
 def test_disks_and_file_systems_of_the_data_are_told() -> None:

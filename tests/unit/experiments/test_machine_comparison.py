@@ -176,6 +176,15 @@ def test_what_must_not_be_overlooked_is_said() -> None:
     )
 
 
+def test_a_machine_that_was_disturbed_throughout_is_named_though_its_limit_was_lifted() -> None:
+    thresholds = replace(experiment().design.thresholds, steal_share=1.0)
+    design = replace(experiment().design, thresholds=thresholds)
+    blocks = tuple(replace(block, audit={"steal_share": 0.263}) for block in faster(experiment()).blocks)
+    found = compare_machines(experiment(), faster(experiment(), design=design, blocks=blocks))
+    assert "B was disturbed: the hypervisor took 26% of its CPU time" in found.warnings
+    assert not [one for one in found.warnings if one.startswith("A was disturbed")]
+
+
 def test_only_notes_that_differ_are_kept() -> None:
     found = compare_machines(experiment(), faster(experiment(), notes=(experiment().notes[0], "noisy")))
     assert [side.notes for side in found.sides] == [(experiment().notes[1],), ("noisy",)]
