@@ -59,14 +59,14 @@ def test_the_recorded_bundle_names_no_host() -> None:
 
 
 def test_the_planted_ratios_lie_in_their_intervals(found: MachineComparison) -> None:
-    """Of 24 intervals of 95 % one or two may miss; their middle may not."""
+    """Of some 15 intervals of 95 % one or two may miss. Levels that the search left out early have none."""
     intervals = [(one.metric, one.verdict.interval) for one in found.metrics]
     covered = [
         interval.low <= RATIO[metric] <= interval.high
         for metric, interval in intervals
         if interval is not None
     ]
-    assert len(covered) == len(intervals)
+    assert len(covered) >= 12
     assert sum(covered) >= len(covered) - 2
     assert Decision.WORSE not in {one.verdict.decision for one in found.metrics}
 
@@ -96,7 +96,8 @@ def test_price_and_frequency_follow_from_the_ratio(found: MachineComparison) -> 
     for one in found.per_price:
         assert one.ratio.point == pytest.approx((ratios[one.workload, "throughput_tps"] or 0) * 0.35 / 0.28)
     rates = [one for one in found.per_frequency if one.title.startswith("throughput")]
-    assert len(rates) == len(found.per_price) == 8
+    with_interval = [one for one in found.metrics if one.metric == "throughput_tps" and one.verdict.interval]
+    assert len(rates) == len(found.per_price) == len(with_interval) >= 4
     for one in rates:
         expected = (ratios[one.workload, "throughput_tps"] or 0) * mhz / 3000
         assert one.ratio.point == pytest.approx(expected)
