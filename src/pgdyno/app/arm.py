@@ -61,8 +61,8 @@ class RunningServer(Protocol):
         ...
 
     @property
-    def pid(self) -> int:
-        """The postmaster's process id. Raises: ServerCrashedError if it is not running."""
+    def pid(self) -> int | None:
+        """The postmaster's process id; None on another host. Raises: ServerCrashedError if it has ended."""
         ...
 
     def connect(self, database: str) -> psycopg.Connection:
@@ -152,8 +152,16 @@ class Arm:
     # What follows implements the meters' context.
 
     def server_pids(self) -> tuple[int, ...]:
-        """Return the postmaster and its children."""
-        return (self.server.pid, *children(self.server.pid))
+        """Return the postmaster and its children; none where they run on another host."""
+        pid = self.server.pid
+        return () if pid is None else (pid, *children(pid))
+
+    @property
+    def postmaster_pid(self) -> int:
+        """The postmaster's process id, of a server that pgdyno has started."""
+        pid = self.server.pid
+        assert pid is not None  # noqa: S101 — our own servers run on this host
+        return pid
 
     def client_cpu_us(self) -> float | None:
         """Return the CPU time that the load has cost so far; None before it starts and after it ends."""

@@ -7,13 +7,13 @@ what was found. If pgdyno is killed, ``pgdyno revert`` restores the configuratio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pgdyno.app.arm import Arm
-from pgdyno.app.attached_server import find_attached_server
-from pgdyno.app.attached_switch import Switch
+from pgdyno.app.attached_server import AttachedServer
 from pgdyno.app.load import Loads
 from pgdyno.generators._contract import Target
 from pgdyno.model.errors import UsageError
@@ -26,13 +26,34 @@ from pgdyno.server.workload_databases import WorkloadDatabases
 _LOAD_TIMEOUT_S = 3600.0
 
 
+class Switching(Protocol):
+    """What brings a server to a variant."""
+
+    def to(self, variant: Variant) -> None:
+        """Bring it there. Raises: what apply and revert raise."""
+        ...
+
+    def back(self) -> None:
+        """Bring it back to what was found. Raises: StillChangedError if somebody else has changed it."""
+        ...
+
+
+class AsFound:
+    """For a server that stays as it was found."""
+
+    def to(self, variant: Variant) -> None:
+        """Leave it: its one variant is what it runs."""
+
+    def back(self) -> None:
+        """Leave it."""
+
+
 @dataclass
 class AttachedArena:
     """One running server; a seat is a database on it."""
 
-    dsn: str
-    data_directory: str
-    switch: Switch
+    find: Callable[[], tuple[AttachedServer, Mapping[str, str]]]  # and what generators need to get in
+    switch: Switching
     databases: WorkloadDatabases
     loads: Loads
     progress: Progress
@@ -61,7 +82,7 @@ class AttachedArena:
         template = f"pgdyno_template_{len(self._templates)}"
         self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB")
         self.databases.create(template)
-        server, environment = find_attached_server(self.dsn, self.data_directory)
+        server, environment = self.find()
         target = Target(server.host, server.port, server.user, template)
         self.loads.fill(target, data_set, self.loads.scratch / "load.log", environment)
         self.databases.finish_load(template)
@@ -95,7 +116,7 @@ class AttachedArena:
         """Bring the server to the one variant that there can be at a time."""
         (variant,), (seat,) = variants, seats
         self.switch.to(variant)
-        server, environment = find_attached_server(self.dsn, self.data_directory)
+        server, environment = self.find()
         arm = Arm(variant, server, self._database(seat, data_set), environment)
         try:
             arm.prewarm()

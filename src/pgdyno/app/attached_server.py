@@ -12,9 +12,12 @@ from psycopg.conninfo import make_conninfo
 
 from pgdyno.host.colocation import find_postmaster
 from pgdyno.model.errors import ServerError
-from pgdyno.model.facts import Unknown
-from pgdyno.server.connection import connect
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.server.connection import Connection, connect
 from pgdyno.server.inspection import identify_backend
+
+_DATA_DIRECTORY = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'"
+_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class AttachedServer:
     host: str
     port: int
     user: str
-    pid: int
+    pid: int | None  # None: it is not proven to run on this host
 
     def connect(self, database: str) -> psycopg.Connection:
         """Open a control connection without pgdyno's usual time limits: a checkpoint may take its time."""
@@ -44,15 +47,41 @@ def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer,
 
     Raises: ConnectionFailedError; ServerError if it is not proven to run on this host.
     """
+    server, environment, postmaster = _look(dsn, data_directory)
+    if isinstance(postmaster.value, Unknown):
+        raise ServerError("the server is not proven to run on this host", detail=postmaster.value.reason)
+    return server, environment
+
+
+def reach_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
+    """Find the server wherever it runs, and what generators need in their environment to get in.
+
+    Raises: ConnectionFailedError.
+    """
+    server, environment, _ = _look(dsn, None)
+    return server, environment
+
+
+def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping[str, str], Fact[int]]:
     with closing(connect(dsn)) as connection:
         info, backend = connection.info, identify_backend(connection)
         postmaster = find_postmaster(
             Path("/"),
             backend_pid=backend.pid,
             backend_start=backend.start_s,
-            data_directory=data_directory,
+            data_directory=data_directory or _data_directory(connection),
         )
-        if isinstance(postmaster.value, Unknown):
-            raise ServerError("the server is not proven to run on this host", detail=postmaster.value.reason)
-        environment = {"PGPASSWORD": info.password} if info.password else {}
-        return AttachedServer(dsn, info.host, info.port, info.user, postmaster.value), environment
+        server = AttachedServer(dsn, info.host, info.port, info.user, postmaster.or_none())
+        return server, _environment(info), postmaster
+
+
+def _data_directory(connection: Connection) -> str | None:
+    """Return where the server has its data; None if the role may not see that."""
+    row = connection.execute(_DATA_DIRECTORY).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _environment(info: psycopg.ConnectionInfo) -> dict[str, str]:
+    """Return as libpq's variables what a command line must not show, or has no place for."""
+    parameters = {**info.get_parameters(), "password": info.password}
+    return {variable: parameters[name] for name, variable in _VARIABLES.items() if parameters.get(name)}

@@ -59,7 +59,7 @@ class HostCounters:
     def read(cls, arm: Arm) -> HostCounters:
         """Read them now."""
         tree = Tree()
-        device = read_device(tree, device_of(tree, arm.server.pid))
+        device = read_device(tree, device_of(tree, arm.postmaster_pid))
         return cls(read_system(tree).or_none(), device.or_none())
 
     def system_until(self, later: HostCounters, wall_s: float) -> SystemUse | None:
@@ -98,7 +98,7 @@ class Witness:
         self._others = client_pids(connection)
         self._dead_tuples = read_dead_tuples(connection)
         self._before = read_counters(connection)
-        self._sampling = ActivitySampling(connection, arm.server.pid, every_s)
+        self._sampling = ActivitySampling(connection, arm.postmaster_pid, every_s)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -143,7 +143,7 @@ def witness(arm: Arm, split: CpuSplit, interval_s: float) -> Iterator[Witness]:
 def _directory_bytes(arm: Arm) -> int | None:
     """Return the size of the data directory, which is the postmaster's working directory."""
     try:
-        return directory_bytes(Path(f"/proc/{arm.server.pid}/cwd"))
+        return directory_bytes(Path(f"/proc/{arm.postmaster_pid}/cwd"))
     except (FileNotFoundError, ProcessLookupError) as error:
         raise ServerCrashedError(
             f"the server of {arm.variant.name} is not running any more", detail=arm.server.last_log_lines()

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pgdyno.app.arena import online_cpus
-from pgdyno.app.attached_arena import AttachedArena
+from pgdyno.app.attached_arena import AsFound, AttachedArena
+from pgdyno.app.attached_server import find_attached_server, reach_server
 from pgdyno.app.attached_switch import Switch
 from pgdyno.app.datasets import DataSets
 from pgdyno.app.host_state import HostState
@@ -193,14 +194,29 @@ def open_attached_arena(attached: Attached, switch: Switch, progress: Progress) 
         # Someone's server is not pinned, and its load is not either.
         loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
         arena = AttachedArena(
-            dsn=attached.dsn,
-            data_directory=attached.data_directory,
+            find=partial(find_attached_server, attached.dsn, attached.data_directory),
             switch=switch,
             databases=WorkloadDatabases(attached.dsn),
             loads=loads,
             progress=progress,
         )
         arena.databases.drop_all()  # what a killed pgdyno may have left
+        try:
+            yield arena
+        finally:
+            arena.leave()
+
+
+@contextmanager
+def open_reached_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
+    """Provide an arena on a running server as it is, wherever it runs; our own driver loads it from here."""
+    place = workspace()
+    with place.measuring(), place.scratch() as scratch:
+        split = split_cpus(online_cpus(), is_wanted=False)
+        loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
+        databases = WorkloadDatabases(dsn)
+        arena = AttachedArena(partial(reach_server, dsn), AsFound(), databases, loads, progress)
+        databases.drop_all()  # what a killed pgdyno may have left
         try:
             yield arena
         finally:

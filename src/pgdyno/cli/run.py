@@ -44,6 +44,12 @@ _OF_SERVERS_OF_OUR_OWN = {
     "resume": "--resume",
 }
 
+_OF_A_QUERY = "the query would run again and again, alone and by several clients, in sessions that only read"
+_OF_CLIENTS = (
+    "pgbench's tables would be loaded into databases of their own, which are dropped at the end, and worked "
+    "on by more and more clients"
+)
+
 
 @click.command(
     name="run",
@@ -101,9 +107,12 @@ _OF_SERVERS_OF_OUR_OWN = {
 )
 @click.option("--query", metavar="SQL", help="parallel-degree: a query of yours, instead of its own two.")
 @click.option(
-    "--dsn", metavar="DSN", help="parallel-degree: measure that query on a running server of this host."
+    "--dsn",
+    metavar="DSN",
+    help="parallel-degree: measure that query on a running server of this host. clients: measure a running "
+    "server from here, wherever it is.",
 )
-@click.option("--allow-load", is_flag=True, help="With --dsn: the query may be run there, again and again.")
+@click.option("--allow-load", is_flag=True, help="With --dsn: that server may be put under load.")
 @workload_option
 @measuring_options
 @json_option
@@ -132,6 +141,9 @@ def command(
     parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients;
     --workload chooses among count, bitand, aggregate, hash-join, sort and append. With --dsn, --query and
     --allow-load a query is measured on a running server, on its own data, in sessions that only read.
+
+    clients with --dsn and --allow-load measures a running server from this host, in databases of its own that
+    are dropped at the end. On another host than the server's, the client takes nothing from it.
 
     loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients. It compiles functions for the server, in
     pgdyno's own directory: that needs a C compiler and the server's headers.
@@ -171,7 +183,13 @@ class _Size(NamedTuple):
 
 
 def _run_bundled(
-    study: str, asked: Measuring, size: _Size, factors: Sequence[str], *, accept: bool, is_json: bool
+    study: str,
+    asked: Measuring,
+    size: _Size,
+    factors: Sequence[str],
+    *,
+    accept: bool,
+    is_json: bool,
 ) -> None:
     from pgdyno.app.run import find_study, run_bundled, sized
     from pgdyno.cli.results import deliver
@@ -214,34 +232,31 @@ def _run_bundled(
 def _run_on_server(
     study: str, asked: Measuring, size: _Size, dsn: str, *, is_allowed: bool, is_json: bool
 ) -> None:
-    """Measure a query on someone's running server. Raises: UsageError, PermissionNotGivenError."""
+    """Measure on someone's running server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.app.measure import Conditions
     from pgdyno.app.run import find_study, sized
+    from pgdyno.app.visited_clients import measure_clients_of
     from pgdyno.app.visited_degree import measure_degree_of
     from pgdyno.cli.results import deliver
-    from pgdyno.studies import takes_query, usual_budget_s, usual_design
+    from pgdyno.studies import takes_query, takes_server, usual_budget_s, usual_design
 
     module = find_study(study)
-    if not takes_query(module):
+    if not takes_server(module):
         raise UsageError(f"the study {study} measures servers of its own", hint="leave out --dsn")
     _refuse_what_a_server_decides()
-    if size.query is None:
+    if takes_query(module) and size.query is None:
         raise UsageError("--dsn is about a query of yours", hint="name it with --query")
     asked = asked.or_budget(usual_budget_s(module))
     sizing = sized(module, _sizing(size, asked, {}))
     if not is_allowed:
         raise PermissionNotGivenError(
             "measuring puts load on the server, which was not allowed",
-            detail="the query would run again and again, alone and by several clients, in sessions that only "
-            "read",
+            detail=_OF_A_QUERY if takes_query(module) else _OF_CLIENTS,
             hint="add --allow-load",
         )
     conditions = Conditions(None, {}, asked.design(usual_design(module)), asked.budget_s)
-    deliver(
-        lambda progress: measure_degree_of(dsn, sizing, conditions, progress),
-        is_json=is_json,
-        is_gate=asked.gate,
-    )
+    measure = measure_degree_of if takes_query(module) else measure_clients_of
+    deliver(lambda progress: measure(dsn, sizing, conditions, progress), is_json=is_json, is_gate=asked.gate)
 
 
 def _refuse_what_a_server_decides() -> None:

@@ -22,7 +22,10 @@ _OURS = """
 SELECT d.datname FROM pg_catalog.pg_database d
 WHERE pg_catalog.shobj_description(d.oid, 'pg_database') OPERATOR(pg_catalog.=) %s ORDER BY d.datname
 """
-_HAS_PREWARM = "SELECT 1 FROM pg_catalog.pg_available_extensions WHERE name = 'pg_prewarm'"
+_HAS_PREWARM = """
+SELECT 1 FROM pg_catalog.pg_available_extensions
+WHERE name = 'pg_prewarm' AND current_setting('is_superuser')::bool
+"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class WorkloadDatabases:
         self._make(command.format(sql.Identifier(name), sql.Identifier(template)), name)
 
     def finish_load(self, name: str) -> None:
-        """Vacuum and analyse a loaded database, and add pg_prewarm where the server has it."""
+        """Vacuum and analyse a loaded database, and add pg_prewarm where the role may use what there is."""
         with self._session(name) as connection:
             if connection.execute(_HAS_PREWARM).fetchone():
                 connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")

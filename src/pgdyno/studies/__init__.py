@@ -6,7 +6,8 @@ workloads also has ``workloads(sizing)``, and ``settings(sizing)`` if servers' s
 that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIGN`` for what no option asks
 for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server
 can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can be put on. ``BUDGET_S`` is how
-long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own,
+long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own, ``TAKES_SERVER`` that
+it can be measured on somebody's running server,
 ``LOADS`` the names among which one can choose, ``TAKES_SCALE`` that --scale is the size of its own data.
 """
 
@@ -84,6 +85,11 @@ def needs_page_support(module: StudyModule) -> bool:
 def takes_query(module: StudyModule) -> bool:
     """Whether a study takes a query of the user's own."""
     return bool(getattr(module, "TAKES_QUERY", False))
+
+
+def takes_server(module: StudyModule) -> bool:
+    """Whether a study can be measured on somebody's running server."""
+    return bool(getattr(module, "TAKES_SERVER", False))
 
 
 def loads_of(module: StudyModule) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 TITLE = "throughput by the number of clients: where more of them stop paying, and what they cost"
 NEEDS_PLAN = False
+TAKES_SERVER = True
 WORKLOADS = ("pgbench-select", "pgbench-tpcb")
 DESIGN = Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0)
 BUDGET_S = 10 * 60.0
