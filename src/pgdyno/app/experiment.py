@@ -60,6 +60,7 @@ class Context:
     noise_floor: tuple[NoiseFloor, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
     factors: tuple[str, ...] = ()
+    emulated_machine: str = ""  # as in ``Experiment``
 
 
 @dataclass
@@ -159,6 +160,7 @@ class ExperimentRun:
             ),
             installation=self.arena.installation_name,
             tpch=tpch_facts(workloads),
+            emulated_machine=context.emulated_machine,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:

@@ -12,7 +12,7 @@ from pgdyno.app.attached_switch import Switch
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.levers.sharing import not_shareable
-from pgdyno.model.errors import DurabilityError, MemoryProofError
+from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
 from pgdyno.model.experiment import Design, DesignKind, Experiment
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.kernel_file import display_name
@@ -41,6 +41,7 @@ class Conditions:
     resume: str | None = None
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
+    accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
 
 
 def measure(
@@ -50,13 +51,20 @@ def measure(
 
     A duet needs all servers up at once; where their memory does not fit, trials alternate instead, and the
     experiment's notes say so.
+    Raises: RefusedError for a server that an emulator would run, unless that is accepted, and then for
+    several variants: two such servers say nothing about each other. Whatever measuring raises.
     """
     with (
         wiring.open_scratch_arena(
-            conditions.installation, study.variants, progress, is_isolated=study.design.is_isolated
+            conditions.installation,
+            study.variants,
+            progress,
+            is_isolated=study.design.is_isolated,
+            is_timed=not conditions.accepts_emulation,
         ) as arena,
         closing(wiring.open_store()) as store,
     ):
+        context = _labelled(context or Context(), study, arena)
         _require_disk(study, arena, conditions.workloads)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         accepting = replace(arena, accepts_builds=conditions.accepts_builds)
@@ -64,6 +72,19 @@ def measure(
             accepting, store, progress, conditions.workloads, is_resumable=conditions.is_resumable
         )
         return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
+
+
+def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
+    """Return the context with the machine of an emulated server. Raises: RefusedError as above."""
+    machines = [arena.installation_of(variant).foreign_machine for variant in study.variants]
+    emulated = next(filter(None, machines), "")
+    if emulated and len(study.variants) > 1:
+        raise RefusedError(
+            "an emulated server is not compared with another one",
+            detail=f"its programs are for {emulated}: their speed here is the emulator's",
+            hint="run one variant alone, for what it does: pgdyno bench --emulated",
+        )
+    return replace(context, emulated_machine=emulated)
 
 
 def measure_attached(

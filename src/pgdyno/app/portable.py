@@ -78,6 +78,7 @@ def _structural_texts(experiment: Experiment) -> set[str]:
     """Return texts that other parts of the experiment refer to: they stay, whatever the host is called."""
     enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause)
     names = {experiment.id, experiment.created, experiment.baseline, *experiment.workloads}
+    names |= {experiment.emulated_machine}
     names |= {variant.name for variant in experiment.variants}
     names |= {cell.load for cell in experiment.cells.values()}
     names |= {*experiment.operations.values(), *experiment.generators.values(), *_step_names(experiment)}

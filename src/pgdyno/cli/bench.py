@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli.measuring import Measuring, measuring_options
+from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options
 from pgdyno.cli.output import json_option
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.model.experiment import Experiment
+    from pgdyno.model.ports import Progress
 
 
 @click.command(
@@ -24,9 +29,10 @@ from pgdyno.cli.output import json_option
     metavar="VARIANT",
     help="What to measure: [SERVER@]NAME[:setting=value,…].",
 )
+@emulated_option
 @measuring_options
 @json_option
-def command(variant: str, *, is_json: bool, **options: Any) -> None:
+def command(variant: str, *, emulated: bool, is_json: bool, **options: Any) -> None:
     """Measure one variant alone: figures with their spread, no verdict."""
     from pgdyno.app.compare import bench
     from pgdyno.cli.results import deliver
@@ -34,4 +40,8 @@ def command(variant: str, *, is_json: bool, **options: Any) -> None:
 
     asked = Measuring(**options)
     parsed = parse_variant(variant)
-    deliver(lambda progress: bench(parsed, asked.conditions(), progress), is_json=is_json, is_gate=asked.gate)
+
+    def run(progress: Progress) -> Experiment:
+        return bench(parsed, replace(asked.conditions(), accepts_emulation=emulated), progress)
+
+    deliver(run, is_json=is_json, is_gate=asked.gate)

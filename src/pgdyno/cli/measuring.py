@@ -83,6 +83,14 @@ workload_option = click.option(
 )
 
 
+emulated_option = click.option(
+    "--emulated",
+    is_flag=True,
+    help="Let an emulator run a server that was built for another machine: that shows what it does, not how "
+    "fast it is, and the results say so.",
+)
+
+
 def measuring_options(command: Decorated) -> Decorated:
     """Add the options that all measuring commands share."""
     for option in reversed(_OPTIONS):

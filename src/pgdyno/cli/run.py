@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from pgdyno.cli.measuring import Measuring, measuring_options, workload_option
+from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
@@ -113,6 +113,7 @@ _OF_CLIENTS = (
     "server from here, wherever it is.",
 )
 @click.option("--allow-load", is_flag=True, help="With --dsn: that server may be put under load.")
+@emulated_option
 @workload_option
 @measuring_options
 @json_option
@@ -124,6 +125,7 @@ def command(
     accept: bool,
     dsn: str | None,
     allow_load: bool,
+    emulated: bool,
     is_json: bool,
     **options: Any,
 ) -> None:
@@ -166,9 +168,9 @@ def command(
         _run_on_server(study, asked, size, dsn, is_allowed=allow_load, is_json=is_json)
         return
     if path.suffix == ".toml" or path.is_file():
-        _run_file(path, asked, accept=accept, is_json=is_json)
+        _run_file(path, asked, accept=accept, emulated=emulated, is_json=is_json)
     else:
-        _run_bundled(study, asked, size, factors, accept=accept, is_json=is_json)
+        _run_bundled(study, asked, size, factors, accept=accept, emulated=emulated, is_json=is_json)
 
 
 class _Size(NamedTuple):
@@ -189,6 +191,7 @@ def _run_bundled(
     factors: Sequence[str],
     *,
     accept: bool,
+    emulated: bool,
     is_json: bool,
 ) -> None:
     from pgdyno.app.run import find_study, run_bundled, sized
@@ -220,7 +223,8 @@ def _run_bundled(
     asked = asked if own else asked.or_workloads(usual_workloads(module))
 
     def conditions() -> Conditions:
-        return replace(asked.conditions(usual_design(module), own), accepts_builds=accept)
+        found = asked.conditions(usual_design(module), own)
+        return replace(found, accepts_builds=accept, accepts_emulation=emulated)
 
     deliver(
         lambda progress: run_bundled(study, conditions(), varied, progress, sizing),
@@ -286,12 +290,12 @@ def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) 
     )
 
 
-def _run_file(path: Path, asked: Measuring, *, accept: bool, is_json: bool) -> None:
+def _run_file(path: Path, asked: Measuring, *, accept: bool, emulated: bool, is_json: bool) -> None:
     from pgdyno.app.run import run_file
     from pgdyno.cli.results import deliver
 
     _refuse_what_the_file_decides()
-    conditions = replace(asked.file_conditions(), accepts_builds=accept)
+    conditions = replace(asked.file_conditions(), accepts_builds=accept, accepts_emulation=emulated)
     deliver(
         lambda progress: run_file(path, conditions, asked.whole_scale, progress),
         is_json=is_json,

@@ -86,6 +86,7 @@ def _metric(
     if not any(rounds):
         return None
     missed = [reason for side, one in ((A, a), (B, b)) for reason in _missed(side, one, workload, variant)]
+    missed += _emulated(a, b)
     of_a, of_b = ([], []) if missed else rounds
     verdict = decide_apart(
         of_b,
@@ -109,14 +110,19 @@ def _metric(
         workload,
         variant,
         metric.name,
-        _mean(rounds[0]),
-        _mean(rounds[1]),
+        None if a.emulated_machine else _mean(rounds[0]),
+        None if b.emulated_machine else _mean(rounds[1]),
         verdict=replace(verdict, reason="; ".join(missed)) if missed else verdict,
         load=cell.load if cell else None,
         clients=cell.clients if cell else None,
         operation=a.operations.get(workload),
         client_shares=(client_share(a, workload, variant), client_share(b, workload, variant)),
     )
+
+
+def _emulated(a: Experiment, b: Experiment) -> list[str]:
+    """Say which side has no speed of its own."""
+    return [f"{side} ran emulated" for side, one in ((A, a), (B, b)) if one.emulated_machine]
 
 
 def _missed(side: str, experiment: Experiment, workload: str, variant: str) -> Iterator[str]:
@@ -204,6 +210,11 @@ def _side(name: str, mine: Experiment, other: Experiment, prices: Mapping[str, f
 def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | None) -> Iterator[str]:
     """Yield what must not be overlooked."""
     for side, one in ((A, a), (B, b)):
+        if one.emulated_machine:
+            yield (
+                f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. What it did can be "
+                "compared, how fast it was cannot: no ratio is given"
+            )
         for variant in one.variants:
             if variant.name in common.variants and not variant.is_durable:
                 yield f"NOT DURABLE: {variant.name} on {side}: {', '.join(variant.unsafe_settings)}"

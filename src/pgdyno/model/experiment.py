@@ -235,6 +235,7 @@ class Experiment:
     cells: Mapping[str, Cell] = field(default_factory=dict)  # of workloads that span a grid
     parts: tuple[Part, ...] = ()
     tpch: TpchFacts | None = None  # of a workload like TPC-H
+    emulated_machine: str = ""  # what the server was built for, where an emulator ran it: its speed is none
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

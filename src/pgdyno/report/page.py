@@ -32,7 +32,7 @@ from pgdyno.report.settings import unsafe_variants, variant_settings
 from pgdyno.report.steps import StepView, overview, step_views
 from pgdyno.report.tables import Figure
 from pgdyno.report.tpch import tpch_view
-from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers
+from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers, emulation_warning
 
 _PAGE = "page.html.j2"
 # Notes that say one of these must not be overlooked.
@@ -105,7 +105,12 @@ def _notes(experiment: Experiment) -> dict[str, object]:
     return {
         "unsafe": unsafe,
         "loud_notes": [
-            note for note in loud if note not in folded and (not unsafe or _LOUD[0] not in note.casefold())
+            *filter(None, [emulation_warning(experiment)]),
+            *(
+                note
+                for note in loud
+                if note not in folded and (not unsafe or _LOUD[0] not in note.casefold())
+            ),
         ],
         "confounded_notes": [note.removeprefix(_CONFOUNDED).strip() for note in folded],
         "notes": [note for note in experiment.notes if note not in loud],

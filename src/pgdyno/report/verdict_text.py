@@ -23,7 +23,7 @@ from pgdyno.report.series import typical
 from pgdyno.report.settings import unsafe_variants
 from pgdyno.report.terminal import DECISION_STYLES, plain_text, printable
 from pgdyno.report.tpch_text import tpch_tables
-from pgdyno.report.words import answers, effect_text, metric_of, state, symbol
+from pgdyno.report.words import answers, effect_text, emulation_warning, metric_of, state, symbol
 
 
 def verdict_table(experiment: Experiment) -> RenderableType:
@@ -98,6 +98,8 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
     for variant in unsafe_variants(experiment):
         settings = ", ".join(variant.unsafe_settings)
         yield f"NOT DURABLE: {variant.name} can lose committed data in a crash ({settings})"
+    if (warning := emulation_warning(experiment)) is not None:
+        yield warning
     if not experiment.is_complete:
         yield "INTERRUPTED: the experiment did not run to its planned end"
 

@@ -48,6 +48,16 @@ class Sign:
     words: str
 
 
+def emulation_warning(experiment: Experiment) -> str | None:
+    """Return what must be said of figures that an emulator made; None where none did."""
+    if not experiment.emulated_machine:
+        return None
+    return (
+        f"EMULATED: the server was built for {experiment.emulated_machine} and ran emulated. What it did "
+        "is shown; how fast it is, is not"
+    )
+
+
 SIGNS = tuple(
     Sign(_SYMBOLS[decision], str(decision), words)
     for decision, words in (

@@ -17,11 +17,14 @@ from tests.fix_progress import Remembered
 from pgdyno.app import interchange, wiring
 from pgdyno.app.build_inventory import diff_builds, list_builds
 from pgdyno.app.built_servers import find_build
+from pgdyno.app.compare import compare
 from pgdyno.app.known_builds import known_builds
+from pgdyno.app.measure import Conditions
 from pgdyno.app.reference import find_reference
 from pgdyno.app.servers import list_servers
 from pgdyno.cli.build import command
 from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.model.experiment import Design
 from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
 from pgdyno.server.registry import find_installation
@@ -106,8 +109,22 @@ def test_its_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch, builds_place
     assert str(caught.value) == (
         "built-0000000000ff is not measured here: it runs emulated\n"
         f"DETAIL:  its programs are for {FOREIGN}: their speed here is the emulator's\n"
-        "HINT:  measure it on such a machine, where pgdyno build deb takes it"
+        "HINT:  measure it on such a machine, where pgdyno build deb takes it; pgdyno bench --emulated "
+        "shows what it does"
     )
+
+
+def test_two_of_them_are_not_compared_even_where_emulation_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, builds_place: Workspace
+) -> None:
+    assert builds_place.root.is_dir()
+    monkeypatch.setattr(wiring, "find_installation", lambda *_: EMULATED)
+    variants = tuple(Variant(name, server=EMULATED.name) for name in ("plain", "other"))
+    conditions = Conditions(None, {}, Design(), accepts_emulation=True)
+    with pytest.raises(RefusedError) as caught:
+        compare(variants, conditions, Remembered())
+    assert caught.value.message == "an emulated server is not compared with another one"
+    assert caught.value.hint == "run one variant alone, for what it does: pgdyno bench --emulated"
 
 
 def test_a_server_in_use_is_not_switched_to_it() -> None:

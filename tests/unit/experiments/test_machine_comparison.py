@@ -198,3 +198,14 @@ def test_what_decides_and_is_unknown_comes_before_all_other_differences() -> Non
         f"{READ_ONLY}: load generator",
         f"{READ_WRITE}: load generator",
     ]
+
+
+def test_of_a_machine_that_was_emulated_no_speed_is_told() -> None:
+    emulated = faster(with_frequency(experiment(), 3000), emulated_machine="aarch64")
+    found = compare_machines(with_frequency(experiment(), 3000), emulated, {"A": 1.0, "B": 2.0})
+    assert found.warnings[0].startswith("B RAN EMULATED: its server was built for aarch64.")
+    for one in found.metrics:
+        assert one.a is not None
+        assert (one.b, one.verdict.interval, one.verdict.decision) == (None, None, Decision.INCONCLUSIVE)
+        assert "B ran emulated" in one.verdict.reason
+    assert (found.per_price, found.per_frequency) == ((), ())

@@ -257,6 +257,12 @@ def test_server_that_really_ran_without_durability_is_marked_even_if_nobody_aske
     assert "NOT DURABLE: default" in Outline(render_page(found)).text
 
 
+def test_what_an_emulator_made_is_marked_before_any_figure() -> None:
+    text = Outline(render_page(replace(experiment(), emulated_machine="aarch64"))).text
+    assert text.count("EMULATED: the server was built for aarch64 and ran emulated") == 1
+    assert text.index("EMULATED") < text.index("Throughput")
+
+
 def test_loud_note_stands_apart_from_the_others() -> None:
     page = render_page(replace(experiment(), notes=("measured on a server that is NOT DURABLE", "harmless")))
     assert '<div class="mark-loud" role="note"><p>measured on a server that is NOT DURABLE</p></div>' in page
