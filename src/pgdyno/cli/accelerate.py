@@ -40,7 +40,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option("--dsn", metavar="DSN", help="A running server on this host.")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable.")
 @click.option("--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's].")
-@click.option("--budget", default="8m", show_default=True, metavar="TIME", help="How long it may take.")
+@click.option(
+    "--budget",
+    default="8m",
+    show_default=True,
+    metavar="TIME",
+    help="About how long it may take. Each comparison has at least the five rounds of a verdict: layers that "
+    "are measured in parts may take several times as long.",
+)
 @click.option(
     "--max-loss",
     default="5%",
