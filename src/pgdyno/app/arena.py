@@ -1,7 +1,8 @@
 """The arena: where the servers of an experiment are and are set to work.
 
 scratch_arena.py     servers that pgdyno starts, side by side on byte-identical data
-attached_arena.py    someone's running server itself, one configuration after the other
+attached_arena.py    someone's running server itself, in databases of our own
+visited_arena.py     the same, on its owner's data
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""An arena on someone's running server itself: one configuration after the other, each change with a receipt.
+"""An arena on someone's running server itself: as it was found, or one configuration after the other.
 
 It loads that server, and restarts it where a changed setting takes that: only for owners who have allowed
-both. Data sets live in databases of their own, which are dropped at the end; the configuration goes back to
-what was found. If pgdyno is killed, ``pgdyno revert`` restores the configuration.
+both; every change has a receipt. Data sets live in databases of their own, which are dropped at the end; the
+configuration goes back to what was found. If pgdyno is killed, ``pgdyno revert`` restores the configuration.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ from typing import Protocol
 from pgdyno.app.arm import Arm
 from pgdyno.app.attached_server import AttachedServer
 from pgdyno.app.load import Loads
+from pgdyno.app.running_server import OnRunningServer
 from pgdyno.generators._contract import Target
-from pgdyno.model.errors import UsageError
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 from pgdyno.server.workload_databases import WorkloadDatabases
-
-_LOAD_TIMEOUT_S = 3600.0
 
 
 class Switching(Protocol):
@@ -49,7 +46,7 @@ class AsFound:
 
 
 @dataclass
-class AttachedArena:
+class AttachedArena(OnRunningServer):
     """One running server; a seat is a database on it."""
 
     find: Callable[[], tuple[AttachedServer, Mapping[str, str]]]  # and what generators need to get in
@@ -58,22 +55,6 @@ class AttachedArena:
     loads: Loads
     progress: Progress
     _templates: dict[str, str] = field(default_factory=dict, init=False)  # database by data set
-
-    @property
-    def installation_name(self) -> None:
-        """No command line measures this server's configuration as it was found."""
-        return
-
-    def build_notes(self, _variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Say nothing: it is one server."""
-        return ()
-
-    def memory_note(self, limit_bytes: int) -> str:
-        """Refuse: someone's server keeps the memory that it has. Raises: UsageError."""
-        raise UsageError(
-            f"the memory of a running server cannot be limited to {limit_bytes} bytes",
-            hint="measure on servers that pgdyno starts: --embedded or --pg-bin",
-        )
 
     def check(self, _variant: Variant, data_set: DataSet) -> None:
         """Load the data set. Settings are judged when they are applied, by the server itself."""
@@ -96,14 +77,6 @@ class AttachedArena:
         """Copy the data set's template to every seat's database."""
         for seat in seats:
             self.databases.copy(self._templates[data_set.key], self._database(seat, data_set))
-
-    def discard(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
-        """Leave it: the next copy takes its place, and the last one is dropped at the end."""
-
-    @contextmanager
-    def prepared_for(self, _study: Study) -> Iterator[AttachedArena]:
-        """Provide the arena as it is: every trial makes its own configuration."""
-        yield self
 
     @contextmanager
     def arms(

@@ -1,0 +1,40 @@
+"""What the arenas on somebody's running server have in common: it is one server, and stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DataSet
+
+
+class OnRunningServer:
+    """The part of an arena in which somebody's own server differs from servers that pgdyno starts."""
+
+    @property
+    def installation_name(self) -> None:
+        """No command line measures this server again as it was found."""
+        return
+
+    def build_notes(self, _variants: Sequence[Variant]) -> tuple[str, ...]:
+        """Say nothing: it is one server."""
+        return ()
+
+    def memory_note(self, limit_bytes: int) -> str:
+        """Refuse: someone's server keeps the memory that it has. Raises: UsageError."""
+        raise UsageError(
+            f"the memory of a running server cannot be limited to {limit_bytes} bytes",
+            hint="measure on servers that pgdyno starts: --embedded or --pg-bin",
+        )
+
+    def discard(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
+        """Leave the data: its owner's stay, and ours go with the arena."""
+
+    @contextmanager
+    def prepared_for(self, _study: Study) -> Iterator[Self]:
+        """Provide the arena as it is: the machine is not prepared for anything."""
+        yield self
