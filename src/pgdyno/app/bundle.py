@@ -26,7 +26,7 @@ experiment.json          the whole experiment: design, settings, every block, ve
 experiment.schema.json   the form of experiment.json (JSON Schema)
 blocks.csv               every block: one line per variant and metric
 {slices}{steps}SHA256SUMS               checksums of all other files
-{signature}
+{signature}{parts}
 Check it with either of:
   pgdyno bundle verify FILE.zip
   sha256sum --check SHA256SUMS      (in the unpacked directory)
@@ -34,6 +34,9 @@ Check it with either of:
 Passwords, connection strings, commands, paths of people and of the server, and names of hosts, roles and
 databases were left out.
 Written by pgdyno {version}.
+"""
+_PARTS_LINE = """
+It was put together from experiments that have bundles of their own, with their blocks and series: {ids}.
 """
 _SIGNATURE_LINE = "SHA256SUMS.sig           signature of SHA256SUMS\n"
 _SIGNED_LINES = f"""\
@@ -67,6 +70,11 @@ def export_bundle(
     return path
 
 
+def part_ids(experiment: Experiment) -> tuple[str, ...]:
+    """Return the experiments that one was put together from, whose blocks and series its bundle lacks."""
+    return tuple(part.experiment for part in experiment.parts)
+
+
 def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
     """Check checksums, signature and schema of a bundle; ``problems`` of what is returned says what is wrong.
 
@@ -90,6 +98,7 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: boo
             slices=_SLICES_LINE if slices_of else "",
             steps=_STEPS_LINES if has_steps else "",
             signature=_SIGNATURE_LINE if is_signed else "",
+            parts=_PARTS_LINE.format(ids=", ".join(part_ids(experiment))) if experiment.parts else "",
             signed=_SIGNED_LINES if is_signed else "",
         ),
     }

@@ -36,7 +36,7 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
     from contextlib import closing
     from functools import partial
 
-    from pgdyno.app.bundle import export_bundle
+    from pgdyno.app.bundle import export_bundle, part_ids
     from pgdyno.app.stored import load_stored
     from pgdyno.app.wiring import open_store
 
@@ -44,9 +44,11 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
     with closing(open_store()) as store:
         path = export_bundle(found, output, slices_of=partial(store.slices, found.id), key=key)
     if is_json:
-        print_json({"bundle": str(path)})
-    else:
-        click.echo(path)
+        print_json({"bundle": str(path), "parts": part_ids(found)})
+        return
+    click.echo(path)
+    for one in part_ids(found):
+        click.echo(f"The blocks and series of a part: pgdyno bundle export {one}", err=True)
 
 
 @command.command(name="import")

@@ -11,6 +11,7 @@ import pytest
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.unit.app.test_redaction_of_experiments import PRIVATE, SECRETS, planted
+from tests.unit.report.plan_of_parts import composed
 
 from pgdyno.app.bundle import export_bundle, verify_bundle
 from pgdyno.app.portable import portable
@@ -55,6 +56,19 @@ def test_exported_bundle_is_intact_and_holds_the_portable_experiment(tmp_path: P
         "slices.csv",
         "SHA256SUMS",
     ]
+
+
+def test_bundle_of_what_was_put_together_names_the_experiments_with_the_blocks(tmp_path: Path) -> None:
+    path = export_bundle(composed(), tmp_path / "b.zip")
+    with zipfile.ZipFile(path) as archive:
+        readme = archive.read(
+            next(name for name in archive.namelist() if name.endswith("README.txt"))
+        ).decode()
+    assert (
+        "It was put together from experiments that have bundles of their own, with their blocks and series: "
+        "20261122-1, 20261122-2." in readme
+    )
+    assert verify_bundle(path).problems == ()
 
 
 def test_bundle_without_slices_says_nothing_of_them(tmp_path: Path) -> None:
