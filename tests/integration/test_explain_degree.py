@@ -286,6 +286,23 @@ def test_a_data_directory_leads_to_its_server(server: RealServer) -> None:
     assert [table.name for table in degree.tables] == ["pg_catalog.pg_class"]
 
 
+def test_the_database_of_a_data_directory_can_be_named(server: RealServer) -> None:
+    where = ("explain-degree", "--pgdata", str(server.data_directory), "SELECT count(*) FROM pages_300")
+    asked = pgdyno(*where, "--dbname", DATABASE)
+    assert asked.returncode == 0, asked.stderr
+    assert "public.pages_300" in asked.stdout
+    missed = pgdyno(*where, "--dbname", "postgres")
+    assert missed.returncode == 2
+    assert 'DETAIL:  relation "pages_300" does not exist' in missed.stderr
+    assert 'HINT:  names are looked up in database "postgres" by the role\'s own search_path' in missed.stderr
+
+
+def test_a_named_database_stands_for_that_of_the_dsn(server: RealServer) -> None:
+    sql = "SELECT count(*) FROM pages_300"
+    degree = explain_degree_of(sql, None, server.dsn_for("postgres"), database=DATABASE)
+    assert [table.name for table in degree.tables] == ["public.pages_300"]
+
+
 def test_a_number_that_no_server_takes_is_refused() -> None:
     refused = pgdyno("explain-degree", "--workers", "1025", "SELECT 1")
     assert refused.returncode == 2

@@ -55,16 +55,26 @@ _NOT_PLANNED = {
 
 
 def explain_degree_of(
-    statement: str, workers: int | None, dsn: str | None, data_directory: Path | None = None
+    statement: str,
+    workers: int | None,
+    dsn: str | None,
+    data_directory: Path | None = None,
+    database: str | None = None,
 ) -> Degree:
     """Explain the degree on the server that is named, or else the one of libpq's environment.
 
+    ``database`` stands for the one that these name.
     Raises: UsageError for a statement that has no degree; ServerError, DataDirectoryError.
     """
     check_statement(statement)
-    opened = connect(dsn) if data_directory is None else connect_by_directory(data_directory)
-    with contextlib.closing(opened) as connection:
+    with contextlib.closing(_opened(dsn, data_directory, database)) as connection:
         return explain_degree(connection, statement, workers)
+
+
+def _opened(dsn: str | None, data_directory: Path | None, database: str | None) -> Connection:
+    if data_directory is None:
+        return connect(dsn, database=database)
+    return connect_by_directory(data_directory, database=database)
 
 
 def check_statement(statement: str) -> None:

@@ -16,7 +16,7 @@ from pgdyno.model.parallel_degree import MAX_WORKERS
     epilog="\b\nExamples:\n"
     "  pgdyno explain-degree 'SELECT count(*) FROM orders'\n"
     "  pgdyno explain-degree --dsn service=production --workers 8 'SELECT count(*) FROM orders'\n"
-    "  pgdyno explain-degree --pgdata /var/lib/postgresql/17/main --json 'SELECT count(*) FROM orders'",
+    "  pgdyno explain-degree --pgdata /var/lib/postgresql/17/main --dbname shop 'TABLE orders'",
 )
 @click.argument("sql")
 @click.option(
@@ -29,13 +29,27 @@ from pgdyno.model.parallel_degree import MAX_WORKERS
     help="The running server's data directory on this host, instead of --dsn.",
 )
 @click.option(
+    "--dbname",
+    metavar="NAME",
+    help="The database that the query is about, in place of the one that --dsn names or, with --pgdata, of "
+    "PGDATABASE or postgres.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(0, MAX_WORKERS),
     metavar="K",
     help="Say what to change to get K workers, and try it by EXPLAIN as far as SET can.",
 )
 @json_option
-def command(*, sql: str, dsn: str | None, pgdata: Path | None, workers: int | None, is_json: bool) -> None:
+def command(
+    *,
+    sql: str,
+    dsn: str | None,
+    pgdata: Path | None,
+    dbname: str | None,
+    workers: int | None,
+    is_json: bool,
+) -> None:
     """Say how many workers are planned for SQL, which limit decided that, and what to change.
 
     The limits: the table's option parallel_workers, the thresholds of size, the cap of a Gather, the costs
@@ -53,7 +67,7 @@ def command(*, sql: str, dsn: str | None, pgdata: Path | None, workers: int | No
     require_one_server(dsn, pgdata, is_embedded=False)
     if dsn is not None:
         warn_about_password(dsn)
-    degree = explain_degree_of(sql, workers, dsn, pgdata)
+    degree = explain_degree_of(sql, workers, dsn, pgdata, dbname)
     if is_json:
         print_json({"degree": to_document(degree)})
     else:

@@ -22,7 +22,6 @@ _EXPLAIN = "EXPLAIN (FORMAT JSON, VERBOSE) "
 _CHANGE = sql.SQL("pg_catalog.set_config(%s, %s, true)")  # as SET LOCAL does
 _OF_NAMES = frozenset({"42", "3F"})  # classes of SQLSTATE
 _OF_THE_STATEMENT = _OF_NAMES | {"22", "0A", "26"}  # data, features, prepared statements
-_NAMES = "names are looked up in the connection's database (dbname=) by the role's own search_path"
 _TIMEOUTS = ("statement_timeout", "lock_timeout")
 
 
@@ -54,7 +53,7 @@ class Planner:
             except psycopg.Error as error:
                 if self._connection.closed:
                     raise connection_lost(str(error)) from error
-                raise _not_planned(error) from error
+                raise _not_planned(error, self._connection.info.dbname) from error
         if not isinstance(document, dict) or "Plan" not in document:
             raise UsageError(
                 "this statement has no plan",
@@ -87,7 +86,7 @@ def _at_most(timeout: Guc, limit_ms: int) -> str:
     return str(min(own_ms, limit_ms) if own_ms else limit_ms)
 
 
-def _not_planned(error: psycopg.Error) -> PgdynoError:
+def _not_planned(error: psycopg.Error, database: str) -> PgdynoError:
     """Return the error for what the server says of a statement, in its own words."""
     said = error.diag.message_primary or str(error).strip()
     detail = "; ".join(filter(None, (said, error.diag.message_detail)))
@@ -110,10 +109,17 @@ def _not_planned(error: psycopg.Error) -> PgdynoError:
         return UsageError(
             "the server cannot plan this statement",
             detail=detail + _place(error),
-            hint=_NAMES if kind in _OF_NAMES else None,
+            hint=_where_names_are(database) if kind in _OF_NAMES else None,
         )
     return ServerError(
         "the server could not plan this statement", detail=f"{detail} (SQLSTATE {error.sqlstate})"
+    )
+
+
+def _where_names_are(database: str) -> str:
+    return (
+        f'names are looked up in database "{database}" by the role\'s own search_path; dbname= in --dsn, or '
+        "--dbname beside --pgdata, names another database"
     )
 
 
