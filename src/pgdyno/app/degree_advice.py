@@ -36,6 +36,7 @@ _NUMBERS = frozenset(
 )
 """Limits that are values to set; the others lie in the query."""
 _FOR_A_SESSION = "for this session"
+_NOTHING_LEADS_THERE = "no change of the limits that can be tried leads to this number"
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,21 @@ def advise(
     """Return how to get so many workers. ``main`` is the Gather with most of them; None: there is none."""
     if planned_workers(inquiry.plan({})) == workers:
         return DegreeAdvice(workers, tuple(_pool_steps(pools, workers)), workers)
-    in_query = [cause for cause in causes if cause.limit not in _NUMBERS]
+    unknown = [cause for cause in causes if cause.limit is Limit.NOT_FOUND_OUT]
+    in_query = [cause for cause in causes if cause.limit not in _NUMBERS and cause not in unknown]
     if in_query and workers:
-        why = "; ".join(f"{cause.what}: {cause.why}" for cause in in_query)
-        return DegreeAdvice(workers, (), None, obstacle=why)
+        # A plan that is cheaper can be forbidden by settings, of which nobody would want the others' cost.
+        is_certain = all(cause.limit is not Limit.SERIAL_IS_CHEAPER for cause in in_query)
+        return DegreeAdvice(workers, (), None, obstacle=_told(in_query), is_certain=is_certain)
     found = _by_settings(inquiry, workers) or _by_option(inquiry, workers, main, causes)
     if found is None:
-        why = "no change of the limits that can be tried leads to this number"
-        return DegreeAdvice(workers, (), None, obstacle=why)
+        why = "; ".join(filter(None, (_NOTHING_LEADS_THERE, _told(unknown))))
+        return DegreeAdvice(workers, (), None, obstacle=why, is_certain=False)
     return DegreeAdvice(workers, (*found.steps, *_pool_steps(pools, workers)), found.workers)
+
+
+def _told(causes: Iterable[Cause]) -> str:
+    return "; ".join(f"{cause.what}: {cause.why}" for cause in causes)
 
 
 def _by_settings(inquiry: Inquiry, workers: int) -> _Found | None:

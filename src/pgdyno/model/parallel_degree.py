@@ -172,14 +172,16 @@ class Step:
 class DegreeAdvice:
     """The statements after which a number of workers is planned and can be launched.
 
-    ``obstacle``: why no statement leads there; ``steps`` is empty then. ``tried_workers``: what EXPLAIN plans
-    with all that could be tried; None: nothing could.
+    ``obstacle``: why no statement leads there; ``steps`` is empty then. ``is_certain``: PostgreSQL's rules
+    say that none can; otherwise none was found. ``tried_workers``: what EXPLAIN plans with all that could be
+    tried; None: nothing could.
     """
 
     workers: int
     steps: tuple[Step, ...]
     tried_workers: int | None
     obstacle: str | None = None
+    is_certain: bool = True
 
 
 @dataclass(frozen=True)

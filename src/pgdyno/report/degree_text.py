@@ -124,7 +124,8 @@ def _advice(advice: DegreeAdvice | None, width: int) -> Iterator[str]:
     if advice is None:
         return
     if advice.obstacle is not None:
-        yield _wrapped(f"No statement leads to {_workers(advice.workers)}: {advice.obstacle}", width, "")
+        none = "No statement leads" if advice.is_certain else "No statement was found that leads"
+        yield _wrapped(f"{none} to {_workers(advice.workers)}: {advice.obstacle}", width, "")
         return
     if not advice.steps:
         yield f"To get {_workers(advice.workers)}: nothing has to change"

@@ -99,7 +99,31 @@ def test_what_nobody_can_explain_is_said_to_be_so() -> None:
     degree = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 4)
     assert headline(degree) == "0 workers planned: a limit that was not found out"
     assert degree.advice is not None
+    assert not degree.advice.is_certain
     assert degree.advice.obstacle is not None
+    assert degree.advice.obstacle.startswith(
+        "no change of the limits that can be tried leads to this number; a limit that was not found out: "
+    )
+
+
+class Unexplained(OneScan):
+    """Workers of a scan that is known nowhere, as of an extension: nothing but the cap is told by it."""
+
+    def plan(self, changed: Mapping[str, str]) -> Plan:
+        cap = int({**self.values, **changed}["max_parallel_workers_per_gather"])
+        more: dict[str, Any] = {"Workers Planned": min(cap, 4), "Plans": [], "Plan Rows": 3}
+        return {"Node Type": "Gather", "Parallel Aware": False, "Total Cost": 1.0, **more}
+
+
+def test_what_was_not_found_out_does_not_keep_settings_from_being_tried() -> None:
+    planner = Unexplained(0, max_parallel_workers_per_gather="6")
+    degree = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 3)
+    assert headline(degree) == "4 workers planned: a limit that was not found out"
+    assert degree.advice is not None
+    assert [step.statement for step in degree.advice.steps] == ["SET max_parallel_workers_per_gather = 3"]
+    beyond = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 5).advice
+    assert beyond is not None
+    assert (beyond.steps, beyond.is_certain) == ((), False)
 
 
 def test_a_function_is_named_where_nothing_else_helps() -> None:

@@ -103,6 +103,8 @@ def test_advice_says_what_was_tried() -> None:
     assert degree_text(degree(advice=DegreeAdvice(2, (), 2))).endswith("nothing has to change\n")
     blocked = degree_text(degree(advice=DegreeAdvice(2, (), None, "f() is unsafe")))
     assert blocked.endswith("No statement leads to 2 workers: f() is unsafe\n")
+    unknown = degree_text(degree(advice=DegreeAdvice(2, (), None, "nobody knows", is_certain=False)))
+    assert unknown.endswith("No statement was found that leads to 2 workers: nobody knows\n")
 
 
 def test_the_pools_leave_what_is_not_in_use() -> None:
