@@ -57,7 +57,8 @@ class Law:
     """A law of scaling, fitted. Throughput at N is proportional to N / (1 + σ(N−1) + κN(N−1)).
 
     ``contention`` is σ, the part that runs alone; ``crosstalk`` κ, what each pair costs, None for Amdahl's
-    law, which has none. ``peak`` is where the law is highest, None: nowhere, it only flattens.
+    law, which has none. ``peak`` is the level where the law is highest, of those between the lowest and the
+    highest that were measured; None: none of these. Beyond them nothing says that the law holds.
     ``p_value`` tests whether what the law leaves unexplained is more than the noise; None: nothing is left to
     test it by, and it is not said to fit.
     """

@@ -31,7 +31,7 @@ def sentences(found: ScalingCurve) -> Iterator[str]:
         around = f"than at {dip.before} and at {dip.after}"
         yield f"Not one peak: lower at {dip.at} {around}, so no law of scaling fits"
     if scaling.is_unimodal:
-        yield _of_laws(scaling)
+        yield _of_laws(scaling, unit)
 
 
 def level_table(found: ScalingCurve) -> Table:
@@ -87,14 +87,15 @@ def _share(ratio: Interval) -> str:
     return f"{numbers.share(ratio.point)} ({bounded(ratio)})"
 
 
-def _of_laws(scaling: Scaling) -> str:
+def _of_laws(scaling: Scaling, unit: str) -> str:
     if not scaling.laws:
         return _UNTESTED
     law = next((one for one in scaling.laws if one.name == scaling.law), None)
     if law is None:
         tested = [one.name for one in scaling.laws if one.p_value is not None]
         return f"No law of scaling fits ({listed(tested)} tried)" if tested else _UNTESTED
-    return f"{_name(law)} fits: {', '.join(_terms(law))}"
+    levels = [one.level for one in scaling.levels]
+    return f"{_name(law)} fits from {min(levels)} to {max(levels)} {unit}: {', '.join(_terms(law))}"
 
 
 def _name(law: Law) -> str:

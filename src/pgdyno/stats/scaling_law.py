@@ -59,9 +59,9 @@ def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95, seed: int = 
 
     ``offset``: how many work at level 0, 1 where a leader takes part.
     """
-    numbers = np.asarray(curve.levels + offset, dtype=np.float64)
+    numbers = _numbers(curve, offset)
     return tuple(
-        _law(curve, numbers, name, level, seed)
+        _law(curve, name, offset, level, seed)
         for name, parameters in _PARAMETERS.items()
         if len(numbers) >= parameters and numbers[0] > 0
     )
@@ -112,25 +112,42 @@ def lack_of_fit(curve: Curve, fitted: Fit, name: str) -> float | None:
     return float(special.fdtrc(spare, free, fitted.squares / spare / noise))
 
 
-def _law(curve: Curve, numbers: FloatArray, name: str, level: float, seed: int) -> Law:
+def _law(curve: Curve, name: str, offset: int, level: float, seed: int) -> Law:
+    numbers = _numbers(curve, offset)
     fitted = fit(curve, numbers, name)
     random = np.random.default_rng(seed)
     blocks = len(curve.log_rates)
     samples = [curve.resampled(random.integers(blocks, size=blocks)) for _ in range(RESAMPLES)]
-    refits = [fit(one, numbers, name, fitted) for one in samples if one.is_measured.any(axis=0).all()]
+    # A level that a sample lacks has no weight in it. To leave such samples out would leave few, all alike.
+    refits = [
+        fit(one, numbers, name, fitted)
+        for one in samples
+        if np.count_nonzero(one.is_measured.any(axis=0)) >= _PARAMETERS[name]
+    ]
     tail = _expanded((1 - level) / 2, blocks)
 
     def interval(values: list[float], point: float) -> Interval:
-        low, high = np.quantile(values or [point], [tail, 1 - tail])
+        low, high = np.quantile(values, [tail, 1 - tail]) if values else (0.0, math.inf)
         return Interval(min(float(low), point), point, max(float(high), point), level)
 
     return Law(
         name=name,
         contention=interval([one.contention for one in refits], fitted.contention),
         crosstalk=None if name == AMDAHL else interval([one.crosstalk for one in refits], fitted.crosstalk),
-        peak=fitted.peak,
+        peak=_within(numbers, fitted.peak, offset),
         p_value=lack_of_fit(curve, fitted, name),
     )
+
+
+def _numbers(curve: Curve, offset: int) -> FloatArray:
+    return np.asarray(curve.levels + offset, dtype=np.float64)
+
+
+def _within(numbers: FloatArray, peak: float | None, offset: int) -> float | None:
+    """Return the level of a peak; None beyond what was measured, where the law is not known to hold."""
+    if peak is None or not numbers[0] <= peak <= numbers[-1]:
+        return None
+    return peak - offset
 
 
 def _expanded(tail: float, blocks: int) -> float:

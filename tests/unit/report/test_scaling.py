@@ -22,8 +22,8 @@ INTERVAL = Interval(0.08, 0.1, 0.12, 0.95)
 
 
 def scaling(**parts: object) -> Scaling:
-    level = Level(1, 5, 100.0, Interval(1, 1, 1, 0.95), None)
-    whole = Scaling((level,), 8, Knee(4, 6, 0.05), None, (), (), None)
+    levels = tuple(Level(one, 5, 100.0, Interval(1, 1, 1, 0.95), None) for one in (1, 8, 32))
+    whole = Scaling(levels, 8, Knee(4, 6, 0.05), None, (), (), None)
     return replace(whole, **parts)  # type: ignore[arg-type]
 
 
@@ -60,10 +60,10 @@ def test_a_law_that_fits_is_named_with_its_terms() -> None:
     amdahl = Law("Amdahl", INTERVAL, None, None, 0.4)
     usl = Law("USL", INTERVAL, Interval(0.001, 0.002, 0.003, 0.95), 21.2, 0.6)
     assert said(scaling(laws=(amdahl, usl), law="Amdahl"))[-1] == (
-        "Amdahl's law fits: contention 10 % (8 % … 12 %)"
+        "Amdahl's law fits from 1 to 32 clients: contention 10 % (8 % … 12 %)"
     )
     assert said(scaling(laws=(amdahl, usl), law="USL"))[-1] == (
-        "The universal scalability law fits: contention 10 % (8 % … 12 %), "
+        "The universal scalability law fits from 1 to 32 clients: contention 10 % (8 % … 12 %), "
         "crosstalk 0.002 (0.001 … 0.003), which is highest at 21.2"
     )
     assert said(scaling(laws=(amdahl, usl)))[-1] == "No law of scaling fits (Amdahl and USL tried)"

@@ -63,6 +63,35 @@ def test_workers_beside_a_leader_are_one_more() -> None:
     assert fit_laws(curve(law)) == ()
 
 
+def test_a_peak_is_a_level_that_lies_within_the_measured_ones() -> None:
+    """σ = 0, κ = 0.01: ten processes are the best, which are nine workers beside a leader."""
+    law = {n: 10 * n / (1 + 0.01 * n * (n - 1)) for n in range(1, 21)}
+
+    def peak(numbers: range) -> float | None:
+        _, universal = fit_laws(curve({n - 1: law[n] for n in numbers}, noise=1e-4), offset=1)
+        return universal.peak
+
+    assert peak(range(1, 21)) == pytest.approx(9, abs=0.05)
+    assert peak(range(1, 9)) is None  # it would be extrapolated
+    assert peak(range(12, 21)) is None
+
+
+def test_levels_of_few_rounds_do_not_narrow_the_interval() -> None:
+    """Six levels in one round each: nearly all resampled rounds lack one of them.
+
+    By hand: ∂ ln X/∂σ = −(N−1)/(1 + σ(N−1)), so that levels 1 to 4 in six rounds with 2 % of noise give σ a
+    standard error of 0.0042; the other levels, once each, do not bring that down to a quarter of it.
+    """
+    law, random = amdahl(0.05, tuple(range(1, 11))), np.random.default_rng(3)
+    often = (1, 2, 3, 4)
+    blocks = [
+        {n: law[n] * math.exp(random.normal(0, 0.02)) for n in (*often, 5 + number)} for number in range(6)
+    ]
+    simple, _ = fit_laws(Curve.of(blocks))
+    assert simple.contention.low < 0.05 < simple.contention.high
+    assert simple.contention.high - simple.contention.low > 0.004
+
+
 def test_a_published_benchmark_has_the_published_contention() -> None:
     """σ = 0.0500 by R's package usl 3.0, usl(throughput ~ processors, raytracer): no fit of logarithms."""
     _, universal = fit_laws(curve({n: float(rate) for n, rate in RAYTRACER.items()}, noise=1e-4))
