@@ -246,7 +246,7 @@ class ExperimentRun:
         planned, repeats = study.design.rounds, 0
         while done < planned + repeats:
             round_started = self.clock()
-            names = _names(study, experiment)
+            names = _names(study, experiment, planned + repeats - done)
             for workloads in workloads_by_server([self.workloads[name] for name in names]):
                 self.progress.step(_label(done, planned + repeats, workloads))
                 shuffled = in_random_order(workloads, running.random)
@@ -296,9 +296,9 @@ class ExperimentRun:
         return concluded
 
 
-def _names(study: Study, experiment: Experiment) -> tuple[str, ...]:
+def _names(study: Study, experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
     """Return the workloads of the next round."""
-    chosen = next_cells(experiment) if study.is_adaptive else ()
+    chosen = next_cells(experiment, rounds_left) if study.is_adaptive else ()
     return chosen or study.workloads  # none: several variants are compared, and all cells belong to that
 
 

@@ -31,7 +31,7 @@ def confirm(
     first, fresh = blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]
     if len(first) < MINIMUM_BLOCKS:
         return None
-    explored, tried = Curve.of(first), Curve.of(fresh)
+    explored, tried = Curve.of(first).compared, Curve.of(fresh)
     is_enough = explored.means >= explored.means.max() + math.log1p(-tolerance)
     recommended = int(explored.levels[np.argmax(is_enough)])
     if recommended not in tried.levels:

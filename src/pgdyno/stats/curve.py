@@ -46,6 +46,18 @@ class Curve:
         return cls(np.array(levels, dtype=np.int64), np.log(rates))
 
     @property
+    def compared(self) -> Curve:
+        """The curve of those levels alone that have blocks enough for a standard error.
+
+        A level that luck has favoured once would else look like the best. All of them, if they are not two.
+        """
+        is_enough = self.is_measured.sum(axis=0) >= MINIMUM_BLOCKS
+        if is_enough.sum() < 2:
+            return self
+        log_rates = self.log_rates[:, is_enough]
+        return Curve(self.levels[is_enough], log_rates[~np.isnan(log_rates).all(axis=1)])
+
+    @property
     def is_measured(self) -> BoolArray:
         """Where there is a rate. Shapes: (B, L)."""
         return np.asarray(~np.isnan(self.log_rates))

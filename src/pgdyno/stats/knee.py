@@ -75,13 +75,13 @@ def find_dips(curve: Curve, *, level: float = LEVEL) -> tuple[Dip, ...]:
     return tuple(_dips(curve, is_higher))
 
 
-def describe(curve: Curve, *, offset: int = 0, level: float = LEVEL) -> tuple[Level, ...]:
+def describe(curve: Curve, best_level: int, *, offset: int = 0, level: float = LEVEL) -> tuple[Level, ...]:
     """Return every level with its ratio to the best and its efficiency, with two-sided intervals.
 
     ``offset``: how many work at level 0.
     """
     low, high = curve.bounds((1 - level) / 2)
-    top = best(curve)
+    top = int(np.searchsorted(curve.levels, best_level))
 
     def ratio(one: int, other: int, expected: float) -> Interval:
         ends = (low[one, other], curve.differences[one, other], high[one, other])

@@ -19,12 +19,15 @@ def observe(
 ) -> Scaling:
     """Return all but the laws, at once: what a search looks at between its blocks.
 
+    Levels with too few blocks to be compared are described, and take no part in what is found.
     Raises: ValueError as ``Curve.of``.
     """
-    curve = Curve.of(blocks)
+    whole = Curve.of(blocks)
+    curve = whole.compared
+    best = int(curve.levels[knee.best(curve)])
     return Scaling(
-        levels=knee.describe(curve, offset=offset, level=level),
-        best=int(curve.levels[knee.best(curve)]),
+        levels=knee.describe(whole, best, offset=offset, level=level),
+        best=best,
         knee=knee.find_knee(curve, tolerance=tolerance, level=level),
         worse_from=knee.worse_from(curve, level=level),
         dips=knee.find_dips(curve, level=level),
@@ -41,5 +44,5 @@ def analyse(
     ``offset``: how many work at level 0, 1 for workers beside a leader. Raises: ValueError as ``Curve.of``.
     """
     observed = observe(blocks, offset=offset, tolerance=tolerance, level=level)
-    laws = fit_laws(Curve.of(blocks), offset=offset, level=level)
+    laws = fit_laws(Curve.of(blocks).compared, offset=offset, level=level)
     return replace(observed, laws=laws, law=simplest(laws) if observed.is_unimodal else None)

@@ -36,7 +36,7 @@ def test_the_knee_of_32_levels_is_found_with_fewer(contention: float, crosstalk:
             slowed = random.uniform(0.7, 1.0)
             blocks.append({n: law(n) * slowed * math.exp(random.normal(0, 0.01)) for n in levels})
         found = observe(blocks)
-        levels = next_levels(candidates, found)
+        levels = next_levels(candidates, found, 99)
         if not levels:
             break
     assert found.knee.low <= expected
@@ -53,21 +53,22 @@ def test_a_peak_between_two_coarse_levels_is_found() -> None:
     for _ in range(20):
         if not levels:
             break
-        blocks += [{n: law(n) * slowed for n in levels} for slowed in (1.0, 0.9, 1.1, 1.05)]
+        blocks += [{n: law(n) * slowed for n in levels} for slowed in (1.0, 0.9, 1.1, 1.05, 0.95)]
         found = observe(blocks)
-        levels = next_levels(candidates, found)
+        levels = next_levels(candidates, found, 99)
     assert found.best == 11
     assert (found.knee.low, found.knee.high) == (9, 9)
 
 
 def test_a_knee_whose_neighbour_was_not_tried_is_none_yet() -> None:
     """Measured at 1, 8 and 16; the rate stays from 8 on, so that the knee may lie anywhere after 1."""
-    blocks = [{1: 10.0 * k, 8: 100.0 * k, 16: 100.1 * k} for k in (1.0, 0.9, 1.1, 1.02)]
+    blocks = [{1: 10.0 * k, 8: 100.0 * k, 16: 100.1 * k} for k in (1.0, 0.9, 1.1, 1.02, 0.95)]
     found = observe(blocks)
     assert (found.knee.low, found.knee.high) == (8, 8)
-    assert next_levels(range(1, 17), found) == (3, 8, 16)
+    assert next_levels(range(1, 17), found, 5) == (3, 8, 16)
+    assert next_levels(range(1, 17), found, 4) == ()  # no time is left for a level more
 
 
 def test_nothing_more_is_asked_for_once_it_is_found() -> None:
-    blocks = [{1: 10.0 * k, 2: 100.0 * k, 3: 100.1 * k} for k in (1.0, 0.9, 1.1, 1.02)]
-    assert next_levels(range(1, 4), observe(blocks)) == ()
+    blocks = [{1: 10.0 * k, 2: 100.0 * k, 3: 100.1 * k} for k in (1.0, 0.9, 1.1, 1.02, 0.95)]
+    assert next_levels(range(1, 4), observe(blocks), 99) == ()

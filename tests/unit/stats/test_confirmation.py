@@ -52,6 +52,14 @@ def test_levels_that_were_ruled_out_may_be_missing_in_fresh_rounds_but_not_the_b
     assert confirm(measured) is None
 
 
+def test_a_level_of_one_lucky_round_is_not_recommended() -> None:
+    measured = rounds({0: 50.0, 1: 96.0, 2: 100.0}, (1.0,) * 6)
+    measured[2] = {**measured[2], 4: 200.0}
+    confirmation = confirm(measured)
+    assert confirmation is not None
+    assert (confirmation.level, confirmation.is_confirmed) == (1, True)
+
+
 def test_a_level_that_is_not_enough_is_confirmed_in_one_of_twenty_at_most() -> None:
     """The true ratio is 0.95, the limit itself: of many experiments 5 % may confirm it."""
     random, confirmed, recommended = np.random.default_rng(1), 0, 0

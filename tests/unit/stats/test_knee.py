@@ -158,6 +158,18 @@ def test_levels_that_are_missing_in_a_slow_block_are_not_favoured() -> None:
     assert curve.counts[2, 1] == 3
 
 
+def test_a_level_that_was_hardly_measured_is_neither_the_best_nor_in_the_way() -> None:
+    """Without noise 4 is the best and 2 the knee, by 96 %; luck favours level 8 in its two rounds."""
+    rates = {1: 50.0, 2: 96.0, 4: 100.0}
+    blocks: Blocks = [{level: rate * k for level, rate in rates.items()} for k in (1.0, 0.9, 1.1, 0.8, 1.05)]
+    blocks[3][8], blocks[4][8] = 0.8 * 110.0, 1.05 * 115.0
+    found = analyse(blocks)
+    assert found.best == 4
+    assert found.knee == Knee(2, 2, 0.05)
+    assert [(one.level, one.blocks) for one in found.levels] == [(1, 5), (2, 5), (4, 5), (8, 2)]
+    assert found.levels[-1].ratio_to_best.high == math.inf
+
+
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.inf])
 def test_a_rate_that_is_none_is_an_error(rate: float) -> None:
     with pytest.raises(ValueError, match="not a positive number"):
