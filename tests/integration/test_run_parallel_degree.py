@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -28,9 +30,9 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 pytestmark = pytest.mark.server
 
-DATABASE = "degrees"
+DATABASE, PARTED = "degrees", "parted_degrees"
 WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
-SOME = ("count-0", "count-2", "bitand-4", "bitand-1-by-2")
+SOME = ("count-0", "count-2", "bitand-4", "bitand-1-by-2", "create-index-2", "create-index-1-by-2")
 TINY = Sizing(machine=Machine(2, 32 << 20))  # 111,000 rows
 (COUNT,) = (one for name, one in study_file.workloads(TINY).items() if name == "count-2")
 
@@ -46,14 +48,33 @@ def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
         )
         connection.execute("CREATE SEQUENCE written")
         connection.execute("ANALYZE")
+    running.execute(f"CREATE DATABASE {PARTED}")
+    with psycopg.connect(running.dsn_for("postgres", PARTED), autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE t_bit(id bit(200)) PARTITION BY HASH ((substring(id FROM 1 FOR 64)::bigint))"
+        )
+        for number in range(8):
+            connection.execute(
+                f"CREATE TABLE t_bit_{number} PARTITION OF t_bit"
+                f" FOR VALUES WITH (MODULUS 8, REMAINDER {number}) WITH (parallel_workers = 1024)".encode()
+            )
+        connection.execute(
+            "INSERT INTO t_bit SELECT ('x' || md5(i::text))::bit(200) FROM generate_series(1, 20000) i"
+        )
+        connection.execute("ANALYZE")
     yield running
     running.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    running.execute(f"DROP DATABASE {PARTED} WITH (FORCE)")
+
+
+def arm_on(server: RealServer, database: str) -> Arm:
+    place = AttachedServer(server.dsn, str(server.socket_directory), server.port, "postgres", server.pid)
+    return Arm(Variant("default"), place, database)
 
 
 @pytest.fixture
 def arm(server: RealServer) -> Iterator[Arm]:
-    place = AttachedServer(server.dsn, str(server.socket_directory), server.port, "postgres", server.pid)
-    running = Arm(Variant("default"), place, DATABASE)
+    running = arm_on(server, DATABASE)
     yield running
     running.close()
 
@@ -64,10 +85,53 @@ def test_the_degree_that_is_asked_for_is_planned_and_launched(arm: Arm, workers:
     require_degree(arm, replace(COUNT, workers=workers, session_settings=settings))
 
 
-@pytest.mark.parametrize("load", study_file.LOADS)
+@pytest.mark.parametrize("load", [load for load in study_file.LOADS if load != "partition-wise"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_workload_of_the_study_can_have_every_degree(arm: Arm, load: str, workers: int) -> None:
     require_degree(arm, study_file.workloads(replace(TINY, chosen=(load,)))[f"{load}-{workers}"])
+
+
+@pytest.mark.parametrize("workers", [0, 1, 4])
+def test_partitions_are_joined_and_counted_one_by_one_at_every_degree(
+    server: RealServer, workers: int
+) -> None:
+    cell = study_file.workloads(replace(TINY, chosen=("partition-wise",)))[f"partition-wise-{workers}"]
+    with closing(arm_on(server, PARTED)) as arm:
+        require_degree(arm, cell)
+    with psycopg.connect(server.dsn_for("postgres", PARTED)) as connection:
+        for name, value in cell.session_settings.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        assert cell.sql is not None
+        plan = [text.strip() for (text,) in connection.execute(b"EXPLAIN " + cell.sql.encode())]
+    assert sum("Join" in text for text in plan) == 8
+    assert sum("Partial Aggregate" in text for text in plan) == 8
+    if workers:
+        assert f"Workers Planned: {workers}" in plan
+
+
+INDEX = replace(TINY, chosen=("create-index",))
+
+
+def test_workers_that_do_not_build_an_index_are_missed(arm: Arm) -> None:
+    build = study_file.workloads(INDEX)["create-index-3"]
+    with pytest.raises(MeasurementError) as caught:
+        require_degree(arm, with_settings(build, max_parallel_workers="1"))
+    assert caught.value.message == (
+        "create-index, 3 workers: only 1 of 3 workers were launched on the server of default"
+    )
+    with pytest.raises(MeasurementError) as caught:
+        require_degree(arm, with_settings(build, max_parallel_workers="0"))
+    assert "only 0 of 3 workers were launched" in caught.value.message
+
+
+def test_indexes_are_built_side_by_side_and_none_is_left(arm: Arm, server: RealServer) -> None:
+    build = study_file.workloads(INDEX)["create-index-1-by-2"]
+    with ThreadPoolExecutor(2) as both:
+        for done in [both.submit(require_degree, arm, build) for _ in range(2)]:
+            done.result()
+    with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
+        indexes = connection.execute("SELECT count(*) FROM pg_index WHERE indrelid = 't_bit'::regclass")
+        assert indexes.fetchone() == (0,)
 
 
 def with_settings(workload: Workload, **settings: str) -> Workload:
@@ -124,7 +188,7 @@ def test_a_statement_timeout_is_said(arm: Arm) -> None:
 def measured(home: Path, pg18_bin: Path) -> Experiment:
     """Some degrees once, long enough for the server to report its workers: that takes it up to a second."""
     design = replace(study_file.DESIGN, rounds=1, block_s=2.5, slice_s=2.5, thresholds=WHATEVER_ELSE_RUNS)
-    cells = study_file.workloads(TINY)
+    cells = study_file.workloads(replace(TINY, chosen=("count", "bitand", "create-index")))
     context = StudyContext(Variant("default", study_file.settings(TINY)), SOME, design, sizing=TINY)
     return measure(study_file.study(context), Conditions(embedded(), cells, design), Lines())
 
@@ -134,7 +198,8 @@ def test_every_degree_has_a_rate_and_all_of_its_workers(measured: Experiment) ->
     for block in measured.blocks:
         values, workers = block.arms[0].values, measured.cells[block.workload].workers
         assert values["throughput_tps"] > 0
-        assert values.get("parallel_workers_launched_share") == (1.0 if workers else None), block.workload
+        is_counted = workers and not block.workload.startswith("create-index")
+        assert values.get("parallel_workers_launched_share") == (1.0 if is_counted else None), block.workload
 
 
 def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) -> None:

@@ -17,6 +17,8 @@ pub const NAME: &str = "query";
 const TABLE: &str = "t_bit";
 /// The table's size does not limit the workers of its scans: the session's settings alone do.
 const MOST_WORKERS: u32 = 1024;
+/// What partitions are made by: a bit string itself has no hash function.
+const KEY: &str = "substring(id FROM 1 FOR 64)::bigint";
 const BITS: u32 = 200;
 const BYTES: usize = BITS as usize / 8;
 /// What a file in COPY's binary format begins with: its signature, no flags, no extension of the header.
@@ -32,29 +34,30 @@ pub struct QueryOptions {
     pub sql: String,
     /// Rows of `t_bit`.
     pub rows: u64,
+    /// How many partitions it has, by hash of the first 64 bits; 0: it is one table.
+    pub partitions: u64,
 }
 
 impl Default for QueryOptions {
     fn default() -> Self {
-        Self { sql: format!("SELECT count(*) FROM {TABLE}"), rows: 100_000 }
+        Self { sql: format!("SELECT count(*) FROM {TABLE}"), rows: 100_000, partitions: 0 }
     }
 }
 
 impl QueryOptions {
     /// Arbitrary: 60 TB.
     const MAX_ROWS: u64 = 1_000_000_000_000;
+    /// Arbitrary: planning takes longer with each.
+    const MAX_PARTITIONS: u64 = 1_000;
 
-    /// Refuses a statement that is empty, and a table that has no row.
+    /// Refuses a statement that is empty, a table that has no row, and more partitions than anybody has.
     pub fn check(&self) -> Result<()> {
         if self.sql.trim().is_empty() {
             return Err(Error::new(format!("option \"sql\" of workload \"{NAME}\" is empty"))
                 .hint("give a statement without parameters"));
         }
-        if (1..=Self::MAX_ROWS).contains(&self.rows) {
-            return Ok(());
-        }
-        Err(Error::new(format!("option \"rows\" of workload \"{NAME}\" cannot be {}", self.rows))
-            .hint(format!("give a number from 1 to {}", Self::MAX_ROWS)))
+        within("rows", self.rows, 1, Self::MAX_ROWS)?;
+        within("partitions", self.partitions, 0, Self::MAX_PARTITIONS)
     }
 
     /// The clients, which all do the same.
@@ -76,12 +79,35 @@ impl QueryOptions {
                 out.extend_from_slice(&TRAILER);
             }
         });
-        table.create =
-            vec![format!("CREATE TABLE {TABLE}(id bit({BITS})) WITH (parallel_workers = {MOST_WORKERS})")];
-        table.copy = format!("COPY {TABLE} FROM STDIN WITH (FORMAT binary, FREEZE)");
+        table.create = self.create();
+        let freeze = if self.partitions == 0 { ", FREEZE" } else { "" }; // refused for partitioned tables
+        table.copy = format!("COPY {TABLE} FROM STDIN WITH (FORMAT binary{freeze})");
         table.after = vec![format!("VACUUM (FREEZE, ANALYZE) {TABLE}")];
         vec![table]
     }
+
+    /// The statements that make the table: an option of storage is a partition's own.
+    fn create(&self) -> Vec<String> {
+        let (table, count) = (format!("CREATE TABLE {TABLE}(id bit({BITS}))"), self.partitions);
+        let option = format!("WITH (parallel_workers = {MOST_WORKERS})");
+        if count == 0 {
+            return vec![format!("{table} {option}")];
+        }
+        let parts = (0..count).map(|number| {
+            let values = format!("FOR VALUES WITH (MODULUS {count}, REMAINDER {number})");
+            format!("CREATE TABLE {TABLE}_{number} PARTITION OF {TABLE} {values} {option}")
+        });
+        std::iter::once(format!("{table} PARTITION BY HASH (({KEY}))")).chain(parts).collect()
+    }
+}
+
+/// Refuses a number that is not between two others.
+fn within(option: &str, value: u64, least: u64, most: u64) -> Result<()> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::new(format!("option \"{option}\" of workload \"{NAME}\" cannot be {value}"))
+        .hint(format!("give a number from {least} to {most}")))
 }
 
 /// A row: one column, whose value is the number of its bits and the bits.
@@ -144,7 +170,30 @@ mod tests {
     }
 
     #[test]
-    fn no_statement_and_no_rows_are_refused() {
+    fn a_partitioned_table_has_the_same_rows_in_parts_with_options_of_their_own() {
+        let whole = QueryOptions { rows: 3, ..QueryOptions::default() }.data_set(1).remove(0);
+        let parted = QueryOptions { rows: 3, partitions: 2, ..QueryOptions::default() }.data_set(1).remove(0);
+        assert_eq!(
+            parted.create,
+            [
+                "CREATE TABLE t_bit(id bit(200)) PARTITION BY HASH ((substring(id FROM 1 FOR 64)::bigint))",
+                "CREATE TABLE t_bit_0 PARTITION OF t_bit FOR VALUES WITH (MODULUS 2, REMAINDER 0) \
+                 WITH (parallel_workers = 1024)",
+                "CREATE TABLE t_bit_1 PARTITION OF t_bit FOR VALUES WITH (MODULUS 2, REMAINDER 1) \
+                 WITH (parallel_workers = 1024)",
+            ]
+        );
+        assert_eq!(parted.copy, "COPY t_bit FROM STDIN WITH (FORMAT binary)");
+        assert_eq!(whole.create, ["CREATE TABLE t_bit(id bit(200)) WITH (parallel_workers = 1024)"]);
+        assert_eq!(whole.copy, "COPY t_bit FROM STDIN WITH (FORMAT binary, FREEZE)");
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        whole.write_rows(0..3, &mut one);
+        parted.write_rows(0..3, &mut other);
+        assert_eq!(one, other);
+    }
+
+    #[test]
+    fn no_statement_no_rows_and_too_many_partitions_are_refused() {
         let options = QueryOptions { sql: " \n".into(), ..QueryOptions::default() };
         assert_eq!(options.check().unwrap_err().message, "option \"sql\" of workload \"query\" is empty");
         let options = QueryOptions { rows: 0, ..QueryOptions::default() };
@@ -152,6 +201,12 @@ mod tests {
             options.check().unwrap_err().to_string(),
             "error: option \"rows\" of workload \"query\" cannot be 0\n\
              hint: give a number from 1 to 1000000000000"
+        );
+        let options = QueryOptions { partitions: 1_001, ..QueryOptions::default() };
+        assert_eq!(
+            options.check().unwrap_err().to_string(),
+            "error: option \"partitions\" of workload \"query\" cannot be 1001\n\
+             hint: give a number from 0 to 1000"
         );
     }
 }

@@ -1,12 +1,16 @@
 """Looks whether a statement really has the parallel workers that a workload says, before it is timed.
 
-It is run once with EXPLAIN ANALYZE, in a session set as those of the load: what a plan asks for, and what was
-launched. It also warms up. EXPLAIN ANALYZE itself slows a query down, so that nothing is timed by it.
+It is run once, in a session set as those of the load; that also warms up. A query is run with EXPLAIN
+ANALYZE, which says what its plan asks for and what was launched. It slows a query down, so that nothing is
+timed by it. What builds an index has no plan, and the server counts its workers nowhere (pg_stat_database has
+those of Gather nodes alone); with trace_sort each process that takes part in the sort says so.
 """
 
 from __future__ import annotations
 
-from contextlib import closing
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -17,6 +21,9 @@ from pgdyno.model.errors import MeasurementError, PgdynoError, UsageError
 from pgdyno.model.workload import Workload
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "
+_TRACED = "SELECT set_config('trace_sort', 'on', false), set_config('client_min_messages', 'log', false)"
+# elog's text, which is not translated; -1 is who sorts alone, or merges (tuplesort.c, 11 to 18).
+_SORTS = re.compile(r"performsort of worker (\d+) starting")
 
 
 def require_degree(arm: Arm, workload: Workload) -> None:
@@ -27,38 +34,56 @@ def require_degree(arm: Arm, workload: Workload) -> None:
     """
     if workload.sql is None or workload.workers is None:
         return
-    plan = _run(arm, workload, workload.sql)
+    with _session(arm, workload) as connection:
+        if workload.builds_index:
+            launched = _launched_to_build(connection, workload.sql)
+        else:
+            launched = _launched_as_planned(connection, workload.sql, arm, workload)
+    if launched != workload.workers:
+        raise MeasurementError(
+            f"{workload.title}: only {launched} of {workload.workers} workers were launched on the server of "
+            f"{arm.variant.name}",
+            hint="nothing else may use parallel workers of this server meanwhile",
+        )
+
+
+def _launched_as_planned(connection: psycopg.Connection, sql: str, arm: Arm, workload: Workload) -> int:
+    """Return how many workers a query has. Raises: MeasurementError if its plan has not the right number."""
+    row = connection.execute((_EXPLAIN + sql).encode()).fetchone()
+    assert row is not None  # noqa: S101 — EXPLAIN always has a row
+    document: list[dict[str, Any]] = row[0]
+    plan: Plan = document[0]["Plan"]
     planned = planned_workers(plan)
     if planned != workload.workers:
         raise MeasurementError(
             f"{workload.title}: the plan has {planned} workers on the server of {arm.variant.name}",
             hint="pgdyno explain-degree says what decides the number of workers of a query",
         )
-    launched = max(
-        (node["Workers Launched"] for node in nodes(plan) if "Workers Launched" in node), default=0
-    )
-    if launched != planned:
-        raise MeasurementError(
-            f"{workload.title}: only {launched} of {planned} workers were launched on the server of "
-            f"{arm.variant.name}",
-            hint="nothing else may use parallel workers of this server meanwhile",
-        )
+    return max((node["Workers Launched"] for node in nodes(plan) if "Workers Launched" in node), default=0)
 
 
-def _run(arm: Arm, workload: Workload, sql: str) -> Plan:
+def _launched_to_build(connection: psycopg.Connection, sql: str) -> int:
+    """Return how many workers sorted for an index, beside the leader."""
+    said: list[str] = []
+    connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+    connection.execute(_TRACED)
+    connection.execute(sql.encode())
+    taking_part = {number for text in said for number in _SORTS.findall(text)}
+    return max(0, len(taking_part) - 1)
+
+
+@contextmanager
+def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
+    """Provide a session as those of the load are. Raises: UsageError for what fails in it."""
     with closing(arm.connect()) as connection:
         try:
             for name, value in workload.session_settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            row = connection.execute((_EXPLAIN + sql).encode()).fetchone()
+            yield connection
         except psycopg.OperationalError as error:
             raise _failed(workload, error) if error.sqlstate else arm.lost(error) from error
         except psycopg.Error as error:
             raise _failed(workload, error) from error
-    assert row is not None  # noqa: S101 — EXPLAIN always has a row
-    document: list[dict[str, Any]] = row[0]
-    plan: Plan = document[0]["Plan"]
-    return plan
 
 
 def _failed(workload: Workload, error: psycopg.Error) -> PgdynoError:

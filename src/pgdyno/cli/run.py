@@ -141,8 +141,9 @@ def command(
     clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.
 
     parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients;
-    --workload chooses among count, bitand, aggregate, hash-join, sort and append. With --dsn, --query and
-    --allow-load a query is measured on a running server, on its own data, in sessions that only read.
+    --workload chooses among count, bitand, aggregate, hash-join, sort, append, partition-wise and
+    create-index. With --dsn, --query and --allow-load a query is measured on a running server, on its own
+    data, in sessions that only read.
 
     clients with --dsn and --allow-load measures a running server from this host, in databases of its own that
     are dropped at the end. On another host than the server's, the client takes nothing from it.

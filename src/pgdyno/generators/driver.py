@@ -84,7 +84,7 @@ def workload_options(data_set: DataSet) -> Mapping[str, int]:
     if data_set.name == "sysbench":
         return {"tables": int(data_set.options["tables"]), "table_size": data_set.scale * 1000}
     if data_set.name == "t_bit":
-        return {"rows": data_set.scale * 1000}
+        return {"rows": data_set.scale * 1000, **{name: int(n) for name, n in data_set.options.items()}}
     raise GeneratorError(f'pgdyno-driver knows no data set "{data_set.name}"')
 
 

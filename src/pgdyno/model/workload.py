@@ -106,7 +106,8 @@ class Workload:
     set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs.
 
     ``sql`` is the one statement that each of its transactions is, if it is the driver's ``query``; then a
-    block has few of them. ``workers`` is how many parallel workers that is to have, ``executions`` how often
+    block has few of them. ``workers`` is how many parallel workers that is to have; EXPLAIN shows those of a
+    query, and none of a statement that ``builds_index``. ``executions`` is how often
     each transaction executes what is measured, in a loop inside the server: throughput and what is metered
     are of one execution. ``load`` is what a cell of a grid is called without its size and level.
     """
@@ -128,6 +129,7 @@ class Workload:
     load: str | None = None
     sql: str | None = None
     workers: int | None = None
+    builds_index: bool = False
     executions: int = 1
     session_settings: Mapping[str, str] = field(default_factory=dict)
 

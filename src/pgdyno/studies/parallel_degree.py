@@ -6,7 +6,9 @@ best, alone and with as many clients as CPUs that run the same query at once: wh
 others lose.
 
 Data, ``t_bit``: bit strings of 200 random bits, as tags of documents are stored. ``count`` costs little per
-row, ``bitand`` some times as much; what else is shared among workers can be chosen.
+row, ``bitand`` some times as much; what else is shared among workers can be chosen. ``partition-wise`` is the
+query of ``hash-join`` on the same rows in eight partitions, joined and counted partition by partition.
+``create-index`` builds an index and rolls it back.
 """
 
 from __future__ import annotations
@@ -41,15 +43,26 @@ BUDGET_S = 10 * 60.0
 
 QUERY = "query"  # the name of a query of the user's own
 _MASK = f"B'{'1' * 8:0<200}'"
+_KEY = "substring({}.id FROM 1 FOR 64)::bigint"  # a bit string itself has no hash function
+# Of the second table an eighth is hashed.
+_JOIN = f"""SELECT count(*) FROM t_bit a JOIN t_bit b ON {_KEY.format("a")} = {_KEY.format("b")}
+WHERE substring(b.id FROM 1 FOR 3) = B'000'"""  # noqa: S608 — our own
+# Rolled back by an error of its own that it catches: DROP INDEX would wait for the builds of other clients.
+_BUILD = """DO $$BEGIN
+    EXECUTE format('CREATE INDEX built_by_%s ON t_bit (id)', pg_backend_pid());
+    RAISE SQLSTATE 'PGDYN';
+EXCEPTION WHEN SQLSTATE 'PGDYN' THEN NULL;
+END$$"""
+PARTITION_WISE, CREATE_INDEX = "partition-wise", "create-index"
 _QUERIES = {
     "count": "SELECT count(*) FROM t_bit",
     "bitand": f"SELECT count(*) FROM t_bit WHERE bitand(id, {_MASK}) = {_MASK}",  # noqa: S608 — our own
     "aggregate": "SELECT substring(id FROM 1 FOR 8), count(*) FROM t_bit GROUP BY 1",
-    # Of the second table an eighth is hashed. A bit string itself has no hash function.
-    "hash-join": "SELECT count(*) FROM t_bit a JOIN t_bit b ON substring(a.id FROM 1 FOR 64)::bigint = "
-    "substring(b.id FROM 1 FOR 64)::bigint WHERE substring(b.id FROM 1 FOR 3) = B'000'",
+    "hash-join": _JOIN,
     "sort": "SELECT id FROM t_bit ORDER BY id OFFSET 1000000000000",  # beyond the last row: none is sent
     "append": "SELECT count(*) FROM (TABLE t_bit UNION ALL TABLE t_bit) twice",
+    PARTITION_WISE: _JOIN,
+    CREATE_INDEX: _BUILD,
 }
 LOADS = tuple(_QUERIES)
 _USUAL = ("count", "bitand")
@@ -70,6 +83,8 @@ _FORCED: Mapping[str, str] = {
     "min_parallel_index_scan_size": "0",
     "default_transaction_read_only": "on",
 }
+_BY_PARTITIONS = {"enable_partitionwise_join": "on", "enable_partitionwise_aggregate": "on"}
+_PARTITIONS = {"partitions": "8"}  # arbitrary
 _PUBLISHED = (
     "published for PostgreSQL 9.6 on a virtual machine with 32 cores: 200 million rows in memory took "
     "18,505 ms (count) and 53,098 ms (bitand) serially, at best 1,897 ms and 4,321 ms, both with 32 workers; "
@@ -146,7 +161,7 @@ def client_counts(sizing: Sizing) -> tuple[int, ...]:
 def _cell(query: tuple[str, str], clients: int, workers: int, data_set: DataSet) -> Workload:
     name, sql = query
     load = name if clients == 1 else f"{name}, {clients} clients at once"
-    return Workload(
+    cell = Workload(
         name=f"{name}-{workers}" if clients == 1 else f"{name}-{workers}-by-{clients}",
         title=f"{load}, {workers} workers",
         data_set=data_set,
@@ -158,6 +173,13 @@ def _cell(query: tuple[str, str], clients: int, workers: int, data_set: DataSet)
         workers=workers,
         session_settings=forced(workers),
     )
+    if name == PARTITION_WISE:
+        by_partitions = {**cell.session_settings, **_BY_PARTITIONS}
+        return replace(cell, data_set=replace(data_set, options=_PARTITIONS), session_settings=by_partitions)
+    if name == CREATE_INDEX:
+        settings = {"max_parallel_maintenance_workers": str(workers)}
+        return replace(cell, reset=ResetPolicy.RESTORE, builds_index=True, session_settings=settings)
+    return cell
 
 
 def _data_set(sizing: Sizing) -> DataSet:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pgdyno.generators.driver import workload_options
 from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.experiment import Cell
 from pgdyno.model.variant import Variant
@@ -30,6 +31,27 @@ def test_each_query_runs_at_every_degree_alone_and_with_others() -> None:
     assert alone.session_settings["max_parallel_workers_per_gather"] == "3"
     assert alone.session_settings["default_transaction_read_only"] == "on"
     assert len({cell.data_set.key for cell in cells.values()}) == 1
+
+
+def test_partition_wise_is_the_same_join_on_the_same_rows_in_partitions() -> None:
+    cells = study_file.workloads(replace(SIZING, chosen=("hash-join", "partition-wise")))
+    whole, parted = cells["hash-join-3"], cells["partition-wise-3"]
+    assert (parted.sql, parted.data_set.scale) == (whole.sql, whole.data_set.scale)
+    assert workload_options(parted.data_set) == {**workload_options(whole.data_set), "partitions": 8}
+    assert parted.data_set.key != whole.data_set.key
+    added = parted.session_settings.items() - whole.session_settings.items()
+    assert added == {("enable_partitionwise_join", "on"), ("enable_partitionwise_aggregate", "on")}
+
+
+def test_an_index_is_built_by_workers_of_maintenance_on_data_that_are_restored() -> None:
+    cells = study_file.workloads(replace(SIZING, chosen=("count", "create-index")))
+    build = cells["create-index-3-by-2"]
+    assert build.builds_index
+    assert not build.is_read_only
+    assert build.session_settings == {"max_parallel_maintenance_workers": "3"}
+    assert build.cell == Cell("create-index, 2 clients at once", 4_000 * 60_236, 2, 3)
+    assert cells["count-3"].is_read_only
+    assert not cells["count-3"].builds_index
 
 
 def test_the_mask_is_as_long_as_the_bit_strings() -> None:
