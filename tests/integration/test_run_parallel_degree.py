@@ -19,6 +19,7 @@ from pgdyno.app.arm import Arm
 from pgdyno.app.attached_server import AttachedServer
 from pgdyno.app.degree_check import require_degree
 from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.visited_degree import look
 from pgdyno.app.wiring import embedded
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import MeasurementError, UsageError
@@ -255,3 +256,21 @@ def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, ho
     assert document["blocks"] > 0
     assert any(note.startswith("measured on a running server as it is") for note in document["notes"])
     assert server.execute("SELECT count(*) FROM pg_database") == before
+
+
+def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: RealServer, home: Path) -> None:
+    """Of the eight processes that a server has by default, replication's launcher is one."""
+    sizing = Sizing(machine=Machine(2, 0), clients=2, query="SELECT count(*) FROM t_bit")
+    visited = look(server.dsn_for("postgres", DATABASE), sizing)
+    assert (visited.degrees, visited.left_out) == ((0, 1, 2, 3), (4,))
+
+
+def test_the_load_has_the_settings_of_the_connection_string(server: RealServer, home: Path) -> None:
+    with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS app")
+        connection.execute("CREATE TABLE IF NOT EXISTS app.mine WITH (parallel_workers = 9) AS TABLE t_bit")
+    dsn = f"{server.dsn_for('postgres', DATABASE)} options='-c search_path=app'"
+    asked = ("--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
+    done = pgdyno("run", "parallel-degree", "--dsn", dsn, "--query", "TABLE mine", "--allow-load", *asked)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["blocks"] > 0

@@ -6,6 +6,7 @@ option allows no more, or the pools are smaller) is left out and named.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -15,16 +16,19 @@ from pgdyno.app.measure import Conditions
 from pgdyno.experiments.parallel_plan import planned_workers
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
+from pgdyno.model.parallel_degree import Pools
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 from pgdyno.server.connection import Connection, connect
+from pgdyno.server.parallel_catalog import read_pools
 from pgdyno.server.planner import Planner
 from pgdyno.server.settings import read_settings
 from pgdyno.studies import parallel_degree
 from pgdyno.studies._contract import Sizing, StudyContext
 
 _AS_FOUND = Variant("as-found")
+_OF_THE_CLIENT = "client"  # pg_settings.source of what libpq passes on: options=, PGOPTIONS, PGTZ, …
 _NONE = "pgdyno explain-degree says which limit decides, and what to change to get more"
 _NOTE = (
     "measured on a running server as it is: whatever else it did at the time is in the figures, it was not "
@@ -33,7 +37,7 @@ _NOTE = (
 
 
 @dataclass(frozen=True)
-class _Visited:
+class Visited:
     """What is known of the server before anything is measured."""
 
     database: str
@@ -41,6 +45,7 @@ class _Visited:
     data_set: DataSet
     degrees: tuple[int, ...]
     left_out: tuple[int, ...]
+    session_settings: Mapping[str, str]  # of the connection string and libpq's environment
 
 
 def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress: Progress) -> Experiment:
@@ -48,8 +53,11 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
 
     Raises: UsageError if that is no other than 0; ServerError, ConnectionFailedError.
     """
-    visited = _look(dsn, sizing)
-    cells = parallel_degree.cells_on(visited.data_set, sizing, visited.degrees)
+    visited = look(dsn, sizing)
+    cells = {
+        name: replace(cell, session_settings={**visited.session_settings, **cell.session_settings})
+        for name, cell in parallel_degree.cells_on(visited.data_set, sizing, visited.degrees).items()
+    }
     context = StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing)
     study = parallel_degree.study(context)
     study = replace(study, notes=(_NOTE, *_left_out(visited.left_out)))
@@ -62,36 +70,44 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
         return run.run(study, budget_s=conditions.budget_s, context=options)
 
 
-def _look(dsn: str, sizing: Sizing) -> _Visited:
+def look(dsn: str, sizing: Sizing) -> Visited:
     """Find out which degrees the planner gives, and how large the database is. Runs nothing."""
     assert sizing.query is not None  # noqa: S101 — the command line has asked for it
     with closing(connect(dsn)) as connection:
         settings = read_settings(connection)
         planner = Planner(connection, sizing.query, settings)
-        pool = min(int(settings[name].setting) for name in ("max_parallel_workers", "max_worker_processes"))
+        free = _free_workers(read_pools(connection, settings))
         clients = max(parallel_degree.client_counts(sizing))
         wanted = parallel_degree.degrees(sizing.machine)
         given = tuple(
             workers
             for workers in wanted
-            if workers * clients <= pool
+            if workers * clients <= free
             and planned_workers(planner.plan(parallel_degree.forced(workers))) == workers
         )
         if max(given, default=0) == 0:
             raise UsageError(
                 "the server plans no parallel workers for this query",
                 detail=f"tried: {', '.join(map(str, wanted[1:]))}; "
-                f"{clients} clients at once share a pool of {pool}",
+                f"{clients} clients at once share {free} workers, which the server has free now",
                 hint=_NONE,
             )
         data_directory = settings.get("data_directory")
-        return _Visited(
+        return Visited(
             connection.info.dbname,
             "" if data_directory is None else data_directory.setting,
             _data_set(connection),
             given,
             tuple(workers for workers in wanted if workers not in given),
+            {guc.name: guc.setting for guc in settings.values() if guc.source == _OF_THE_CLIENT},
         )
+
+
+def _free_workers(pools: Pools) -> int:
+    """Return how many can be launched at once, as far as it is known what others use."""
+    most = min(pools.max_parallel_workers, pools.max_worker_processes)
+    known = pools.launchable(most)
+    return most if known is None else known
 
 
 def _data_set(connection: Connection) -> DataSet:
