@@ -22,7 +22,7 @@ from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.visited_degree import look
 from pgdyno.app.wiring import embedded
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import MeasurementError, UsageError
+from pgdyno.model.errors import MeasurementError, ServerError, UsageError
 from pgdyno.model.experiment import Experiment, VoidThresholds
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import Workload
@@ -183,6 +183,30 @@ def test_a_statement_timeout_is_said(arm: Arm) -> None:
     with pytest.raises(UsageError) as caught:
         require_degree(arm, with_settings(slow, statement_timeout="100ms"))
     assert caught.value.detail == "canceling statement due to statement timeout"
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith("less if statement_timeout of the role or the connection says so")
+
+
+def test_the_roles_own_time_limit_holds_as_it_does_for_the_load(server: RealServer) -> None:
+    server.execute("CREATE ROLE hasty LOGIN SUPERUSER")
+    server.execute("ALTER ROLE hasty SET statement_timeout = '100ms'")
+    dsn = server.dsn_for("hasty")
+    place = AttachedServer(dsn, str(server.socket_directory), server.port, "hasty", server.pid)
+    with closing(Arm(Variant("default"), place, DATABASE)) as arm, pytest.raises(UsageError) as caught:
+        require_degree(arm, replace(COUNT, sql="SELECT pg_sleep(20)", workers=0))
+    server.execute("DROP ROLE hasty")
+    assert caught.value.detail == "canceling statement due to statement timeout"
+
+
+def test_a_query_that_lacks_room_at_one_degree_is_told_with_that_degree(arm: Arm) -> None:
+    sort = study_file.workloads(replace(TINY, chosen=("sort",)))["sort-2"]
+    with pytest.raises(ServerError) as caught:
+        require_degree(arm, with_settings(sort, work_mem="64kB", temp_file_limit="100kB"))
+    assert caught.value.message == "the query fails (sort, 2 workers)"
+    assert caught.value.detail is not None
+    assert caught.value.detail.startswith("temporary file size exceeds ")
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("raise temp_file_limit")
 
 
 @pytest.fixture(scope="module")

@@ -17,20 +17,31 @@ import psycopg
 
 from pgdyno.app.arm import Arm
 from pgdyno.experiments.parallel_plan import Plan, nodes, planned_workers
-from pgdyno.model.errors import MeasurementError, PgdynoError, UsageError
+from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
 from pgdyno.model.workload import Workload
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "
 _TRACED = "SELECT set_config('trace_sort', 'on', false), set_config('client_min_messages', 'log', false)"
 # elog's text, which is not translated; -1 is who sorts alone, or merges (tuplesort.c, 11 to 18).
 _SORTS = re.compile(r"performsort of worker (\d+) starting")
+_RESOURCES = "53"  # class of SQLSTATE: insufficient resources
+_HINTS = {
+    "57014": "it may take 60 s here, and less if statement_timeout of the role or the connection says so",
+    "53100": "make room where temporary files and /dev/shm are (containers have 64 MB there unless told "
+    "otherwise): each worker takes some",
+    "53200": "lower work_mem, or have fewer clients: each worker has its own",
+    "53400": "raise temp_file_limit, or work_mem so that less is written to temporary files",
+}
+"""What to do, by SQLSTATE: query_canceled, disk_full, out_of_memory, configuration_limit_exceeded."""
+_ANOTHER = "give a query that only reads, on tables that are there"
 
 
 def require_degree(arm: Arm, workload: Workload) -> None:
     """Run a workload's statement once on an arm's server; nothing where it is to have no certain degree.
 
-    Raises: UsageError with the server's words if the statement fails; MeasurementError if it is planned with
-    another number of workers, or not all of them were launched.
+    Raises: UsageError with the server's words if the statement fails, ServerError if that is for want of
+    memory or space; MeasurementError if it is planned with another number of workers, or not all of them were
+    launched.
     """
     if workload.sql is None or workload.workers is None:
         return
@@ -77,6 +88,7 @@ def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
     """Provide a session as those of the load are. Raises: UsageError for what fails in it."""
     with closing(arm.connect()) as connection:
         try:
+            _allow_what_the_role_may(connection)
             for name, value in workload.session_settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
             yield connection
@@ -86,10 +98,19 @@ def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
             raise _failed(workload, error) from error
 
 
+def _allow_what_the_role_may(connection: psycopg.Connection) -> None:
+    """Limit the time of statements as it is for the load, instead of by what control connections have."""
+    row = connection.execute("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'").fetchone()
+    if row != ("0",):
+        connection.execute("RESET statement_timeout")
+
+
 def _failed(workload: Workload, error: psycopg.Error) -> PgdynoError:
     said = error.diag.message_primary or str(error).strip()
-    return UsageError(
+    state = error.sqlstate or ""
+    kind = ServerError if state.startswith(_RESOURCES) else UsageError
+    return kind(
         f"the query fails ({workload.title})",
         detail="; ".join(filter(None, (said, error.diag.message_detail))),
-        hint="give a query that only reads, on tables that are there",
+        hint=_HINTS.get(state, _ANOTHER),
     )
