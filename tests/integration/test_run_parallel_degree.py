@@ -289,6 +289,16 @@ def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: Real
     assert (visited.degrees, visited.left_out) == ((0, 1, 2, 3), (4,))
 
 
+def test_the_size_of_the_data_is_that_of_the_tables_that_the_query_reads(
+    server: RealServer, home: Path
+) -> None:
+    sizing = Sizing(machine=Machine(2, 0), clients=1, query="SELECT count(*) FROM t_bit a, t_bit b")
+    visited = look(server.dsn_for("postgres", DATABASE), sizing)
+    with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
+        (size_bytes,) = connection.execute("SELECT pg_relation_size('t_bit')").fetchone() or (0,)
+    assert visited.data_set.size_bytes == size_bytes
+
+
 def test_the_load_has_the_settings_of_the_connection_string(server: RealServer, home: Path) -> None:
     with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS app")

@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from pgdyno.app import wiring
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.measure import Conditions
-from pgdyno.experiments.parallel_plan import planned_workers
+from pgdyno.experiments.parallel_plan import Plan, planned_workers, scans
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
+from pgdyno.model.guc import Guc
 from pgdyno.model.parallel_degree import Pools
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
 from pgdyno.server.connection import Connection, connect
-from pgdyno.server.parallel_catalog import read_pools
+from pgdyno.server.parallel_catalog import read_pools, read_tables
 from pgdyno.server.planner import Planner
 from pgdyno.server.settings import read_settings
 from pgdyno.studies import parallel_degree
@@ -71,7 +72,7 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
 
 
 def look(dsn: str, sizing: Sizing) -> Visited:
-    """Find out which degrees the planner gives, and how large the database is. Runs nothing."""
+    """Find out which degrees the planner gives, and how large the tables are. Runs nothing."""
     assert sizing.query is not None  # noqa: S101 — the command line has asked for it
     with closing(connect(dsn)) as connection:
         settings = read_settings(connection)
@@ -96,7 +97,7 @@ def look(dsn: str, sizing: Sizing) -> Visited:
         return Visited(
             connection.info.dbname,
             "" if data_directory is None else data_directory.setting,
-            _data_set(connection),
+            _data_set(connection, planner.plan({}), settings),
             given,
             tuple(workers for workers in wanted if workers not in given),
             {guc.name: guc.setting for guc in settings.values() if guc.source == _OF_THE_CLIENT},
@@ -110,11 +111,10 @@ def _free_workers(pools: Pools) -> int:
     return most if known is None else known
 
 
-def _data_set(connection: Connection) -> DataSet:
-    """Return the database as it is: its size is that of a scale of one."""
-    row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
-    assert row is not None  # noqa: S101 — a function without FROM has one row
-    return DataSet(connection.info.dbname, 1, int(row[0]))
+def _data_set(connection: Connection, plan: Plan, settings: Mapping[str, Guc]) -> DataSet:
+    """Return the tables that a query reads as they are: their size is that of a scale of one."""
+    pages = sum(table.pages for table in read_tables(connection, scans(plan)).values())
+    return DataSet(connection.info.dbname, 1, pages * int(settings["block_size"].setting))
 
 
 def _left_out(degrees: tuple[int, ...]) -> tuple[str, ...]:

@@ -37,8 +37,7 @@ def sentences(found: ScalingCurve) -> Iterator[str]:
 def level_table(found: ScalingCurve) -> Table:
     """Return rate, ratio to the best and efficiency of every level.
 
-    Of workers also the time that a query takes and how much data that is per second; of clients their share
-    of the CPU time.
+    Of workers also how much data that is per second; of clients their share of the CPU time.
     """
     rate = f"{(found.operation or 'transactions').capitalize()}/s"
     own = ("Queries/s", "Data set/s") if found.unit == "workers" else (rate, "CPU time: client")
