@@ -178,7 +178,7 @@ def _notes(inquiry: Inquiry, found: Sequence[ExplainedGather]) -> Iterator[str]:
         leader = inquiry.settings[_LEADER].setting == "on"
         works = "works on its own share as well" if leader else "collects rows only"
         yield f"the leader {works} ({_LEADER} = {inquiry.settings[_LEADER].setting})"
-        yield "workers that are not free when the query starts are missing for all of its run"
+        yield "workers that are not free when a Gather starts are missing until it ends"
 
 
 def _listed(causes: Sequence[Cause]) -> str:
