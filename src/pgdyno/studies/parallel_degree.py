@@ -104,8 +104,7 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 def cells_on(data_set: DataSet, sizing: Sizing, workers: Sequence[int]) -> dict[str, Workload]:
     """Return every query at these degrees on a data set, alone and with others."""
-    chosen = sizing.chosen or (_USUAL if sizing.query is None else ())
-    queries = {name: _QUERIES[name] for name in chosen}
+    queries = {name: _QUERIES[name] for name in _chosen(sizing)}
     if sizing.query is not None:
         queries[QUERY] = sizing.query
     cells = (
@@ -142,7 +141,7 @@ def study(context: StudyContext) -> Study:
         variants=(context.baseline,),
         workloads=context.workloads,
         design=context.design,
-        notes=(_PUBLISHED, _NO_JIT),
+        notes=(*((_PUBLISHED,) if {*_USUAL} & {*_chosen(context.sizing)} else ()), _NO_JIT),
         is_adaptive=True,
     )
 
@@ -156,6 +155,11 @@ def client_counts(sizing: Sizing) -> tuple[int, ...]:
     """Return one, and as many as CPUs; with --clients that number instead."""
     others = sizing.clients or max(2, sizing.machine.cpus)
     return tuple(dict.fromkeys((1, others)))
+
+
+def _chosen(sizing: Sizing) -> tuple[str, ...]:
+    """Return the study's own queries that are measured: none beside a user's, unless they are named."""
+    return sizing.chosen or (_USUAL if sizing.query is None else ())
 
 
 def _cell(query: tuple[str, str], clients: int, workers: int, data_set: DataSet) -> Workload:

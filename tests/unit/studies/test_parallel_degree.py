@@ -107,3 +107,15 @@ def test_one_variant_is_measured() -> None:
     study = study_file.study(context)
     assert [variant.name for variant in study.variants] == ["default"]
     assert study.workloads == names
+
+
+def test_published_figures_are_told_beside_the_queries_that_they_are_of() -> None:
+    def notes(**parts: object) -> str:
+        sizing = replace(SIZING, **parts)  # type: ignore[arg-type]
+        context = StudyContext(Variant("default"), (), study_file.DESIGN, sizing=sizing)
+        return " ".join(study_file.study(context).notes)
+
+    assert "18,505 ms (count)" in notes()
+    assert "18,505 ms (count)" in notes(chosen=("bitand", "sort"))
+    assert "published for" not in notes(chosen=("create-index",))
+    assert "published for" not in notes(query="SELECT 1")
