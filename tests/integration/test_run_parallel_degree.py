@@ -276,8 +276,8 @@ def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, ho
     done = on_server(server, "--allow-load", "--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert document["blocks"] % 5 == 0  # five degrees; a round that was disturbed is repeated
-    assert document["blocks"] > 0
+    # On two CPUs five degrees, 0 to 4; on more the first round takes 0, 2, 4 and the highest.
+    assert document["blocks"] >= 4
     assert any(note.startswith("measured on a running server as it is") for note in document["notes"])
     assert server.execute("SELECT count(*) FROM pg_database") == before
 
