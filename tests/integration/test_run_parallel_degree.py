@@ -33,7 +33,15 @@ pytestmark = pytest.mark.server
 
 DATABASE, PARTED = "degrees", "parted_degrees"
 WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
-SOME = ("count-0", "count-2", "bitand-4", "bitand-1-by-2", "create-index-2", "create-index-1-by-2")
+SOME = (
+    "count-0",
+    "count-2",
+    "bitand-4",
+    "bitand-1-by-2",
+    "create-index-2",
+    "create-index-1-by-2",
+    "partition-wise-2",
+)
 TINY = Sizing(machine=Machine(2, 32 << 20))  # 111,000 rows
 (COUNT,) = (one for name, one in study_file.workloads(TINY).items() if name == "count-2")
 
@@ -213,7 +221,7 @@ def test_a_query_that_lacks_room_at_one_degree_is_told_with_that_degree(arm: Arm
 def measured(home: Path, pg18_bin: Path) -> Experiment:
     """Some degrees once, long enough for the server to report its workers: that takes it up to a second."""
     design = replace(study_file.DESIGN, rounds=1, block_s=2.5, slice_s=2.5, thresholds=WHATEVER_ELSE_RUNS)
-    cells = study_file.workloads(replace(TINY, chosen=("count", "bitand", "create-index")))
+    cells = study_file.workloads(replace(TINY, chosen=("count", "bitand", "create-index", "partition-wise")))
     context = StudyContext(Variant("default", study_file.settings(TINY)), SOME, design, sizing=TINY)
     return measure(study_file.study(context), Conditions(embedded(), cells, design), Lines())
 
