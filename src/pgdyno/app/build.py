@@ -38,6 +38,7 @@ from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
 from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.extensions import parse_extensions
 from pgdyno.toolchain.find_compiler import find_compiler
 from pgdyno.toolchain.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
@@ -47,7 +48,9 @@ from pgdyno.toolchain.prerequisites import (
     compiler_version,
     find_recipe,
     missing_error,
-    require_features,
+    missing_features,
+    missing_headers,
+    missing_programs,
     require_target,
 )
 from pgdyno.toolchain.recipe import Recipe, recipe_like
@@ -107,13 +110,11 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
     if foreign is not None:
         require_possible(foreign, profile, target)
     training = _training(request.training, profile)
-    compiler = find_compiler(request.compiler, profile, foreign)
     extensions = parse_extensions(request.extensions)
+    likeness = _likeness(request, place)
+    compiler = _compiler(request, profile, bolt, foreign, likeness)
     if target is not None:
         require_target(compiler.cc, target, machine)
-    likeness = _likeness(request, place)
-    if likeness is not None:
-        require_features(likeness.features, likeness.major, compiler.cc)
     if foreign is not None:
         require_runs(foreign, compiler.cc, compiler.linker, place.builds())
     fetched = fetch(request.source, place, progress)
@@ -147,6 +148,25 @@ def _foreign(request: BuildRequest) -> Foreign | None:
             hint="leave --like out: what libraries are installed for that machine is then built in",
         )
     return foreign
+
+
+def _compiler(
+    request: BuildRequest,
+    profile: Profile,
+    bolt: Bolt | None,
+    foreign: Foreign | None,
+    likeness: Likeness | None,
+) -> Compiler:
+    """Return the compiler. Raises: InstallationError naming all that the host lacks for the build."""
+    missing = [Need("llvm-bolt", PACKAGE)] if profile.is_rearranged and bolt is None else []
+    missing += missing_programs()
+    compiler = find_compiler(request.compiler, profile, foreign, missing)
+    missing += missing_headers(compiler.cc, foreign)
+    if likeness is not None:
+        missing += missing_features(likeness.features, likeness.major, compiler.cc)
+    if missing:
+        raise missing_error(missing, foreign)
+    return compiler
 
 
 def _likeness(request: BuildRequest, place: Workspace) -> Likeness | None:
@@ -187,14 +207,11 @@ def _installed(prefix: Path) -> Manifest | None:
 
 
 def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Profile:
-    """Return what is asked for. Raises: UsageError; InstallationError if it takes what is not installed."""
+    """Return what is asked for. Raises: UsageError."""
     if asked == AUTO and (bolt is None or foreign is not None):
         progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
         return parse_profile(WITHOUT_BOLT)
-    profile = parse_profile(STRONGEST if asked == AUTO else asked)
-    if profile.is_rearranged and bolt is None and foreign is None:
-        raise missing_error([Need("llvm-bolt", PACKAGE)])
-    return profile
+    return parse_profile(STRONGEST if asked == AUTO else asked)
 
 
 def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:

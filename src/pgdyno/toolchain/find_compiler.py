@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pgdyno.model.build import AUTO, COMPILERS, Profile
@@ -19,10 +19,13 @@ _KINDS: dict[str, type[Clang | Gcc]] = {"clang": Clang, "gcc": Gcc}
 _SUGGESTED = {"clang": "-19", "gcc": ""}
 
 
-def find_compiler(name: str, profile: Profile, foreign: Foreign | None = None) -> Compiler:
+def find_compiler(
+    name: str, profile: Profile, foreign: Foreign | None = None, besides: Sequence[Need] = ()
+) -> Compiler:
     """Return the newest compiler of a kind that can do what a profile asks for; ``auto``: of any kind.
 
     ``foreign``: the machine that it has to compile for, if it is another one than this.
+    ``besides``: what else is missing, to be named together with what compilers lack.
     Raises: InstallationError naming what is missing, of the one that comes closest.
     """
     kinds = COMPILERS if name == AUTO else (name,)
@@ -35,8 +38,10 @@ def find_compiler(name: str, profile: Profile, foreign: Foreign | None = None) -
         kind = kinds[0]
         suggested = _KINDS[kind](_SUGGESTED[kind], foreign)
         needed = [Need(suggested.program, suggested.package), *_missing(suggested, profile)]
-        raise missing_error(needed, foreign)
-    raise missing_error(min((missing for _, missing in lacking), key=len), foreign)
+        if profile.is_counted and suggested.counting_package != suggested.package:
+            needed.append(_counting(suggested))
+        raise missing_error([*needed, *besides], foreign)
+    raise missing_error([*min((missing for _, missing in lacking), key=len), *besides], foreign)
 
 
 def _installed(kind: str, foreign: Foreign | None) -> Iterator[Compiler]:
@@ -63,10 +68,12 @@ def _missing(compiler: Compiler, profile: Profile) -> list[Need]:
     needs = compiler.needs(profile)
     missing = [Need(program, package) for program, package in needs.items() if not is_installed(program)]
     if profile.is_counted and not missing and is_installed(compiler.program) and not _can_count(compiler):
-        return [
-            Need(f"the library for programs that count, of {compiler.program}", compiler.counting_package)
-        ]
+        return [_counting(compiler)]
     return missing
+
+
+def _counting(compiler: Compiler) -> Need:
+    return Need(f"the library for programs that count, of {compiler.program}", compiler.counting_package)
 
 
 def _can_count(compiler: Compiler) -> bool:

@@ -59,7 +59,10 @@ def find_recipe(
     flags that the compiler does not take.
     """
     compiler = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
-    missing = _missing(compiler, foreign)
+    missing = [] if compiler else [Need("gcc", "gcc")]
+    missing += missing_programs()
+    if compiler is not None:
+        missing += missing_headers(compiler, foreign)
     if compiler is not None and wants_liburing and not _has_library(compiler, LIBURING):
         missing.append(Need(LIBURING.header, LIBURING.package))
     if missing or compiler is None:
@@ -70,23 +73,21 @@ def find_recipe(
     return recipe
 
 
-def require_features(features: Features, major: int, compiler: str) -> None:
-    """Raise InstallationError, naming everything that is missing, unless this host has what they need."""
+def missing_programs() -> list[Need]:
+    """Return the programs, besides a compiler, that every build needs and the host lacks."""
+    return [need for need in PROGRAMS if not is_installed(need.name)]
+
+
+def missing_headers(compiler: str, foreign: Foreign | None = None) -> list[Need]:
+    """Return the headers that every build needs and the host lacks, which are asked of the compiler."""
+    lacking = [need for need in HEADERS if not _has(compiler, need.name, _LINKED[need.name])]
+    return [need if foreign is None else _of(foreign, need) for need in lacking]
+
+
+def missing_features(features: Features, major: int, compiler: str) -> list[Need]:
+    """Return what a major version's features need and the host lacks."""
     needed = requirements_of(features, major)
-    missing = _missing(compiler)
-    missing += [Need(one.name, one.package) for one in needed if not _is_there(one, compiler)]
-    if missing:
-        raise missing_error(missing)
-
-
-def _missing(compiler: str | None, foreign: Foreign | None = None) -> list[Need]:
-    """Return what every build needs and the host lacks; headers are asked of the compiler."""
-    missing = [] if compiler else [Need("gcc", "gcc")]
-    missing += [need for need in PROGRAMS if not is_installed(need.name)]
-    if compiler is not None:
-        lacking = [need for need in HEADERS if not _has(compiler, need.name, _LINKED[need.name])]
-        missing += [need if foreign is None else _of(foreign, need) for need in lacking]
-    return missing
+    return [Need(one.name, one.package) for one in needed if not _is_there(one, compiler)]
 
 
 def _of(foreign: Foreign, need: Need) -> Need:

@@ -20,6 +20,7 @@ from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.counts import gather, reached
 from pgdyno.toolchain.find_compiler import _can_count, find_compiler
 from pgdyno.toolchain.foreign import EMULATOR, Foreign
+from pgdyno.toolchain.prerequisites import Need
 
 FORKS = """
 #include <stdlib.h>
@@ -189,10 +190,18 @@ def test_what_is_missing_is_named_with_its_packages(path: Path) -> None:
 def test_without_any_compiler_one_is_suggested_with_all_it_takes() -> None:
     with pytest.raises(InstallationError) as caught:
         find_compiler("auto", parse_profile("pgo"))
-    assert caught.value.hint == "apt-get install clang-19 lld-19 llvm-19"
+    assert caught.value.hint == "apt-get install clang-19 lld-19 llvm-19 libclang-rt-19-dev"
     with pytest.raises(InstallationError) as caught:
         find_compiler("gcc", parse_profile("pgo"))
     assert caught.value.hint == "apt-get install gcc"
+
+
+@pytest.mark.usefixtures("path")
+def test_what_else_is_missing_is_named_with_the_compiler() -> None:
+    with pytest.raises(InstallationError) as caught:
+        find_compiler("gcc", parse_profile("pgo"), besides=[Need("llvm-bolt", "bolt-19")])
+    assert caught.value.detail == "missing: gcc, llvm-bolt"
+    assert caught.value.hint == "apt-get install gcc bolt-19"
 
 
 def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(

@@ -11,7 +11,8 @@ from tests.fix_progress import Remembered
 from tests.unit.app.builds.small_tree import request
 
 from pgdyno.app.build import BuildRequest, build
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.toolchain import prerequisites
 
 
 def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:
@@ -55,4 +56,20 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
         "--train needs a profile with pgo or bolt\n"
         "DETAIL:  asked for: o2+lto\n"
         "HINT:  --profile o2+lto+pgo, or leave --train out"
+    )
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
+    monkeypatch.setattr(prerequisites, "is_installed", lambda program: program not in ("bison", "make"))
+    monkeypatch.setattr(prerequisites, "_has_header", lambda *_: False)
+    with pytest.raises(InstallationError) as caught:
+        build(request(tree, "pgo+bolt"), Remembered())
+    assert str(caught.value) == (
+        "PostgreSQL cannot be built here yet\n"
+        "DETAIL:  missing: llvm-bolt, make, bison, stdlib.h, zlib.h\n"
+        "HINT:  apt-get install bolt-19 make bison libc6-dev zlib1g-dev"
     )
