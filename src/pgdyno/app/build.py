@@ -14,11 +14,12 @@ import platform
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgdyno.app.fetch import Fetched, changed, fetch
 from pgdyno.app.likeness import Likeness, find_likeness
 from pgdyno.app.reference import find_reference
-from pgdyno.app.wiring import workspace
+from pgdyno.app.wiring import available_memory_bytes, workspace
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.model.build import (
     AUTO,
@@ -56,8 +57,11 @@ from pgdyno.toolchain.prerequisites import (
 from pgdyno.toolchain.recipe import Recipe, recipe_like
 from pgdyno.toolchain.source import Package, parse_source
 
-_NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
+if TYPE_CHECKING:
+    from pgdyno.app.build_stages import Building
 
+_NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
+_NEEDED_MEMORY_BYTES = 2 << 30  # measured
 _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
 
 
@@ -85,6 +89,11 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
     Raises: UsageError, RefusedError for what cannot be built so; InstallationError for what is missing, not
     to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
     """
+    return _build(request, progress)
+
+
+def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) -> Manifest:
+    """Build it unless it is there; ``following_s``: how long is expected what it is the first part of."""
     place = workspace()
     fetched, plan = _plan(request, place, progress)
     found = _installed(place.servers() / plan.name)
@@ -94,12 +103,26 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
         shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
         return found
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
+    _require_memory(available_memory_bytes())
     from pgdyno.app.build_stages import Building  # late: what is there already is there at once
 
-    for sentence in plan.recipe.left_out:
-        progress.step(sentence)
-    reference = None if plan.is_plain else _reference(request, plan, place, progress)
-    return Building(place, plan, fetched, reference, progress).run()
+    if not following_s:  # else it was said before
+        for sentence in plan.recipe.left_out:
+            progress.step(sentence)
+    building = Building(place, plan, fetched, None, progress, following_s)
+    if plan.is_plain:
+        return building.run()
+    return replace(building, reference=_reference(request, building)).run()
+
+
+def _require_memory(available_bytes: int) -> None:
+    """Raise InstallationError now rather than let the kernel end a linker, or a server. 0: nobody knows."""
+    if 0 < available_bytes < _NEEDED_MEMORY_BYTES:
+        raise InstallationError(
+            "not enough memory for building PostgreSQL",
+            detail=f"needed {_NEEDED_MEMORY_BYTES / 1e9:.1f} GB, available {available_bytes / 1e9:.1f} GB",
+            hint="stop something, or raise the limit of the container or service that this runs in",
+        )
 
 
 def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[Fetched, BuildPlan]:
@@ -225,18 +248,20 @@ def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
     return tuple(find_workloads(asked)) or TRAINED_ON
 
 
-def _reference(request: BuildRequest, plan: BuildPlan, place: Workspace, progress: Progress) -> Installation:
+def _reference(request: BuildRequest, building: Building) -> Installation:
     """Return a plain build of the same source, which is made if there is none yet.
 
     It needs no extensions: data that are read by both are those of what every build has.
     Raises: InstallationError if the source has changed since it was looked at.
     """
+    plan, place, progress = building.plan, building.place, building.progress
     found = find_reference(plan.source_sha256, plan.options, place)
     if found is None:
         progress.step("first a plain build of the same source, to hold the faster one against")
-        plain = build(replace(request, profile=PLAIN, target=None, training=(), extensions=()), progress)
-        if plain.tarball_sha256 != plan.source_sha256:
+        plain = replace(request, profile=PLAIN, target=None, training=(), extensions=())
+        made = _build(plain, progress, building.expected_s)
+        if made.tarball_sha256 != plan.source_sha256:
             raise changed(request.source)
-        found = find_installation(plain.name, place)
+        found = find_installation(made.name, place)
     progress.step(f"to be held against {found.name}, a plain build of the same source")
     return found

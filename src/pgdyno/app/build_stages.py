@@ -32,7 +32,7 @@ from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manife
 from pgdyno.toolchain.programs import output_of
 from pgdyno.toolchain.publishing import publish, put_beside
 from pgdyno.toolchain.regression import with_tests
-from pgdyno.toolchain.stages import Stage, Stages, Watch
+from pgdyno.toolchain.stages import Stage, Stages, Watch, share_of_all
 
 _COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
 _BRANCHES = "branches.fdata"
@@ -40,13 +40,22 @@ _BRANCHES = "branches.fdata"
 
 @dataclass(frozen=True)
 class Building:
-    """One build under way. ``reference``: a plain build of the same source; None: this is one."""
+    """One build under way. ``reference``: a plain build of the same source; None: this is one.
+
+    ``following_s``: how long is expected what it is the first part of.
+    """
 
     place: Workspace
     plan: BuildPlan
     fetched: Fetched
     reference: Installation | None
     progress: Progress
+    following_s: float = 0.0
+
+    @property
+    def expected_s(self) -> float:
+        """How long all of it is expected to take."""
+        return self._stages.expected_s
 
     def run(self) -> Manifest:
         """Do what is not done yet, and return the manifest of what is installed.
@@ -56,8 +65,9 @@ class Building:
         self._at.root.mkdir(mode=0o755, exist_ok=True)
         if done := self._stages.seconds():
             self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")
-        time_left = TimeLeft(self.progress, self._stages.share_done())
-        self._stages.run(self._begin, time_left.tell)
+        total_s = self.expected_s + self.following_s
+        time_left = TimeLeft(self.progress, self._stages.share_done() * self.expected_s / total_s)
+        self._stages.run(self._begin, share_of_all(time_left.tell, 0.0, self.expected_s, total_s))
         manifest = read_manifest(self._at.prefix).value
         assert isinstance(manifest, Manifest)  # noqa: S101 — written a moment ago
         shutil.rmtree(self._at.root)

@@ -8,7 +8,9 @@ import click
 
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.build import AUTO, COMPILERS
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import InterruptedByUserError, UsageError
+
+_GOES_ON = "what is done is kept: the same command goes on with the stage that was interrupted"
 
 
 @click.group(
@@ -108,6 +110,8 @@ def command(
     try:
         request = BuildRequest(source, profile, compiler, target, training, like, extensions, machine)
         manifest = build(request, progress)
+    except KeyboardInterrupt as interrupt:
+        raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
     finally:
         progress.close()
     _print_one(manifest.name, is_json=is_json)

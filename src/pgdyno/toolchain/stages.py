@@ -32,6 +32,11 @@ class Stages:
     stages: Sequence[Stage]
     record: Path
 
+    @property
+    def expected_s(self) -> float:
+        """How long all of them take."""
+        return sum(stage.expected_s for stage in self.stages)
+
     def seconds(self) -> dict[str, float]:
         """Return the stages that are done, and how long each took."""
         try:
@@ -43,7 +48,7 @@ class Stages:
     def share_done(self) -> float:
         """Return the share of all the work that is done."""
         done = self.seconds()
-        return sum(stage.expected_s for stage in self.stages if stage.name in done) / self._expected_s
+        return sum(stage.expected_s for stage in self.stages if stage.name in done) / self.expected_s
 
     def run(self, begin: Callable[[Stage], None], watch: Watch) -> None:
         """Run what is not done yet; ``begin`` is told of every stage, ``watch`` the share of all the work."""
@@ -53,14 +58,10 @@ class Stages:
             if stage.name not in done:
                 begin(stage)
                 began_s = time.monotonic()
-                stage.run(share_of_all(watch, passed_s, stage.expected_s, self._expected_s))
+                stage.run(share_of_all(watch, passed_s, stage.expected_s, self.expected_s))
                 self._note(stage.name, time.monotonic() - began_s)
             passed_s += stage.expected_s
-            watch(passed_s / self._expected_s)
-
-    @property
-    def _expected_s(self) -> float:
-        return sum(stage.expected_s for stage in self.stages)
+            watch(passed_s / self.expected_s)
 
     def _note(self, name: str, seconds: float) -> None:
         with self.record.open("a") as file:

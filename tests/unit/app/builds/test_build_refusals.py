@@ -73,3 +73,24 @@ def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
         "DETAIL:  missing: llvm-bolt, make, bison, stdlib.h, zlib.h\n"
         "HINT:  apt-get install bolt-19 make bison libc6-dev zlib1g-dev"
     )
+
+
+def test_without_enough_memory_nothing_begins(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.app.build.available_memory_bytes", lambda: 600_000_000)
+    with pytest.raises(InstallationError) as caught:
+        build(request(tree, "o2"), Remembered())
+    assert str(caught.value) == (
+        "not enough memory for building PostgreSQL\n"
+        "DETAIL:  needed 2.1 GB, available 0.6 GB\n"
+        "HINT:  stop something, or raise the limit of the container or service that this runs in"
+    )
+    assert list((home / "builds").glob("built-*")) == []
+
+
+def test_where_nobody_knows_how_much_memory_there_is_it_is_built(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.app.build.available_memory_bytes", lambda: 0)
+    assert build(request(tree, "o2"), Remembered()).server_version == "18.6"

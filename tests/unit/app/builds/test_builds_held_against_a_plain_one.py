@@ -37,6 +37,27 @@ def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch:
     assert second.tested.bin_directory.parent.name == f".{manifest.name}.partial"
 
 
+def test_time_left_of_a_plain_build_is_also_that_of_what_follows(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[list[float]] = []
+
+    class Telling:
+        def __init__(self, _: object, found: float) -> None:
+            assert found == 0.0
+            told.append([])
+
+        def tell(self, share: float) -> None:
+            told[-1].append(share)
+
+    monkeypatch.setattr(build_stages, "TimeLeft", Telling)
+    said = Remembered()
+    build(request(tree, "lto"), said)
+    plain, faster = told
+    assert (plain[-1], faster[-1]) == (0.5, 1.0)  # both have the same stages, which take as long
+    assert len(said.steps) == len(set(said.steps))  # nothing is said twice
+
+
 def read_plain(name: str) -> tuple[str, str | None] | None:
     manifest = read_manifest(wiring.workspace().servers() / name).value
     assert isinstance(manifest, Manifest)

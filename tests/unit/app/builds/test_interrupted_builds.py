@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.fix_progress import Remembered
 from tests.unit.app.builds.small_tree import STAGES, interrupted, request, stages_of
 
 from pgdyno.app import build_stages
 from pgdyno.app.build import build
+from pgdyno.cli.build import command
+from pgdyno.model.errors import InterruptedByUserError
 
 
 @pytest.mark.usefixtures("plain")
@@ -41,3 +44,16 @@ def test_one_that_was_killed_at_its_very_end_is_there(
     manifest = build(request(tree), said)
     assert said.steps == [f"{manifest.name} is there already"]
     assert list((home / "builds").glob("built-*")) == []
+
+
+def test_whoever_interrupts_a_build_is_told_that_it_goes_on(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_stages.Building, "_in_order", interrupted("configure"))
+    arguments = ["--source", str(tree), "--profile", "o2", "--compiler", "gcc"]
+    done = CliRunner().invoke(command, arguments)
+    assert isinstance(done.exception, InterruptedByUserError)
+    assert str(done.exception) == (
+        "interrupted\n"
+        "HINT:  what is done is kept: the same command goes on with the stage that was interrupted"
+    )
