@@ -22,6 +22,10 @@ _NAME = "PACKAGE_NAME='PostgreSQL'"
 _CONFIGURED = ("GNUmakefile", "src/Makefile.global", "src/include/pg_config.h", "config.status")
 """Files that configure makes: where they are, object files of some other build may be too."""
 NOT_SOURCE = frozenset({".git", ".hg", ".svn"})
+_BY_AUTOCONF = (
+    "trees are configured by autoconf's configure, not by meson: releases have it, and so has PostgreSQL's "
+    "repository; git checkout configure brings it back"
+)
 _EXAMPLES = "--source debian:18, --source postgresql-18.6.tar.bz2, or --source ~/src/postgresql"
 
 
@@ -100,8 +104,11 @@ def read_version(tree: Path) -> str:
     try:
         text = configure.read_text(errors="replace")
     except OSError as error:
+        is_for_meson = (tree / "meson.build").is_file()
         raise InstallationError(
-            f"{tree} holds no sources of PostgreSQL", detail=f"{configure}: {str(error.strerror).lower()}"
+            f"{tree} has no configure" if is_for_meson else f"{tree} holds no sources of PostgreSQL",
+            detail=f"{configure}: {str(error.strerror).lower()}",
+            hint=_BY_AUTOCONF if is_for_meson else f"for example {_EXAMPLES}",
         ) from error
     return version_of(text, str(tree))
 

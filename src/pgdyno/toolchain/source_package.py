@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +139,7 @@ def unpack_tarball(tarball: Path, tree: Path) -> None:
     argv = ["tar", "--extract", "--no-same-owner", "--strip-components=1", f"--file={tarball}"]
     done = capture([*argv, f"--directory={tree}"], limit_s=_UNPACK_LIMIT_S)
     if done.returncode != 0:
-        raise InstallationError(f"could not unpack {tarball}", detail=done.stderr.strip() or None)
+        raise InstallationError(f"could not unpack {tarball}", detail=_said(done))
 
 
 def version_in_tarball(tarball: Path) -> str:
@@ -147,6 +148,13 @@ def version_in_tarball(tarball: Path) -> str:
     done = capture([*argv, f"--file={tarball}", "*/configure"], limit_s=_UNPACK_LIMIT_S)
     if done.returncode != 0:
         raise InstallationError(
-            f"{tarball} holds no sources of PostgreSQL", detail=done.stderr.strip() or None
+            f"{tarball} holds no sources of PostgreSQL, or is damaged",
+            detail=_said(done),
+            hint="a release is what https://www.postgresql.org/ftp/source/ has, with its checksum beside it",
         )
     return version_of(done.stdout, str(tarball))
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str | None:
+    """Return what tar has said, and what unpacks for it, without blank lines."""
+    return "\n         ".join(line.strip() for line in done.stderr.splitlines() if line.strip()) or None

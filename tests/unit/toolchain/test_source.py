@@ -65,8 +65,25 @@ def test_other_programs_sources_are_told_apart(tree: Path) -> None:
     with pytest.raises(InstallationError, match="holds no sources of PostgreSQL"):
         parse_source(str(tree))
     (tree / "configure").unlink()
-    with pytest.raises(InstallationError, match="configure: no such file or directory"):
+    with pytest.raises(InstallationError) as caught:
         parse_source(str(tree))
+    assert str(caught.value) == (
+        f"{tree} holds no sources of PostgreSQL\n"
+        f"DETAIL:  {tree}/configure: no such file or directory\n"
+        "HINT:  for example --source debian:18, --source postgresql-18.6.tar.bz2, "
+        "or --source ~/src/postgresql"
+    )
+
+
+def test_a_tree_for_meson_alone_is_told_what_is_missing(tree: Path) -> None:
+    (tree / "configure").rename(tree / "meson.build")
+    with pytest.raises(InstallationError) as caught:
+        parse_source(str(tree))
+    assert caught.value.message == f"{tree} has no configure"
+    assert caught.value.hint == (
+        "trees are configured by autoconf's configure, not by meson: releases have it, and so has "
+        "PostgreSQL's repository; git checkout configure brings it back"
+    )
 
 
 def test_a_version_and_its_major(tree: Path) -> None:

@@ -11,7 +11,13 @@ import pytest
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.private_apt import SourceFile
-from pgdyno.toolchain.source_package import SourcePackage, choose_suites, describe_package, unpack
+from pgdyno.toolchain.source_package import (
+    SourcePackage,
+    choose_suites,
+    describe_package,
+    unpack,
+    version_in_tarball,
+)
 
 # As the index of Debian 13 has them.
 FILES_17 = (
@@ -142,3 +148,12 @@ def test_a_tarball_that_the_index_does_not_describe_is_not_unpacked(tarball: Pat
         unpack(package(tarball, "00" * 32), tmp_path, tmp_path / "tree")
     assert caught.value.message == f"{tarball} is not what the archive's index describes"
     assert not (tmp_path / "tree").exists()
+
+
+def test_a_tarball_that_is_damaged_is_refused_in_tars_words(tmp_path: Path) -> None:
+    (tmp_path / "pg.tar.gz").write_bytes(b"no archive")
+    with pytest.raises(InstallationError) as caught:
+        version_in_tarball(tmp_path / "pg.tar.gz")
+    assert caught.value.message == f"{tmp_path}/pg.tar.gz holds no sources of PostgreSQL, or is damaged"
+    assert "gzip: stdin: not in gzip format\n         tar: " in (caught.value.detail or "")
+    assert "https://www.postgresql.org/ftp/source/" in (caught.value.hint or "")
