@@ -1,9 +1,10 @@
-"""Instructions per transaction of several servers, counted by valgrind: hardly changed by who else is busy.
+"""Instructions and branches per transaction of several servers, counted by valgrind: whoever else is busy.
 
-Each server runs under valgrind's cachegrind, without its caches, on a copy of the same data. pgbench runs
-twice on one connection, with a thousand transactions more the second time; the difference, divided by them,
-is what one takes: the start of the server and of the connection fall out. Instructions are those of all
-processes in user mode. Time is not measured: half as many instructions need not take half as long.
+Each server runs under valgrind's lackey, on a copy of the same data. pgbench runs twice on one connection,
+with a thousand transactions more the second time; the difference, divided by them, is what one takes: the
+start of the server and of the connection fall out. What is counted is that of all processes in user mode:
+instructions, conditional branches among them, and how many of these were taken, after which a processor goes
+on to fetch elsewhere. Time is not measured: half as many instructions need not take half as long.
 
 valgrind knows no AVX-512: builds for this CPU may need ``--portable x86-64-v3``.
 
@@ -17,7 +18,7 @@ import re
 import shutil
 import subprocess
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
 from pgdyno.app import wiring
@@ -39,10 +40,19 @@ SETTINGS = {
     "wal_writer_delay": "10s",
 }
 """Next to nothing runs by itself, and nothing waits: neither is the transaction's."""
-_TOTAL = re.compile(r"^summary: +(\d+)", re.MULTILINE)
+_TOTAL = re.compile(r"Jccs:\n.*total: +([\d,]+)\n.*taken: +([\d,]+) .*guest instrs: +([\d,]+)", re.DOTALL)
 _COUNTING = """#!/bin/sh
-exec valgrind --quiet --tool=cachegrind --cache-sim=no --cachegrind-out-file='{counts}/%p' '{postgres}' "$@"
+exec valgrind --quiet --tool=lackey --log-file='{counts}/%p' '{postgres}' "$@"
 """
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was executed; ``branches`` are the conditional ones."""
+
+    instructions: float
+    branches: float
+    taken: float
 
 
 @dataclass(frozen=True)
@@ -54,12 +64,12 @@ class Counted:
     sockets: Path
     installation: Installation
 
-    def per_transaction(self, script: tuple[str, ...], prepared: Path) -> float:
-        """Return the instructions that one transaction takes, on a copy of prepared data."""
-        few, many = (self._total(script, prepared, transactions) for transactions in (FEW, MANY))
-        return (many - few) / (MANY - FEW)
+    def per_transaction(self, script: tuple[str, ...], prepared: Path) -> Counts:
+        """Return what one transaction takes, on a copy of prepared data."""
+        few, many = (astuple(self._total(script, prepared, number)) for number in (FEW, MANY))
+        return Counts(*((after - before) / (MANY - FEW) for before, after in zip(few, many, strict=True)))
 
-    def _total(self, script: tuple[str, ...], prepared: Path, transactions: int) -> int:
+    def _total(self, script: tuple[str, ...], prepared: Path, transactions: int) -> Counts:
         data, counts, programs = (self.scratch / name for name in ("data", "counts", "programs"))
         for path in (data, counts, programs):
             shutil.rmtree(path, ignore_errors=True)
@@ -75,15 +85,17 @@ class Counted:
         with server.running():
             options = ("--no-vacuum", "--client=1", f"--transactions={transactions}", "--random-seed=1")
             pgbench(self.installation, server, *script, *options)
-        return sum(total(path) for path in counts.iterdir())
+        totals = (astuple(total(path)) for path in counts.iterdir())
+        return Counts(*map(sum, zip(*totals, strict=True)))
 
 
-def total(counts: Path) -> int:
-    """Return the instructions of one process. Raises: ValueError if it has written none."""
+def total(counts: Path) -> Counts:
+    """Return what one process has executed. Raises: ValueError if it has written nothing."""
     found = _TOTAL.search(counts.read_text(errors="replace"))
     if found is None:
         raise ValueError(f"{counts} has no sum: the process was ended before it could write one")
-    return int(found[1])
+    branches, taken, instructions = (int(number.replace(",", "")) for number in found.groups())
+    return Counts(instructions, branches, taken)
 
 
 def pgbench(installation: Installation, server: Instance, *options: str) -> None:
@@ -105,19 +117,21 @@ def prepare(installation: Installation, place: Workspace, scratch: Path, sockets
 
 
 def main() -> None:
-    """Print a line for each server and script; ratios are to the first server."""
-    parser = argparse.ArgumentParser(description="Instructions per transaction, counted by valgrind.")
+    """Print a line for each script, server and count; ratios are to the first server."""
+    parser = argparse.ArgumentParser(description="Instructions and branches per transaction, by valgrind.")
     parser.add_argument("servers", nargs="+", metavar="SERVER", help="of one major version; the first is 1")
     place = wiring.workspace()
     installations = [find_installation(name, place) for name in parser.parse_args().servers]
     for name, script in SCRIPTS.items():
-        first: float | None = None
+        first: Counts | None = None
         for installation in installations:
             with place.scratch() as scratch, place.sockets(scratch) as sockets:
                 prepared = prepare(installations[0], place, scratch, sockets)
                 found = Counted(place, scratch, sockets, installation).per_transaction(script, prepared)
             first = first or found
-            print(f"{name:16} {installation.name:24} {found:10,.0f} {found / first:7.3f}", flush=True)
+            for (what, number), reference in zip(asdict(found).items(), astuple(first), strict=True):
+                row = f"{name:16} {installation.name:24} {what:12} {number:10,.0f}"
+                print(f"{row} {number / reference:7.3f}", flush=True)
 
 
 if __name__ == "__main__":

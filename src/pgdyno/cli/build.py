@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.build import AUTO, COMPILERS
 from pgdyno.model.errors import InterruptedByUserError, UsageError
+
+if TYPE_CHECKING:
+    from pgdyno.toolchain.manifest import Manifest
 
 _GOES_ON = "what is done is kept: the same command goes on with the stage that was interrupted"
 
@@ -114,7 +118,7 @@ def command(
         raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
     finally:
         progress.close()
-    _print_one(manifest.name, is_json=is_json)
+    _print_one(manifest, is_json=is_json)
 
 
 @command.command(name="list")
@@ -167,7 +171,7 @@ def verify(name: str, *, is_json: bool) -> None:
     """Try the build NAME again.
 
     As it was tried before it was installed, with tests that are compiled anew: about five minutes. One that
-    fails is not taken into plans any more.
+    fails is not taken into plans any more, unless a package has brought it, of which nothing is changed.
     """
     from pgdyno.app.verify_again import verify_build
 
@@ -176,7 +180,7 @@ def verify(name: str, *, is_json: bool) -> None:
         verified = verify_build(name, progress)
     finally:
         progress.close()
-    _print_one(verified.name, is_json=is_json)
+    _print_one(verified, is_json=is_json)
 
 
 @command.command(name="remove")
@@ -226,16 +230,16 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
         click.echo(package.path)
 
 
-def _print_one(name: str, *, is_json: bool) -> None:
+def _print_one(manifest: Manifest, *, is_json: bool) -> None:
     from pgdyno.app.build_inventory import list_builds
     from pgdyno.model.document import to_document
 
-    build = next(build for build in list_builds() if build.manifest.name == name)
     if is_json:
-        print_json({"server": to_document(build.manifest), "prefix": build.prefix})
+        prefix = next(build.prefix for build in list_builds() if build.manifest.name == manifest.name)
+        print_json({"server": to_document(manifest), "prefix": prefix})
         return
-    click.echo(f"{name:20} {build.manifest.server_version:8} {build.manifest.summary}")
-    click.echo(f"{'':20} {build.manifest.verification}")
+    click.echo(f"{manifest.name:20} {manifest.server_version:8} {manifest.summary}")
+    click.echo(f"{'':20} {manifest.verification}")
 
 
 def _without_common(first: object, second: object) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -11,13 +12,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.fix_builds import MANIFEST, put_build
 from tests.fix_progress import Remembered
 
 from pgdyno.app import verify_again
 from pgdyno.app.verify_again import verify_build
-from pgdyno.model.errors import InstallationError, RefusedError
+from pgdyno.cli.build import command
+from pgdyno.model.errors import InstallationError
 from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain import prerequisites
 from pgdyno.toolchain.manifest import Manifest, Passed, Verified, read_manifest
 
 AGAIN = Verified((Passed("regress", 231),), "", 0, 20, 150.0)
@@ -140,8 +144,55 @@ def test_another_source_is_no_ground_to_judge_by(
     assert caught.value.detail == "PostgreSQL 18.7, sha256 cd; it was 18.6, ab"
 
 
-@pytest.mark.usefixtures("source", "builds_place")
-def test_what_a_package_has_brought_is_not_tried_again(packaged_builds: Path) -> None:
-    put_build(packaged_builds, MANIFEST)
-    with pytest.raises(RefusedError, match="built-00000000000a belongs to a package"):
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_tests_that_cannot_be_compiled_say_nothing_of_the_build(
+    install_build: Callable[[Manifest], Path], source: SimpleNamespace
+) -> None:
+    prefix = install_build(MANIFEST)
+    install_build(PLAIN)
+    unpack = source.unpack
+
+    def without_tests(tree: Path) -> None:
+        unpack(tree)
+        (tree / "src/test/regress/Makefile").unlink()
+
+    source.unpack = without_tests
+    with pytest.raises(InstallationError, match='"make" failed with status 2'):
+        verify_build(MANIFEST.name, Remembered())
+    assert read_manifest(prefix).value == MANIFEST
+
+
+@pytest.mark.usefixtures("source")
+def test_what_tests_are_compiled_with_is_named_if_it_is_missing(
+    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_build(replace(MANIFEST, configure=("--with-icu", "CC=clang-1", "CFLAGS=-O2")))
+    monkeypatch.setattr(prerequisites, "is_installed", lambda program: program != "flex")
+    with pytest.raises(InstallationError) as caught:
         verify_build("built", Remembered())
+    assert caught.value.detail == "missing: clang-1, flex"
+
+
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_what_a_package_has_brought_is_tried_and_not_changed(
+    packaged_builds: Path, install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = put_build(packaged_builds, MANIFEST)
+    install_build(PLAIN)
+    monkeypatch.setattr(verify_again, "verify", lambda *_: AGAIN)
+    done = CliRunner().invoke(command, ["verify", MANIFEST.name, "--json"])
+    assert json.loads(done.stdout)["prefix"] == str(prefix)
+    assert json.loads(done.stdout)["server"]["verified"]["seconds"] == 150.0
+    assert read_manifest(prefix).value == MANIFEST
+
+    def failed(*_: object) -> Verified:
+        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+
+    monkeypatch.setattr(verify_again, "verify", failed)
+    said = Remembered()
+    with pytest.raises(InstallationError, match="does not pass"):
+        verify_build(MANIFEST.name, said)
+    assert said.steps[-1] == "plans go on choosing it until apt-get remove pgdyno-postgresql-18-00000000000a"
+    assert read_manifest(prefix).value == MANIFEST
