@@ -185,3 +185,36 @@ def test_a_build_that_knows_its_place_is_not_packaged(
     assert done.exception.message == "the build cannot be moved, and so not be packaged"
     assert done.exception.detail == f"postgres looks for its libraries in {prefix}/lib"
     assert list(tmp_path.glob("*.deb")) == []
+
+
+def test_a_library_that_no_package_has_is_named(prefix: Path, tmp_path: Path) -> None:
+    run(
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libown.so.1",
+        "-o",
+        tmp_path / "libown.so",
+        tmp_path / "library.c",
+    )
+    linked = (
+        f"-L{tmp_path}",
+        "-Wl,--no-as-needed",
+        "-lown",
+        f"-L{prefix}/lib",
+        "-lpq",
+        "-Wl,-rpath,$ORIGIN/../lib",
+    )
+    (prefix / "bin/psql").rename(prefix / "bin/own")
+    run("gcc", "-o", prefix / "bin/psql", tmp_path / "program.c", *linked)
+    with (prefix / "bin/psql").open("ab") as psql:
+        psql.write(b"\0" + LICENCE.encode() + b"\0")
+    done = CliRunner().invoke(command, ["deb", MANIFEST.name, "--output", str(tmp_path)])
+    assert isinstance(done.exception, InstallationError)
+    assert done.exception.message == "which packages the build needs could not be found out"
+    assert "cannot find library libown.so.1 needed by" in (done.exception.detail or "")
+    architecture = run("dpkg", "--print-architecture").strip()
+    assert done.exception.hint == (
+        f"install from packages of {architecture} the libraries that it was built with"
+    )
+    assert list(tmp_path.glob("*.deb")) == []

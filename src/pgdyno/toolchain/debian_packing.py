@@ -103,7 +103,14 @@ class Packing:
         (asking / "control").write_text(_ASKING)
         argv = ["dpkg-shlibdeps", "-O", *(f"-e{one}" for one in programs)]
         environment = clean_environment(DEB_HOST_ARCH=self._architecture)  # whose libraries it looks at
-        said = output_of(argv, cwd=self.work, environment=environment)
+        try:
+            said = output_of(argv, cwd=self.work, environment=environment)
+        except InstallationError as error:
+            raise InstallationError(
+                "which packages the build needs could not be found out",
+                detail=error.detail,
+                hint=f"install from packages of {self._architecture} the libraries that it was built with",
+            ) from error
         return said.strip().removeprefix("shlibs:Depends=")
 
     def _pack(self, fields: Mapping[str, str]) -> Path:
