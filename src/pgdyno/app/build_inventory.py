@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pgdyno.app.servers import remove_server
 from pgdyno.app.wiring import workspace
 from pgdyno.model.document import to_document
 from pgdyno.server.registry import is_packaged
+from pgdyno.toolchain.build_plan import NAME
 from pgdyno.toolchain.manifest import Manifest
 from pgdyno.toolchain.publishing import hidden
 
@@ -49,7 +51,7 @@ def list_builds() -> list[ListedBuild]:
 def diff_builds(first: str, second: str) -> list[Difference]:
     """Return in what two builds differ, by their manifests. Raises: UsageError for a name that is none."""
     place = workspace()
-    one, other = (dict(_leaves(to_document(find_build(name, place)[1]))) for name in (first, second))
+    one, other = (dict(_leaves(_unnamed(find_build(name, place)[1]))) for name in (first, second))
     return [
         Difference(what, one.get(what), other.get(what))
         for what in dict.fromkeys([*one, *other])
@@ -69,6 +71,12 @@ def remove_build(name: str) -> Path:
         shutil.rmtree(unfinished)
         return unfinished
     return remove_server(find_build(name, place)[1].name)
+
+
+def _unnamed(manifest: Manifest) -> object:
+    """Return a manifest with built-ID for its own name, which the paths in flags have in them."""
+    text = json.dumps(to_document(manifest)).replace(manifest.name, f"{NAME}-ID")
+    return json.loads(text)
 
 
 def _leaves(document: object, path: str = "") -> Iterator[tuple[str, object]]:

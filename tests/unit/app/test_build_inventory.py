@@ -70,6 +70,17 @@ def test_of_flags_those_are_shown_that_the_other_one_has_not(
     )
 
 
+def test_paths_with_a_builds_own_name_are_no_difference(
+    install_build: Callable[[Manifest], Path],
+) -> None:
+    for name in ("built-00000000000a", "built-00000000000b"):
+        install_build(replace(MANIFEST, name=name, cflags=f"-O3 -fprofile-use=/var/builds/{name}/counts"))
+    assert diff_builds("built-00000000000a", "built-00000000000b") == []
+    install_build(replace(MANIFEST, name="built-00000000000c", cflags="-O3 -fprofile-use=/elsewhere"))
+    (difference,) = diff_builds("built-00000000000a", "built-00000000000c")
+    assert difference.first == "-O3 -fprofile-use=/var/builds/built-ID/counts"
+
+
 def test_a_build_is_removed_and_no_other_server(install_build: Callable[[Manifest], Path]) -> None:
     prefix = install_build(MANIFEST)
     source = install_build(replace(MANIFEST, name="source-18", optimised=None))
