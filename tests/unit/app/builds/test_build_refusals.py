@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.fix_progress import Remembered
 from tests.unit.app.builds.small_tree import request
 
 from pgdyno.app.build import BuildRequest, build
-from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.errors import InstallationError, StorageError, UsageError
 from pgdyno.toolchain import prerequisites
 
 
@@ -73,6 +75,18 @@ def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
         "DETAIL:  missing: llvm-bolt, make, bison, stdlib.h, zlib.h\n"
         "HINT:  apt-get install bolt-19 make bison libc6-dev zlib1g-dev"
     )
+
+
+def test_without_enough_disk_nothing_begins(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000_000))
+    with pytest.raises(StorageError) as caught:
+        build(request(tree, "o2"), Remembered())
+    assert str(caught.value) == (
+        f"not enough disk space in {home} for building PostgreSQL\n"
+        "DETAIL:  needed 2.1 GB, free 1.0 GB\n"
+        "HINT:  remove something, or set PGDYNO_HOME to a directory on a larger disk"
+    )
+    assert list((home / "builds").glob("built-*")) == []
 
 
 def test_without_enough_memory_nothing_begins(

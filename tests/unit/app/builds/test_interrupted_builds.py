@@ -12,7 +12,7 @@ from tests.unit.app.builds.small_tree import STAGES, interrupted, request, stage
 from pgdyno.app import build_stages
 from pgdyno.app.build import build
 from pgdyno.cli.build import command
-from pgdyno.model.errors import InterruptedByUserError
+from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError
 
 
 @pytest.mark.usefixtures("plain")
@@ -44,6 +44,22 @@ def test_one_that_was_killed_at_its_very_end_is_there(
     manifest = build(request(tree), said)
     assert said.steps == [f"{manifest.name} is there already"]
     assert list((home / "builds").glob("built-*")) == []
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_server_that_fails_in_training_ends_the_build_which_goes_on_from_there(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise ServerCrashedError("the server of training ended by itself")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build_stages, "train", crash)
+        with pytest.raises(ServerCrashedError, match="the server of training ended by itself"):
+            build(request(tree), Remembered())
+    said = Remembered()
+    assert build(request(tree), said).server_version == "18.6"
+    assert stages_of(said) == STAGES[STAGES.index("train") :]
 
 
 def test_whoever_interrupts_a_build_is_told_that_it_goes_on(
