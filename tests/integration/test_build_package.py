@@ -187,6 +187,14 @@ def test_a_build_that_knows_its_place_is_not_packaged(
     assert list(tmp_path.glob("*.deb")) == []
 
 
+def test_where_the_prefix_names_postgresql_its_directories_lie_otherwise(
+    prefix: Path, tmp_path: Path
+) -> None:
+    (prefix / "lib/postgresql/pgxs").rename(prefix / "lib/pgxs")  # as PostgreSQL's makefiles have it then
+    _, fields = packaged(tmp_path / "out")
+    assert "libpq" not in fields["Depends"]
+
+
 def test_a_library_that_no_package_has_is_named(prefix: Path, tmp_path: Path) -> None:
     run(
         "gcc",

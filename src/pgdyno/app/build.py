@@ -11,6 +11,7 @@ servers' unprivileged account; what it has made is copied, and the copy belongs 
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
 _NEEDED_MEMORY_BYTES = 2 << 30  # measured
+_WORD = re.compile(r"[\w/.+-]+")
 _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
 
 
@@ -102,6 +104,7 @@ def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) 
         # One that was killed at its very end has left the directory that it worked in.
         shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
         return found
+    _require_word(place.root)
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
     _require_memory(available_memory_bytes())
     from pgdyno.app.build_stages import Building  # late: what is there already is there at once
@@ -113,6 +116,16 @@ def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) 
     if plan.is_plain:
         return building.run()
     return replace(building, reference=_reference(request, building)).run()
+
+
+def _require_word(root: Path) -> None:
+    """Raise UsageError for a path that make, and the shells that it runs, would take apart."""
+    if not _WORD.fullmatch(str(root)):
+        raise UsageError(
+            f'PostgreSQL cannot be built in "{root}"',
+            detail="make would not take that for one word, as it does with letters, digits, and / _ . + -",
+            hint="set PGDYNO_HOME to another directory",
+        )
 
 
 def _require_memory(available_bytes: int) -> None:
@@ -224,7 +237,7 @@ def _installed(prefix: Path) -> Manifest | None:
         raise InstallationError(
             f"{prefix.name} is there, and not to be trusted",
             detail=why,
-            hint=f"remove {prefix}, and ask for the same again",
+            hint=f"pgdyno build verify {prefix.name} tries it again; without {prefix} it is built anew",
         )
     return found
 

@@ -35,7 +35,7 @@ _NAMES_ITS_PLACE = "lib/pkgconfig"
 extensions name that place too, but ask pg_config first, which knows where it is."""
 _ASKING = "Source: pgdyno\n\nPackage: pgdyno\nArchitecture: any\n"  # dpkg-shlibdeps wants to see a package's
 _SEARCHED = re.compile(r"^(\S.*):\s+file format|^\s+R(?:UN)?PATH\s+(\S+)$", re.MULTILINE)
-_FOR_TESTS = "lib/postgresql/pgxs"  # the only programs in it
+_FOR_TESTS = "pgxs"  # the only programs in it; below lib/postgresql, or lib where the prefix names PostgreSQL
 _ELF, _EXECUTABLE, _ORDINARY = b"\x7fELF", 0o755, 0o644
 
 
@@ -156,7 +156,7 @@ def _elf_files(place: Path) -> Iterator[Path]:
     These are told by the makefiles where libpq is; by themselves they would need the distribution's.
     """
     for path in sorted(place.rglob("*")):
-        if path.is_file() and not path.is_symlink() and not path.is_relative_to(place / _FOR_TESTS):
+        if path.is_file() and not path.is_symlink() and _FOR_TESTS not in path.relative_to(place).parts:
             with path.open("rb") as file:
                 if file.read(len(_ELF)) == _ELF:
                     yield path

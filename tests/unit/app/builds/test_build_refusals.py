@@ -77,6 +77,16 @@ def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
     )
 
 
+def test_a_directory_that_make_would_take_apart_is_refused(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "my home"))
+    with pytest.raises(UsageError) as caught:
+        build(request(tree, "o2"), Remembered())
+    assert caught.value.message == f'PostgreSQL cannot be built in "{tmp_path}/my home"'
+    assert caught.value.hint == "set PGDYNO_HOME to another directory"
+
+
 def test_without_enough_disk_nothing_begins(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000_000))
     with pytest.raises(StorageError) as caught:
