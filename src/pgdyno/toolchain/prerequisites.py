@@ -19,6 +19,7 @@ from pgdyno.toolchain.requirements import Requirement, requirements_of
 _COMPILERS = ("gcc", "clang")  # the first one found
 _PROBE_LIMIT_S = 20.0
 _PROGRAM = "int main(void) { return 0; }\n"
+_INCLUDING = "#include <stdio.h>\n#include <{}>\n"  # without the first, readline's is not complete
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,21 @@ def find_recipe(
 ) -> Recipe:
     """Return how this host builds ``majors``, all the same way; with the first compiler found, or this one.
 
-    ``wants_liburing`` None: with it where the host and a version have it. ``foreign``: the machine that the
-    compiler makes programs for, if it is another one than this.
+    ``wants_liburing`` None: with it where the host and a version have it. ``compiler``: one with which all
+    that every build needs was found. ``foreign``: the machine that it makes programs for, if another one.
     Raises: InstallationError naming everything that is missing and the packages that have it; UsageError for
     flags that the compiler does not take.
     """
-    compiler = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
-    missing = [] if compiler else [Need("gcc", "gcc")]
-    missing += missing_programs()
-    if compiler is not None:
-        missing += missing_headers(compiler, foreign)
-    if compiler is not None and wants_liburing and not _has_library(compiler, LIBURING):
+    found = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
+    missing = [] if found else [Need("gcc", "gcc")]
+    if compiler is None:
+        missing += [*missing_programs(), *(missing_headers(found) if found else ())]
+    if found is not None and wants_liburing and not _has_library(found, LIBURING):
         missing.append(Need(LIBURING.header, LIBURING.package))
-    if missing or compiler is None:
+    if missing or found is None:
         raise missing_error(missing, foreign)
-    headers = [one.header for one in (*LIBRARIES, LIBURING) if _has_library(compiler, one)]
-    recipe = plan_recipe(majors, headers, compiler, cflags, wants_liburing=wants_liburing, foreign=foreign)
+    headers = [one.header for one in (*LIBRARIES, LIBURING) if _has_library(found, one)]
+    recipe = plan_recipe(majors, headers, found, cflags, wants_liburing=wants_liburing, foreign=foreign)
     _require_flags(recipe)
     return recipe
 
@@ -101,7 +101,7 @@ def _has_library(compiler: str, library: Library) -> bool:
 
 def _has(compiler: str, header: str, library: str) -> bool:
     """Whether one can compile and link with a library: its headers may be another machine's."""
-    return _has_header(compiler, header) and compiles(compiler, [f"-l{library}"], _PROGRAM) is None
+    return compiles(compiler, [f"-l{library}"], _INCLUDING.format(header) + _PROGRAM) is None
 
 
 def _is_there(needed: Requirement, compiler: str) -> bool:
@@ -159,9 +159,7 @@ def missing_error(missing: Sequence[Need], foreign: Foreign | None = None) -> In
 
 
 def _has_header(compiler: str, header: str, arguments: Sequence[str] = ()) -> bool:
-    # stdio.h, because readline's header is not complete without it.
-    source = f"#include <stdio.h>\n#include <{header}>\n"
-    return compiles(compiler, ["-E", *arguments], source) is None
+    return compiles(compiler, ["-E", *arguments], _INCLUDING.format(header)) is None
 
 
 def _require_flags(recipe: Recipe) -> None:

@@ -67,7 +67,7 @@ def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
 ) -> None:
     monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
     monkeypatch.setattr(prerequisites, "is_installed", lambda program: program not in ("bison", "make"))
-    monkeypatch.setattr(prerequisites, "_has_header", lambda *_: False)
+    monkeypatch.setattr(prerequisites, "_has", lambda *_: False)
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "pgo+bolt"), Remembered())
     assert str(caught.value) == (
