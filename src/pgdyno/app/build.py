@@ -10,6 +10,7 @@ servers' unprivileged account; what it has made is copied, and the copy belongs 
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -62,7 +63,9 @@ if TYPE_CHECKING:
     from pgdyno.app.build_stages import Building
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
-_NEEDED_MEMORY_BYTES = 2 << 30  # measured
+_SERVER_BYTES = 500_000_000  # of memory: a server in training, with what loads it
+_COMPILER_BYTES = 200_000_000  # of each that runs at the same time; measured: clang 19, linking included
+_BOLT_BYTES = 2_300_000_000  # measured: BOLT 19 with a program of 9 MB of machine code
 _WORD = re.compile(r"[\w/.+-]+")
 _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
 
@@ -106,7 +109,7 @@ def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) 
         return found
     _require_word(place.root)
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
-    _require_memory(available_memory_bytes())
+    _require_memory(plan, available_memory_bytes())
     from pgdyno.app.build_stages import Building  # late: what is there already is there at once
 
     if not following_s:  # else it was said before
@@ -128,12 +131,21 @@ def _require_word(root: Path) -> None:
         )
 
 
-def _require_memory(available_bytes: int) -> None:
+def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
     """Raise InstallationError now rather than let the kernel end a linker, or a server. 0: nobody knows."""
-    if 0 < available_bytes < _NEEDED_MEMORY_BYTES:
+    compilers = len(os.sched_getaffinity(0))  # as many as make runs
+    largest, what = (
+        compilers * _COMPILER_BYTES,
+        f"{_COMPILER_BYTES / 1e9:g} GB for each of {compilers} compilers",
+    )
+    if plan.bolt is not None and largest < _BOLT_BYTES:
+        largest, what = _BOLT_BYTES, f"{_BOLT_BYTES / 1e9:g} GB for BOLT"
+    needed_bytes = _SERVER_BYTES + largest
+    if 0 < available_bytes < needed_bytes:
         raise InstallationError(
             "not enough memory for building PostgreSQL",
-            detail=f"needed {_NEEDED_MEMORY_BYTES / 1e9:.1f} GB, available {available_bytes / 1e9:.1f} GB",
+            detail=f"needed {needed_bytes / 1e9:.1f} GB, available {available_bytes / 1e9:.1f} GB: "
+            f"{_SERVER_BYTES / 1e9:g} GB for a server, {what}",
             hint="stop something, or raise the limit of the container or service that this runs in",
         )
 

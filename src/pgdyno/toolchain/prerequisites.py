@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pgdyno.toolchain.features import Features
 from pgdyno.toolchain.foreign import Foreign
 from pgdyno.toolchain.instructions import instructions
 from pgdyno.toolchain.programs import capture, is_installed
-from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Library, Recipe, plan_recipe
+from pgdyno.toolchain.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
 from pgdyno.toolchain.requirements import Requirement, requirements_of
 
 _COMPILERS = ("gcc", "clang")  # the first one found
@@ -63,11 +63,12 @@ def find_recipe(
     missing = [] if found else [Need("gcc", "gcc")]
     if compiler is None:
         missing += [*missing_programs(), *(missing_headers(found) if found else ())]
-    if found is not None and wants_liburing and not _has_library(found, LIBURING):
+    libraries = {one.header: one.linked for one in (*LIBRARIES, LIBURING)}
+    headers = _there(found, libraries) if found else []
+    if found is not None and wants_liburing and LIBURING.header not in headers:
         missing.append(Need(LIBURING.header, LIBURING.package))
     if missing or found is None:
         raise missing_error(missing, foreign)
-    headers = [one.header for one in (*LIBRARIES, LIBURING) if _has_library(found, one)]
     recipe = plan_recipe(majors, headers, found, cflags, wants_liburing=wants_liburing, foreign=foreign)
     _require_flags(recipe)
     return recipe
@@ -80,7 +81,8 @@ def missing_programs() -> list[Need]:
 
 def missing_headers(compiler: str, foreign: Foreign | None = None) -> list[Need]:
     """Return the headers that every build needs and the host lacks, which are asked of the compiler."""
-    lacking = [need for need in HEADERS if not _has(compiler, need.name, _LINKED[need.name])]
+    there = _there(compiler, {need.name: _LINKED[need.name] for need in HEADERS})
+    lacking = [need for need in HEADERS if need.name not in there]
     return [need if foreign is None else _of(foreign, need) for need in lacking]
 
 
@@ -95,13 +97,28 @@ def _of(foreign: Foreign, need: Need) -> Need:
     return Need(f"{need.name} of {foreign.machine}", foreign.package(need.package))
 
 
-def _has_library(compiler: str, library: Library) -> bool:
-    return _has(compiler, library.header, library.linked)
+def _there(compiler: str, libraries: Mapping[str, str]) -> list[str]:
+    """Return those headers that one can compile with, and link with their ``libraries``, which are by header.
+
+    A header may be another machine's. Usually all that are found can be linked with, at one go.
+    """
+    found = _includable(compiler, list(libraries))
+    if _has(compiler, found, [libraries[header] for header in found]):
+        return found
+    return [header for header in found if _has(compiler, [header], [libraries[header]])]
 
 
-def _has(compiler: str, header: str, library: str) -> bool:
-    """Whether one can compile and link with a library: its headers may be another machine's."""
-    return compiles(compiler, [f"-l{library}"], _INCLUDING.format(header) + _PROGRAM) is None
+def _includable(compiler: str, headers: Sequence[str]) -> list[str]:
+    """Return those headers that a compiler finds."""
+    source = "".join(f'#if __has_include(<{header}>)\n"{header}"\n#endif\n' for header in headers)
+    argv = [*compiler.split(), "-E", "-P", "-x", "c", "-"]
+    said = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source).stdout.splitlines()
+    return [header for header in headers if f'"{header}"' in said]
+
+
+def _has(compiler: str, headers: Sequence[str], libraries: Sequence[str]) -> bool:
+    source = "".join(_INCLUDING.format(header) for header in headers) + _PROGRAM
+    return compiles(compiler, [f"-l{library}" for library in libraries], source) is None
 
 
 def _is_there(needed: Requirement, compiler: str) -> bool:

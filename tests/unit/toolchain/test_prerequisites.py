@@ -32,7 +32,7 @@ def test_a_bare_host_is_told_every_package(tmp_path: Path, monkeypatch: pytest.M
 
 @needs_compiler
 def test_missing_headers_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prerequisites, "_has", lambda *_: False)
+    monkeypatch.setattr(prerequisites, "_there", lambda *_: [])
     with pytest.raises(InstallationError) as caught:
         find_recipe((18,), DEFAULT_CFLAGS, wants_liburing=True)
     assert caught.value.detail == "missing: stdlib.h, zlib.h, liburing.h"
@@ -47,13 +47,15 @@ def test_headers_are_asked_of_the_compiler() -> None:
 
 @needs_compiler
 def test_a_header_without_its_library_is_another_architectures() -> None:
-    assert prerequisites._has("gcc", "stdlib.h", "c")
-    assert not prerequisites._has("gcc", "stdlib.h", "of-no-architecture-here")
+    wanted = {"stdlib.h": "c", "math.h": "of-no-architecture-here", "no/such.h": "m", "complex.h": "m"}
+    assert prerequisites._there("gcc", wanted) == ["stdlib.h", "complex.h"]
+    del wanted["math.h"]
+    assert prerequisites._there("gcc", wanted) == ["stdlib.h", "complex.h"]
 
 
 @needs_compiler
 def test_for_another_machine_its_own_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prerequisites, "_has", lambda *_: False)
+    monkeypatch.setattr(prerequisites, "_there", lambda *_: [])
     foreign = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
     assert str(missing_error(missing_headers("gcc", foreign), foreign)) == (
         "PostgreSQL cannot be built for aarch64 here yet\n"
@@ -67,7 +69,7 @@ def test_for_another_machine_its_own_packages_are_named(monkeypatch: pytest.Monk
 def test_flags_that_the_compiler_does_not_take_are_refused_before_anything_is_fetched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prerequisites, "_has", lambda *_: True)
+    monkeypatch.setattr(prerequisites, "_there", lambda _, libraries: list(libraries))
     with pytest.raises(UsageError) as caught:
         find_recipe((17,), "-O2 -fno-such-flag", wants_liburing=False)
     assert caught.value.message == 'gcc does not take --cflags "-O2 -fno-such-flag"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from dataclasses import replace
@@ -67,7 +68,7 @@ def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
 ) -> None:
     monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
     monkeypatch.setattr(prerequisites, "is_installed", lambda program: program not in ("bison", "make"))
-    monkeypatch.setattr(prerequisites, "_has", lambda *_: False)
+    monkeypatch.setattr(prerequisites, "_there", lambda *_: [])
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "pgo+bolt"), Remembered())
     assert str(caught.value) == (
@@ -103,11 +104,12 @@ def test_without_enough_memory_nothing_begins(
     tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pgdyno.app.build.available_memory_bytes", lambda: 600_000_000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "o2"), Remembered())
     assert str(caught.value) == (
         "not enough memory for building PostgreSQL\n"
-        "DETAIL:  needed 2.1 GB, available 0.6 GB\n"
+        "DETAIL:  needed 3.7 GB, available 0.6 GB: 0.5 GB for a server, 0.2 GB for each of 16 compilers\n"
         "HINT:  stop something, or raise the limit of the container or service that this runs in"
     )
     assert list((home / "builds").glob("built-*")) == []

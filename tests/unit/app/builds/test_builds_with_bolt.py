@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -58,6 +59,15 @@ def test_without_bolt_its_package_is_named_before_anything_is_fetched(
         build(request(tree, "pgo+bolt"), Remembered())
     assert caught.value.detail == "missing: llvm-bolt"
     assert caught.value.hint == "apt-get install bolt-19"
+
+
+@pytest.mark.usefixtures("bolted")
+def test_bolt_takes_more_memory_than_compilers(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdyno.app.build.available_memory_bytes", lambda: 2_000_000_000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    with pytest.raises(InstallationError) as caught:
+        build(request(tree, "pgo+bolt"), Remembered())
+    assert caught.value.detail == ("needed 2.8 GB, available 2.0 GB: 0.5 GB for a server, 2.3 GB for BOLT")
 
 
 @pytest.mark.usefixtures("plain")
