@@ -1,10 +1,13 @@
 """Instructions and branches per transaction of several servers, counted by valgrind: whoever else is busy.
 
-Each server runs under valgrind's lackey, on a copy of the same data. pgbench runs twice on one connection,
-with a thousand transactions more the second time; the difference, divided by them, is what one takes: the
-start of the server and of the connection fall out. What is counted is that of all processes in user mode:
+Each server runs under valgrind, on a copy of the same data. pgbench runs twice on one connection, with a
+thousand transactions more the second time; the difference, divided by them, is what one takes: the start of
+the server and of the connection fall out. What is counted is that of all processes in user mode:
 instructions, conditional branches among them, and how many of these were taken, after which a processor goes
 on to fetch elsewhere. Time is not measured: half as many instructions need not take half as long.
+
+Branches are lackey's. It takes each repetition of a string instruction (rep movs) for an instruction and a
+branch; exp-bbv, in a second run, counts such an instruction once, and its repetitions apart.
 
 valgrind knows no AVX-512: builds for this CPU may need ``--portable x86-64-v3``.
 
@@ -27,6 +30,16 @@ from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.registry import find_installation
 from pgdyno.server.workspace import Workspace
 
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of valgrind's; ``said``: a pattern of what each process writes in the end."""
+
+    name: str
+    options: str
+    said: str
+
+
 SCRIPTS = {"pgbench-select": ("--builtin=select-only",), "pgbench-tpcb": ("--builtin=tpcb-like",)}
 FEW, MANY = 200, 1200  # transactions
 PORT = 5432  # of a socket in a private directory
@@ -40,11 +53,20 @@ SETTINGS = {
     "wal_writer_delay": "10s",
 }
 """Next to nothing runs by itself, and nothing waits: neither is the transaction's."""
-_TOTAL = re.compile(r"Jccs:\n.*total: +([\d,]+)\n.*taken: +([\d,]+) .*guest instrs: +([\d,]+)", re.DOTALL)
-# A repeated string instruction is counted for each byte that it copies: libc has loops of its own instead.
+_NUMBER = r"([\d,]+)"
+LACKEY = Tool("lackey", "", rf"Jccs:\n.*total: +{_NUMBER}\n.*taken: +{_NUMBER} ")
+"""Branches, and those that were taken."""
+BBV = Tool(
+    "exp-bbv",
+    "--instr-count-only=yes --bb-out-file=/dev/null",
+    rf"Total instructions: {_NUMBER}\n.*Total reps: {_NUMBER}\n.*Unique reps: {_NUMBER}\n",
+)
+"""Instructions; repetitions of string instructions, each beginning with a look at whether it is the last; and
+how often such an instruction was run."""
+# Nor are pages copied by one such instruction, byte by byte: libc has loops of its own instead.
 _COUNTING = """#!/bin/sh
 export GLIBC_TUNABLES=glibc.cpu.hwcaps=-ERMS
-exec valgrind --quiet --tool=lackey --log-file='{counts}/%p' '{postgres}' "$@"
+exec valgrind --quiet --tool={tool} {options} --log-file='{counts}/%p' '{postgres}' "$@"
 """
 
 
@@ -68,10 +90,15 @@ class Counted:
 
     def per_transaction(self, script: tuple[str, ...], prepared: Path) -> Counts:
         """Return what one transaction takes, on a copy of prepared data."""
-        few, many = (astuple(self._total(script, prepared, number)) for number in (FEW, MANY))
-        return Counts(*((after - before) / (MANY - FEW) for before, after in zip(few, many, strict=True)))
+        branches, taken = self._counted(LACKEY, script, prepared)
+        instructions, looks, repeated = self._counted(BBV, script, prepared)
+        return Counts(instructions, branches - looks, taken - (looks - repeated))
 
-    def _total(self, script: tuple[str, ...], prepared: Path, transactions: int) -> Counts:
+    def _counted(self, tool: Tool, script: tuple[str, ...], prepared: Path) -> list[float]:
+        few, many = (self._totals(tool, script, prepared, transactions) for transactions in (FEW, MANY))
+        return [(after - before) / (MANY - FEW) for before, after in zip(few, many, strict=True)]
+
+    def _totals(self, tool: Tool, script: tuple[str, ...], prepared: Path, transactions: int) -> list[int]:
         data, counts, programs = (self.scratch / name for name in ("data", "counts", "programs"))
         for path in (data, counts, programs):
             shutil.rmtree(path, ignore_errors=True)
@@ -80,24 +107,27 @@ class Counted:
         self.place.account.own(counts)
         programs.mkdir()
         counting = programs / "postgres"
-        counting.write_text(_COUNTING.format(counts=counts, postgres=self.installation.program("postgres")))
+        postgres = self.installation.program("postgres")
+        counting.write_text(
+            _COUNTING.format(tool=tool.name, options=tool.options, counts=counts, postgres=postgres)
+        )
         counting.chmod(0o755)
         counted = replace(self.installation, bin_directory=programs)
         server = Instance(counted, self.place.account, data, self.sockets, PORT, SETTINGS)
         with server.running():
             options = ("--no-vacuum", "--client=1", f"--transactions={transactions}", "--random-seed=1")
             pgbench(self.installation, server, *script, *options)
-        totals = (astuple(total(path)) for path in counts.iterdir())
-        return Counts(*map(sum, zip(*totals, strict=True)))
+        return [
+            sum(numbers) for numbers in zip(*(said(tool, path) for path in counts.iterdir()), strict=True)
+        ]
 
 
-def total(counts: Path) -> Counts:
-    """Return what one process has executed. Raises: ValueError if it has written nothing."""
-    found = _TOTAL.search(counts.read_text(errors="replace"))
+def said(tool: Tool, counts: Path) -> list[int]:
+    """Return what a tool has counted of one process. Raises: ValueError if it has written nothing."""
+    found = re.search(tool.said, counts.read_text(errors="replace"))
     if found is None:
         raise ValueError(f"{counts} has no sum: the process was ended before it could write one")
-    branches, taken, instructions = (int(number.replace(",", "")) for number in found.groups())
-    return Counts(instructions, branches, taken)
+    return [int(number.replace(",", "")) for number in found.groups()]
 
 
 def pgbench(installation: Installation, server: Instance, *options: str) -> None:
