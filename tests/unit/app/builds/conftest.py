@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from tests.unit.app.builds.small_tree import VERIFIED, put_tree, request, run_it
 from pgdyno.app import build_stages, wiring
 from pgdyno.app.build import build
 from pgdyno.server.account import caller
+from pgdyno.toolchain import prerequisites
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.prerequisites import _there
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +40,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(wiring, "current_account", caller)  # the test's directory is closed to others
     monkeypatch.setattr(build_stages, "train", run_it)
     monkeypatch.setattr(build_stages, "verify", lambda *_: VERIFIED)
+    monkeypatch.setattr(prerequisites, "_there", looked_for_once)
     expected = Gcc().coverage(Path())
     monkeypatch.setattr(Gcc, "coverage", lambda _, counts: Coverage((*_argv(counts),), expected.unit, 1))
     return tmp_path / "home"
+
+
+def looked_for_once(compiler: str, libraries: Mapping[str, str]) -> list[str]:
+    """Return which libraries this host has; to look for them takes longer than most of a build."""
+    return [*_looked_for(compiler, tuple(libraries.items()))]
+
+
+@cache
+def _looked_for(compiler: str, libraries: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    return tuple(_there(compiler, dict(libraries)))
 
 
 def _argv(counts: Path) -> tuple[str, ...]:
