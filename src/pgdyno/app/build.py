@@ -249,7 +249,7 @@ def _installed(prefix: Path) -> Manifest | None:
         raise InstallationError(
             f"{prefix.name} is there, and not to be trusted",
             detail=why,
-            hint=f"pgdyno build verify {prefix.name} tries it again; without {prefix} it is built anew",
+            hint=f"pgdyno build verify {prefix.name} tries it again; or remove {prefix}, and ask again",
         )
     return found
 

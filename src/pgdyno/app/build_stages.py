@@ -148,6 +148,8 @@ class Building:
         if self.plan.profile.is_on_huge_pages:
             self._compile_object()
         variables = self._final
+        if self.plan.profile.is_linked_whole:  # which takes about as long as to compile
+            watch = share_of_all(watch, 0.0, 1.0, 2.0)
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("built"), variables)
         install_trees(self.plan.extensions.trees, self._at, variables, self._run_as)

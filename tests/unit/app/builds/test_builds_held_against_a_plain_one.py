@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fix_progress import Remembered
@@ -14,7 +16,8 @@ from pgdyno.app.servers import list_servers
 from pgdyno.app.verification import Subject
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.registry import find_installation
-from pgdyno.toolchain.manifest import Manifest, Verified, read_manifest
+from pgdyno.toolchain.making import Making
+from pgdyno.toolchain.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 
 
 def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,11 +53,21 @@ def test_time_left_of_a_plain_build_is_also_that_of_what_follows(
         def tell(self, share: float) -> None:
             told[-1].append(share)
 
+    compiling = Making.build
+
+    def compile_all(making: Making, *arguments: Any) -> None:
+        arguments[-1](1.0)
+        compiling(making, *arguments)
+
     monkeypatch.setattr(build_stages, "TimeLeft", Telling)
+    monkeypatch.setattr(Making, "build", compile_all)
     said = Remembered()
     build(request(tree, "lto"), said)
     plain, faster = told
     assert (plain[-1], faster[-1]) == (0.5, 1.0)  # both have the same stages, which take as long
+    # 5 s to unpack, 30 to configure, 340 to compile, 280 to verify, one to install: 656 for each of them.
+    assert pytest.approx((5 + 30 + 340) / 656 / 2) in plain
+    assert pytest.approx((5 + 30 + 340 / 2) / 656) in faster  # it is still to be linked
     assert len(said.steps) == len(set(said.steps))  # nothing is said twice
 
 
@@ -90,3 +103,16 @@ def test_what_fails_verification_is_not_installed_and_can_be_tried_again(
     manifest = build(request(tree), said)
     assert stages_of(said) == STAGES[-2:]
     assert find_installation(manifest.name, wiring.workspace()).version == "18.6"
+
+
+def test_a_build_that_has_failed_later_is_not_given_out_as_one_that_is_there(tree: Path, plain: str) -> None:
+    prefix = wiring.workspace().servers() / plain
+    manifest = read_manifest(prefix).value
+    assert isinstance(manifest, Manifest)
+    (prefix / FILE).write_text(dump_manifest(replace(manifest, verified=None)))
+    with pytest.raises(InstallationError) as caught:
+        build(request(tree, "o2"), Remembered())
+    assert str(caught.value) == (
+        f"{plain} is there, and not to be trusted\nDETAIL:  it failed when it was last tried\n"
+        f"HINT:  pgdyno build verify {plain} tries it again; or remove {prefix}, and ask again"
+    )
