@@ -169,6 +169,20 @@ def test_without_the_generator_the_extra_is_named(tmp_path: Path, monkeypatch: p
     assert missing.value.hint == "pip install 'pgdyno[tpch]'"
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--script", "/etc/hostname"), "HINT:  leave out --script\n"),
+        (("--seed", "-1"), "Invalid value for '--seed': -1 is not in the range x>=0."),
+        (("--scale", "nan"), "--scale nan is not a multiple of 0.001"),
+    ],
+)
+def test_what_it_cannot_take_is_refused_and_only_that_is_named(options: tuple[str, str], said: str) -> None:
+    done = pgdyno("run", "tpch", "--embedded", *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 def test_fractions_are_for_tpch_alone() -> None:
     done = pgdyno("run", "noise-floor", "--embedded", "--workload", "pgbench-select", "--scale", "0.5")
     assert done.returncode == 2

@@ -72,7 +72,13 @@ _OPTIONS = (
         default=None,
         help="Pin client and server apart, or leave them free [default: apart; a study's own].",
     ),
-    click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice."),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help="Orders every random choice.",
+    ),
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
     click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),
 )
@@ -182,10 +188,9 @@ class Measuring:
 
     def _refuse_other_workloads(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""
-        if self.workloads or self.scripts or self.scale:
-            raise UsageError(
-                "this study has workloads of its own", hint="leave out --workload, --script and --scale"
-            )
+        given = {"--workload": self.workloads, "--script": self.scripts, "--scale": self.scale}
+        if refused := [name for name, value in given.items() if value]:
+            raise UsageError("this study has workloads of its own", hint=f"leave out {' and '.join(refused)}")
 
     def _refuse_what_passes_decide(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""

@@ -7,6 +7,7 @@ they were loaded; passes of all variants alternate in random order, with the sam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design, ResetPolicy
@@ -70,7 +71,7 @@ def study(context: StudyContext) -> Study:
 
 def _thousandths(sizing: Sizing) -> int:
     scale = _USUAL_SCALE if sizing.scale is None else sizing.scale
-    thousandths = round(scale * 1000)
+    thousandths = round(scale * 1000) if isfinite(scale) else 0
     if thousandths < 1 or abs(thousandths - scale * 1000) > 1e-6:
         raise UsageError(
             f"--scale {scale:g} is not a multiple of 0.001",

@@ -59,7 +59,7 @@ def test_every_output_says_that_it_is_no_tpch_result() -> None:
     assert "TPC-H-like workload at scale 0.25" in study(context).question
 
 
-@pytest.mark.parametrize("scale", [0.0004, 0.0015])
+@pytest.mark.parametrize("scale", [0.0004, 0.0015, float("nan"), float("inf")])
 def test_a_scale_that_is_no_multiple_of_a_thousandth_is_refused(scale: float) -> None:
     with pytest.raises(UsageError) as refused:
         workloads(Sizing(scale=scale))
