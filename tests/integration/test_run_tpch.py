@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.fix_home import pgdyno
@@ -17,8 +23,17 @@ from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.app.tpch_validation import checked_plans
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.generators.discovery import find_tpchgen
+from pgdyno.generators.query_session import QuerySession
+from pgdyno.meters import MeterModule
 from pgdyno.meters import load as load_meters
-from pgdyno.model.errors import GeneratorFailedError, GeneratorMissingError, MeasurementError, StorageError
+from pgdyno.meters._contract import Counters, Meter, MeterContext
+from pgdyno.model.errors import (
+    GeneratorFailedError,
+    GeneratorMissingError,
+    MeasurementError,
+    ServerCrashedError,
+    StorageError,
+)
 from pgdyno.model.experiment import ArmBlock, Design
 from pgdyno.model.variant import Variant
 from pgdyno.studies._contract import Sizing
@@ -45,6 +60,13 @@ def ready(bin_directory: Path, **settings: str) -> Iterator[Pass]:
 def measured(this: Pass, answers: Answers | None = None) -> dict[str, ArmBlock]:
     blocks = measure_pass(this, WORKLOADS, answers or Answers())
     return {block.workload.removeprefix("tpch-"): block.arms[0] for block in blocks}
+
+
+def measure_throughput(this: Pass) -> None:
+    """Run the throughput run alone."""
+    streams = [this.queries(1), this.queries(2)]
+    with ExitStack() as stack:
+        tpch_pass._throughput(this.arm, tpch_pass._Sessions(this.arm, stack), streams, [this.refresh(2)])
 
 
 def test_a_run_ends_in_a_report_that_says_what_it_is_not(home: Path) -> None:
@@ -98,23 +120,23 @@ def test_equal_rounds_ask_the_same_and_other_rounds_something_else(pg18_bin: Pat
 
 def test_arms_that_answer_differently_end_the_experiment() -> None:
     answers = Answers()
-    answers.compare(3, "one", "q5", Answer(5, "aaaa"))
-    answers.compare(3, "one", "q6", Answer(1, "cccc"))
+    answers.compare("round 4", "one", "q5", Answer(5, "aaaa"))
+    answers.compare("round 4", "one", "q6", Answer(1, "cccc"))
     with pytest.raises(MeasurementError) as refused:
-        answers.compare(3, "two", "q5", Answer(5, "bbbb"))
+        answers.compare("round 4", "two", "q5", Answer(5, "bbbb"))
     assert str(refused.value) == (
         "q5 has different answers on the servers of one and two\n"
         "DETAIL:  5 and 5 rows, checksums aaaa and bbbb, in round 4\n"
         "HINT:  one of these servers is wrong: do not trust its data, nor its figures"
     )
-    answers.compare(4, "two", "q5", Answer(5, "bbbb"))  # another round asks something else
+    answers.compare("round 5", "two", "q5", Answer(5, "bbbb"))  # another round asks something else
 
 
 def test_an_error_in_one_stream_ends_the_others_and_names_the_query(pg18_bin: Path) -> None:
     with ready(pg18_bin) as this, connection(this.arm) as opened:
         opened.execute("ALTER TABLE supplier RENAME COLUMN s_acctbal TO balance")  # which Q2 alone asks for
         with pytest.raises(GeneratorFailedError) as failed:
-            tpch_pass._throughput(this)
+            measure_throughput(this)
         busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%FROM lineitem%' AND state = 'active'"
         assert opened.execute(f"{busy} AND pid <> pg_backend_pid()".encode()).fetchone() == (0,)
     assert failed.value.message == (
@@ -122,12 +144,108 @@ def test_an_error_in_one_stream_ends_the_others_and_names_the_query(pg18_bin: Pa
     )
 
 
+SLEEP = [("sleep", "SELECT pg_sleep(100)")]
+SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'"
+
+
+def await_sleepers(this: Pass, count: int) -> None:
+    """Wait until so many queries sleep."""
+    deadline_s = time.monotonic() + 30
+    with connection(this.arm) as opened:
+        while opened.execute(SLEEPING).fetchone() != (count,):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+
+
+def test_a_server_that_is_killed_in_a_throughput_run_is_named(pg18_bin: Path) -> None:
+    def kill() -> None:
+        await_sleepers(this, 2)
+        os.kill(this.arm.server.pid, signal.SIGKILL)
+
+    with ready(pg18_bin) as this, ExitStack() as stack, ThreadPoolExecutor(1) as pool:
+        sessions = tpch_pass._Sessions(this.arm, stack)
+        killed = pool.submit(kill)
+        with pytest.raises(ServerCrashedError, match="the server of one ended during sleep"):
+            tpch_pass._throughput(this.arm, sessions, [SLEEP, SLEEP], [])
+        killed.result()
+
+
+def test_an_interrupt_ends_what_runs(pg18_bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> Iterator[None]:
+        await_sleepers(this, 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tpch_pass, "as_completed", interrupted)
+    with ready(pg18_bin) as this, connection(this.arm) as opened:
+        with ExitStack() as stack:
+            sessions = tpch_pass._Sessions(this.arm, stack)
+            with pytest.raises(KeyboardInterrupt):
+                tpch_pass._throughput(this.arm, sessions, [SLEEP, SLEEP], [this.refresh(2)])
+        assert opened.execute(SLEEPING).fetchone() == (0,)
+
+
+def test_a_session_is_told_to_end_until_it_does() -> None:
+    query: Future[None] = Future()
+    told = []
+
+    class Session:
+        def cancel(self) -> None:
+            told.append(1)
+            if len(told) == 2:  # the first one came before the query had begun
+                query.set_result(None)
+
+    tpch_pass._cancel({query: cast("QuerySession", Session())})
+    assert len(told) == 2
+
+
+class Backends:
+    """A meter that counts the sessions beside its own."""
+
+    SQL = (
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' "
+        "AND pid <> pg_backend_pid()"
+    )
+
+    def __init__(self, metric: str, *, reports_late: bool) -> None:
+        self.METER = Meter(metric, "a test", reports_late)
+
+    def read(self, context: MeterContext) -> Counters | None:
+        (count,) = context.query(self.SQL)
+        assert count is not None
+        return (count,)
+
+    def value(self, delta: Counters, transactions: int) -> float | None:
+        assert transactions in {24, 44}
+        return delta[0]
+
+
+def test_meters_are_read_while_sessions_are_connected_and_late_ones_when_they_have_ended(
+    pg18_bin: Path,
+) -> None:
+    now, late = "context_switches_per_transaction", "cache_hit_ratio"
+    meters = [Backends(now, reports_late=False), Backends(late, reports_late=True)]
+    with ready(pg18_bin) as this:
+        found = measured(replace(this, meters=cast("Sequence[MeterModule]", meters)))
+    runs = found["power"].values, found["throughput"].values
+    assert [values[now] for values in runs] == [1, 3]
+    assert [values[late] for values in runs] == [0, 0]
+
+
+def test_launched_workers_are_counted_query_by_query(pg18_bin: Path) -> None:
+    forced = {"min_parallel_table_scan_size": "0", "parallel_setup_cost": "0", "parallel_tuple_cost": "0"}
+    pools = {"max_parallel_workers_per_gather": "2", "max_parallel_workers": "1"}
+    with ready(pg18_bin, **forced, **pools) as this:
+        found = measured(this)
+    assert found["q1"].values["parallel_workers_launched_share"] == 0.5  # one scan, two planned, one given
+    assert "parallel_workers_launched_share" not in found["rf2"].values
+
+
 def test_a_statement_timeout_names_the_query_and_the_variant() -> None:
     done = pgdyno(*RUN, "--factor", "statement_timeout=0,5ms")
     assert done.returncode == 1
     assert "q1 on the server of statement_timeout.5ms failed: canceling statement due to" in done.stderr
     assert "statement timeout (SQLSTATE 57014)" in done.stderr
-    assert "raise statement_timeout, or leave it out of the variant" in done.stderr
+    assert "raise statement_timeout; where the server sets none, a statement may take an hour" in done.stderr
 
 
 def test_too_little_temporary_space_names_the_query(pg18_bin: Path) -> None:

@@ -112,7 +112,6 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
     with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
         alone.look_at(arms)
         if workloads[0].tpch is not None:
-            alone.announce(f"round {round_index + 1}: {workloads[0].tpch.title} on {arms[0].variant.name}")
             return measure_pass(_pass_of(alone, arms[0], workloads[0], round_index), workloads, alone.answers)
         for workload in workloads:
             blocks += _measure_alone(alone, round_index, workload, arms)
@@ -132,6 +131,7 @@ def _pass_of(alone: Running, arm: Arm, workload: Workload, round_index: int) -> 
         split=alone.arena.loads.split,
         thousandths=workload.data_set.scale,
         streams=workload.tpch.streams,
+        announce=alone.announce,
     )
 
 

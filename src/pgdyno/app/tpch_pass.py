@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from threading import Event
 
-from pgdyno.app.arm import Arm, difference, meter_values
+from pgdyno.app.arm import Arm, difference, meter_values, read_meters
+from pgdyno.app.launched_workers import LaunchedWorkers, planned_workers
 from pgdyno.app.step_failure import failures_named
 from pgdyno.app.steps import Edge, audit_between
 from pgdyno.experiments.blocks import void_reason
@@ -41,25 +42,30 @@ _DELETES = (
     "DELETE FROM orders WHERE o_orderkey = ANY(%s)",
 )
 _VALUES, _ROWS = 0, 1  # what a seed is for
+_CANCEL_AGAIN_S = 0.5  # arbitrary
+_END_S, _POLL_S = 10.0, 0.01  # arbitrary: a backend whose client has gone ends in milliseconds
+
+Query = tuple[str, str]
+"""A query's name and its text with values."""
 
 
 @dataclass
 class Answers:
-    """What the arms of one round have answered: they have to agree."""
+    """What the arms have answered in one run: they have to agree."""
 
-    round: int = -1
+    run: str = ""
     _first: dict[str, tuple[str, Answer]] = field(default_factory=dict)
 
-    def compare(self, round_index: int, arm: str, query: str, answer: Answer) -> None:
-        """Note an arm's answer. Raises: MeasurementError if another one of the same round was different."""
-        if round_index != self.round:
-            self.round, self._first = round_index, {}
+    def compare(self, run: str, arm: str, query: str, answer: Answer) -> None:
+        """Note an arm's answer. Raises: MeasurementError if another one's was different in the same run."""
+        if run != self.run:
+            self.run, self._first = run, {}
         other, known = self._first.setdefault(query, (arm, answer))
         if known != answer:
             raise MeasurementError(
                 f"{query} has different answers on the servers of {other} and {arm}",
                 detail=f"{known.rows} and {answer.rows} rows, checksums {known.checksum} and "
-                f"{answer.checksum}, in round {round_index + 1}",
+                f"{answer.checksum}, in {run}",
                 hint="one of these servers is wrong: do not trust its data, nor its figures",
             )
 
@@ -75,9 +81,10 @@ class Pass:
     split: CpuSplit
     thousandths: int  # the scale
     streams: int
+    announce: Callable[[str], None] = lambda _: None  # told what is done now
 
-    def queries(self, stream: int) -> list[tuple[str, str]]:
-        """Return the names and texts of a stream's queries in their order."""
+    def queries(self, stream: int) -> list[Query]:
+        """Return a stream's queries in their order."""
         values = draw_parameters((self.design.seed, self.round, _VALUES, stream), self.thousandths)
         return [(f"q{number}", query_text(number, values[number])) for number in ORDERS[stream]]
 
@@ -86,13 +93,51 @@ class Pass:
         return refresh((self.design.seed, self.round, _ROWS, number), self.thousandths, number)
 
 
+@dataclass
+class _Sessions:
+    """Opens sessions on an arm that are closed together."""
+
+    arm: Arm
+    stack: ExitStack
+    pids: set[int] = field(default_factory=set)  # of their backends
+
+    def open(self) -> QuerySession:
+        with failures_named("a connection", self.arm):
+            session = self.stack.enter_context(QuerySession.open(self.arm.target()))
+        self.pids.add(session.pid)
+        return session
+
+    def await_end(self) -> None:
+        """Wait until the server has taken leave of them: only then all that they did is in its statistics.
+
+        Raises: MeasurementError if it takes too long.
+        """
+        deadline_s = time.monotonic() + _END_S
+        while self.pids.intersection(self.arm.server_pids()):
+            if time.monotonic() > deadline_s:
+                raise MeasurementError(
+                    f"sessions on the server of {self.arm.variant.name} were closed, but did not end within "
+                    f"{_END_S:g} s"
+                )
+            time.sleep(_POLL_S)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What one of the two runs has done; the mappings are by query, refresh function or run."""
+
+    elapsed_s: Mapping[str, float]
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    launched: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # metrics of parallel workers
+
+
 @dataclass(frozen=True)
 class _Measured:
-    """One of the two runs: the seconds that its parts took by name, and what was read around it."""
+    """A run, and what was read around it."""
 
-    elapsed_s: dict[str, float]
-    values: dict[str, float]
-    audit: dict[str, float]
+    run: _Run
+    values: Mapping[str, float]
+    audit: Mapping[str, float]
     started_ns: int
 
 
@@ -102,33 +147,40 @@ def measure_pass(this: Pass, workloads: Sequence[Workload], answers: Answers) ->
     Raises: GeneratorFailedError, StorageError, ServerCrashedError naming the query and the arm;
     MeasurementError if an answer differs from another arm's.
     """
-    power = _between_edges(this, lambda: _power(this, answers), len(ORDERS[0]) + len(REFRESHES))
-    throughput = _between_edges(this, lambda: _throughput(this), this.streams * len(ORDERS[0]))
+    alone, *streams = [this.queries(stream) for stream in range(this.streams + 1)]
+    first, *pairs = [this.refresh(number) for number in range(1, this.streams + 2)]
+    place = f"round {this.round + 1}"
+    this.announce(f"{place}: power run on {this.arm.variant.name}")
+    power = _between_edges(
+        this, lambda sessions: _power(this, sessions, alone, first), len(alone) + len(REFRESHES)
+    )
+    for query, answer in power.run.answers.items():
+        answers.compare(place, this.arm.variant.name, query, answer)
+    this.announce(f"{place}: throughput run on {this.arm.variant.name}")
+    throughput = _between_edges(
+        this, lambda sessions: _throughput(this.arm, sessions, streams, pairs), sum(map(len, streams))
+    )
     return [
         _block(this, workload, throughput if _name(workload) == THROUGHPUT else power)
         for workload in workloads
     ]
 
 
-def _power(this: Pass, answers: Answers) -> dict[str, float]:
-    """Return the seconds of the refresh functions and queries by name."""
-    arm, pair = this.arm, this.refresh(1)
-    done: dict[str, Executed] = {}
-    with ExitStack() as stack:
-        session = _open(stack, arm)
-        done[_RF1] = _insert(session, arm, pair)
-        for name, sql in this.queries(0):
-            done[name] = _query(session, arm, name, sql)
-        done[_RF2] = _delete(session, arm, pair)
-    for name, executed in done.items():
-        if name not in REFRESHES:
-            answers.compare(this.round, arm.variant.name, name, answer_of(executed.rows))
-    return {name: executed.elapsed_s for name, executed in done.items()}
-
-
-def _open(stack: ExitStack, arm: Arm) -> QuerySession:
-    with failures_named("a connection", arm):
-        return stack.enter_context(QuerySession.open(arm.target()))
+def _power(this: Pass, sessions: _Sessions, queries: Sequence[Query], pair: Refresh) -> _Run:
+    """Run the refresh functions and queries one after another, and digest the answers when all is timed."""
+    arm, session = this.arm, sessions.open()
+    done = {_RF1: _insert(session, arm, pair)}
+    workers, launched = LaunchedWorkers(arm, session, this.meters), {}
+    for name, sql in queries:
+        done[name] = _query(session, arm, name, sql)
+        with failures_named(name, arm):
+            launched[name] = workers.since()
+    done[_RF2] = _delete(session, arm, pair)
+    return _Run(
+        {name: executed.elapsed_s for name, executed in done.items()},
+        {name: answer_of(done[name].rows) for name, _ in queries},
+        launched,
+    )
 
 
 def _query(session: QuerySession, arm: Arm, name: str, sql: str) -> Executed:
@@ -146,51 +198,66 @@ def _delete(session: QuerySession, arm: Arm, pair: Refresh) -> Executed:
         return session.delete(_DELETES, pair.deleted)
 
 
-def _throughput(this: Pass) -> dict[str, float]:
-    """Return the seconds from the first stream's beginning to the last one's end."""
-    arm, stopped = this.arm, Event()
-    streams = [this.queries(number) for number in range(1, this.streams + 1)]
-    pairs = [this.refresh(number) for number in range(2, this.streams + 2)]
-    with ExitStack() as stack:
-        sessions = [_open(stack, arm) for _ in range(this.streams + 1)]
+def _throughput(
+    arm: Arm, sessions: _Sessions, streams: Sequence[Sequence[Query]], pairs: Sequence[Refresh]
+) -> _Run:
+    """Run all streams at once; their time is from the first one's beginning to the last one's end."""
+    stopped, of_refreshes = Event(), sessions.open()
+    of_queries = [sessions.open() for _ in streams]
 
-        def run_queries(session: QuerySession, queries: Sequence[tuple[str, str]]) -> None:
-            for name, sql in queries:
-                if not stopped.is_set():
-                    _query(session, arm, name, sql)
+    def run_queries(session: QuerySession, queries: Sequence[Query]) -> None:
+        for name, sql in queries:
+            if not stopped.is_set():
+                _query(session, arm, name, sql)
 
-        def run_refreshes(session: QuerySession) -> None:
-            for pair in pairs:
-                if not stopped.is_set():
-                    _insert(session, arm, pair)
-                    _delete(session, arm, pair)
+    def run_refreshes() -> None:
+        for pair in pairs:
+            if not stopped.is_set():
+                _insert(of_refreshes, arm, pair)
+                _delete(of_refreshes, arm, pair)
 
-        began_s = time.perf_counter()
-        with ThreadPoolExecutor(len(sessions)) as pool:
-            running_ones = [
-                pool.submit(run_queries, session, queries)
-                for session, queries in zip(sessions[1:], streams, strict=True)
-            ]
-            running_ones.append(pool.submit(run_refreshes, sessions[0]))
-            try:
-                for ended in as_completed(running_ones):
-                    ended.result()
-            finally:  # after an error, and when the user has had enough
-                stopped.set()
-                for session, one in zip([*sessions[1:], sessions[0]], running_ones, strict=True):
-                    if not one.done():
-                        session.cancel()
-        return {THROUGHPUT: time.perf_counter() - began_s}
+    began_s = time.perf_counter()
+    with ThreadPoolExecutor(len(streams) + 1) as pool:
+        running = {
+            pool.submit(run_queries, session, queries): session
+            for session, queries in zip(of_queries, streams, strict=True)
+        }
+        running[pool.submit(run_refreshes)] = of_refreshes
+        try:
+            for ended in as_completed(running):
+                ended.result()
+        finally:  # after an error, and when the user has had enough
+            stopped.set()
+            _cancel(running)
+    return _Run({THROUGHPUT: time.perf_counter() - began_s})
 
 
-def _between_edges(this: Pass, run: Callable[[], dict[str, float]], executions: int) -> _Measured:
+def _cancel(running: Mapping[Future[None], QuerySession]) -> None:
+    """End what still runs. Asked more than once: what comes just before a query begins ends nothing."""
+    while pending := [one for one in running if not one.done()]:
+        for one in pending:
+            running[one].cancel()
+        wait(pending, timeout=_CANCEL_AGAIN_S)
+
+
+def _between_edges(this: Pass, execute: Callable[[_Sessions], _Run], executions: int) -> _Measured:
+    """Run something between two readings.
+
+    Processes are read while the sessions are still connected, because what a backend has used is lost when
+    it ends; what backends report late is read when they have ended.
+    """
     arm, meters, split = this.arm, this.meters, this.split
     began = Edge.read(arm, meters, split)
-    elapsed_s = run()
-    ended = Edge.read(arm, meters, split)
-    delta = difference(began.readings, ended.readings)
+    with ExitStack() as stack:
+        sessions = _Sessions(arm, stack)
+        run = execute(sessions)
+        ended = Edge.read(arm, meters, split)
+    sessions.await_end()
+    late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
+    delta = difference(began.readings, {**ended.readings, **late})
     audit = audit_between(began, ended, delta, 0.0, split)
-    return _Measured(elapsed_s, meter_values(meters, delta, executions), audit, began.at_ns)
+    values = {**meter_values(meters, delta, executions), **planned_workers(delta)}
+    return _Measured(run, values, audit, began.at_ns)
 
 
 def _block(this: Pass, workload: Workload, measured: _Measured) -> Block:
@@ -207,7 +274,7 @@ def _block(this: Pass, workload: Workload, measured: _Measured) -> Block:
 
 def _arm_block(this: Pass, name: str, measured: _Measured) -> ArmBlock:
     """Return one execution; of the power run the geometric mean of all, of the throughput run their rate."""
-    variant, elapsed_s = this.arm.variant.name, measured.elapsed_s
+    variant, elapsed_s = this.arm.variant.name, measured.run.elapsed_s
     if name == POWER:
         mean_s = math.exp(math.fsum(map(math.log, elapsed_s.values())) / len(elapsed_s))
         values = {**measured.values, "throughput_tps": 1 / mean_s}
@@ -216,7 +283,8 @@ def _arm_block(this: Pass, name: str, measured: _Measured) -> ArmBlock:
         queries = this.streams * len(ORDERS[0])
         values = {**measured.values, "throughput_tps": queries / elapsed_s[name]}
         return ArmBlock(variant, queries, elapsed_s[name], values)
-    return ArmBlock(variant, 1, elapsed_s[name], {"throughput_tps": 1 / elapsed_s[name]})
+    values = {**measured.run.launched.get(name, {}), "throughput_tps": 1 / elapsed_s[name]}
+    return ArmBlock(variant, 1, elapsed_s[name], values)
 
 
 def _name(workload: Workload) -> str:

@@ -7,6 +7,7 @@ variants in any case. A query that fails, or answers wrongly, ends the experimen
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from pgdyno.app.arena import Arena
@@ -61,7 +62,9 @@ def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, Pla
     Raises: as ``validated`` does.
     """
     known, plans = known_answers(thousandths), {}
-    with QuerySession.open(arm.target()) as session:
+    with ExitStack() as stack:
+        with failures_named("a connection", arm):
+            session = stack.enter_context(QuerySession.open(arm.target()))
         for number in NUMBERS:
             name, sql = f"q{number}", query_text(number, validation_parameters(number, thousandths))
             with failures_named(name, arm):
@@ -75,7 +78,7 @@ def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, Pla
                     f"{known[number].rows} with {known[number].checksum}",
                     hint="this server answers wrongly, or its data are damaged: nothing of it is measured",
                 )
-            answers.compare(0, arm.variant.name, name, answer)
+            answers.compare("the validation run", arm.variant.name, name, answer)
     return plans
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from pgdyno.model.errors import GeneratorFailedError
 
 LIMIT_S = 3600.0  # of a statement, where the server sets none; arbitrary: longer than anybody waits
 _HINTS = {
-    "57014": "raise statement_timeout, or leave it out of the variant",
+    "57014": "raise statement_timeout; where the server sets none, a statement may take an hour",
     "53400": "raise temp_file_limit, or work_mem so that less is written to temporary files",
     "53200": "lower work_mem, or max_parallel_workers_per_gather: each worker has its own",
 }
@@ -69,9 +69,22 @@ class QuerySession:
         """Execute statements with a list of keys as their parameter, in one transaction."""
         return self._timed(lambda: self._delete(statements, keys))
 
+    @property
+    def pid(self) -> int:
+        """The process id of the server's backend."""
+        return self.connection.info.backend_pid
+
+    def report(self) -> None:
+        """Let the server's statistics have what was executed so far: it may keep that for a second.
+
+        From PostgreSQL 15 on. Raises: GeneratorFailedError.
+        """
+        self.query("SELECT pg_stat_force_next_flush()")
+
     def cancel(self) -> None:
-        """End what is being executed, from another thread."""
-        self.connection.cancel_safe()
+        """End what is being executed, from another thread. A server that has gone has ended it itself."""
+        with suppress(psycopg.OperationalError):
+            self.connection.cancel_safe()
 
     def _copy_in(self, copies: Sequence[tuple[str, bytes]]) -> Rows:
         with self.connection.transaction(), self.connection.cursor() as cursor:

@@ -32,6 +32,7 @@ class Metric:
 SERVER_CPU = "server_cpu_us_per_transaction"
 CLIENT_CPU = "client_cpu_us_per_transaction"
 LAUNCHED_WORKERS = "parallel_workers_launched_share"
+PLANNED_WORKERS = "parallel_workers_planned"
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -81,6 +82,7 @@ METRICS: dict[str, Metric] = {
         Metric("checkpoints", "checkpoints completed", "", Better.NEITHER),
         Metric("cache_hit_ratio", "shared buffer hit ratio", "", Better.NEITHER),
         Metric(LAUNCHED_WORKERS, "parallel workers launched, share of those planned", "", Better.NEITHER),
+        Metric(PLANNED_WORKERS, "parallel workers planned", "", Better.NEITHER),
         Metric("frozen_cpu_share", "server CPU used while frozen, share of its CPU", "", Better.NEITHER),
     )
 }

@@ -91,7 +91,6 @@ class TpchStep:
     """
 
     name: str
-    title: str  # of the pass
     streams: int
     label: str
 

@@ -43,7 +43,6 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     _refuse_others(sizing)
     thousandths, streams = _thousandths(sizing), _streams(sizing)
     scale = scale_text(thousandths)
-    title = f"a TPC-H-like pass at scale {scale} with {streams} streams"
     label = f"{DISCLAIMER}; scale {scale}, {streams} streams in the throughput run"
     return {
         f"tpch-{name}": Workload(
@@ -51,7 +50,7 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
             _TITLES.get(name, f"query {name[1:]} of the power run"),
             data_set(thousandths),
             ResetPolicy.RESTORE,
-            tpch=TpchStep(name, title, streams, label),
+            tpch=TpchStep(name, streams, label),
         )
         for name in _NAMES
     }
