@@ -1,11 +1,12 @@
-"""The times of a workload like TPC-H's, and plans that differ, for the terminal: a row per query. Pure."""
+"""The times of a workload like TPC-H's, and plans that differ: a row per query. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -27,6 +28,7 @@ from pgdyno.report.tpch import (
 )
 from pgdyno.report.words import legend, symbol
 
+_ENDLESS = 10_000  # columns
 _WIDTH_OF_NAMES = 30  # characters of all names together that leave room for their columns
 
 
@@ -45,9 +47,9 @@ def tpch_tables(experiment: Experiment) -> Iterator[RenderableType]:
         else ""
     )
     yield plain_text(f"\nTimes, geometric mean over the rounds{relative}", "bold")
-    yield _table(experiment, [line for line in found if line.is_time])
+    yield _Tables(experiment, [line for line in found if line.is_time])
     yield plain_text("\nBoth runs, per hour: higher is better", "bold")
-    yield _table(experiment, [line for line in found if not line.is_time])
+    yield _Tables(experiment, [line for line in found if not line.is_time])
     if is_compared:
         yield plain_text(legend(experiment.design.equivalence_margin), "dim")
         yield from _plans(experiment)
@@ -64,6 +66,8 @@ def labels(experiment: Experiment) -> dict[str, str]:
 
 
 def _plans(experiment: Experiment) -> Iterator[Text]:
+    if not (experiment.tpch and experiment.tpch.plans):  # it was interrupted before they were known
+        return
     differing = plan_comparisons(experiment)
     yield plain_text("\nPlans", "bold")
     if not differing:
@@ -75,25 +79,54 @@ def _plans(experiment: Experiment) -> Iterator[Text]:
         yield plain_text("the report has them line by line", "dim")
 
 
-def _table(experiment: Experiment, found: list[Line]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("", no_wrap=True)
-    for place, label in enumerate(labels(experiment)):
-        table.add_column(plain_text(label), justify="right", no_wrap=True)
-        if place:
+@dataclass(frozen=True)
+class _Tables:
+    """Lines as a table: where not all variants fit beside each other, as several, each with the baseline."""
+
+    experiment: Experiment
+    found: list[Line]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield as few tables as lose no figure."""
+        others = range(1, len(variants_of(self.experiment)))
+        endless = options.update(max_width=_ENDLESS)
+        for count in range(len(others), 0, -1):
+            tables = [self._table(others[at : at + count]) for at in range(0, len(others), count)]
+            if max(console.measure(one, options=endless).maximum for one in tables) <= options.max_width:
+                break
+        else:  # one variant alone, or a terminal that is too narrow for two
+            tables = [self._table([one]) for one in others] or [self._table([])]
+        for place, table in enumerate(tables):
+            if place:
+                yield ""
+            yield table
+
+    def _table(self, others: Sequence[int]) -> Table:
+        """Return the table of the baseline and some of the other variants, which count from 1."""
+        names = [*labels(self.experiment)]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("", no_wrap=True)
+        table.add_column(plain_text(names[0]), justify="right", no_wrap=True)
+        for place in others:
+            table.add_column(plain_text(names[place]), justify="right", no_wrap=True)
             table.add_column("relative", justify="right", no_wrap=True)
-    for line in found:
-        name = title_of(line) if line.is_time else f"{title_of(line)} ({unit_of_runs(line.name)})"
-        table.add_row(plain_text(name), *_cells(line))
-    return table
+        for line in self.found:
+            name = title_of(line) if line.is_time else f"{title_of(line)} ({unit_of_runs(line.name)})"
+            table.add_row(plain_text(name), *_cells(line, others))
+        return table
 
 
-def _cells(line: Line) -> Iterator[Text]:
+def _cells(line: Line, others: Sequence[int]) -> Iterator[Text]:
     shown = time_text if line.is_time else numbers.number
-    for place, estimate in enumerate(line.figures):
-        yield plain_text(NOTHING if estimate is None else shown(estimate.mean))
-        if place:
-            yield _ratio(line.relative[place - 1])
+
+    def figure(place: int) -> Text:
+        estimate = line.figures[place]
+        return plain_text(NOTHING if estimate is None else shown(estimate.mean))
+
+    yield figure(0)
+    for place in others:
+        yield figure(place)
+        yield _ratio(line.relative[place - 1])
 
 
 def _ratio(one: Relative) -> Text:

@@ -78,6 +78,33 @@ def test_queries_that_are_alike_are_not_listed_in_the_answer() -> None:
     assert answer == "Better on q1 and throughput; no difference that matters on power."
 
 
+def test_five_variants_lose_no_figure_on_a_narrow_terminal() -> None:
+    found = experiment()
+    names = ("w1", "w2", "w3", "w4")
+    wide = replace(
+        found,
+        variants=(found.variants[0], *map(Variant, names)),
+        blocks=tuple(
+            replace(block, arms=(block.arms[0], *(replace(block.arms[1], variant=name) for name in names)))
+            for block in found.blocks
+        ),
+        verdicts=tuple(replace(verdict, variant=name) for name in names for verdict in found.verdicts),
+    )
+    shown = printed(wide)
+    assert "…" not in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    heads = [line.split() for line in shown.splitlines() if line.split()[:1] == ["default"]]
+    assert heads[:2] == [
+        ["default", "w1", "relative", "w2", "relative"],
+        ["default", "w3", "relative", "w4", "relative"],
+    ]
+    assert heads[2:] == [["default", name, "relative"] for name in names]  # of the runs, with longer names
+    # q1 takes 125 ms with the baseline and 62.5 ms with each of the others.
+    assert (shown.count("q1    125 ms  62.5 ms  0.50 ✓"), shown.count("62.5 ms  0.50 ✓")) == (2, 4)
+    roomy = printed(wide, 200)
+    assert len([line for line in roomy.splitlines() if line.split()[:1] == ["default"]]) == 2
+
+
 def test_long_names_become_letters_with_a_legend() -> None:
     long = "work_mem.64MB-max_parallel_workers_per_gather.2"
     found = experiment()
