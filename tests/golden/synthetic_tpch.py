@@ -6,6 +6,7 @@ noise that adds up to nothing: the geometric means over the rounds are exactly t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
@@ -30,9 +31,47 @@ PARALLEL = PlanNode(
 
 def experiment() -> Experiment:
     """Return a finished comparison of two settings."""
+    settings = {"default": {"work_mem": "4MB"}, "big": {"work_mem": "64MB"}}
+    rates = {
+        (name, variant, round_): _rate(variant, name) * noise
+        for name in NAMES
+        for round_ in range(ROUNDS)
+        for variant, noise in (("default", 1.0), ("big", _NOISE[round_]))
+    }
+    found = experiment_of(settings, rates)
+    blocks = tuple(
+        replace(block, void="a test says so") if (block.workload, block.round) == ("tpch-q6", 2) else block
+        for block in found.blocks
+    )
+    plans = {"default": {"q1": SERIAL, "q6": SCAN}, "big": {"q1": PARALLEL, "q6": replace(SCAN)}}
+    return replace(
+        found,
+        blocks=blocks,
+        verdicts=analyse(
+            blocks,
+            workloads=found.workloads,
+            variants=("default", "big"),
+            baseline="default",
+            design=found.design,
+        ),
+        tpch=TpchFacts(100, 2, plans),
+        factors=("work_mem",),
+    )
+
+
+def experiment_of(
+    settings: Mapping[str, Mapping[str, str]],
+    rates: Mapping[tuple[str, str, int], float],
+    others: Mapping[tuple[str, str], Mapping[str, float]] | None = None,
+) -> Experiment:
+    """Return a finished experiment without verdicts and plans.
+
+    ``settings`` are by variant, ``rates`` by execution, variant and round; ``others`` are further metrics by
+    execution and variant.
+    """
     names = tuple(f"tpch-{name}" for name in NAMES)
-    blocks = tuple(_block(name, round_) for round_ in range(ROUNDS) for name in NAMES)
-    design = replace(DESIGN, kind=DesignKind.ALTERNATING, rounds=ROUNDS, blocks_per_round=1, clients=2)
+    rounds = 1 + max(round_ for _, _, round_ in rates)
+    design = replace(DESIGN, kind=DesignKind.ALTERNATING, rounds=rounds, blocks_per_round=1, clients=2)
     return Experiment(
         id="20261122-140312-tpch",
         name="tpch",
@@ -40,13 +79,31 @@ def experiment() -> Experiment:
         created="2026-11-22T14:03:12Z",
         pgdyno_version="0.1.0",
         design=replace(design, is_isolated=False),
-        variants=(Variant("default", {"work_mem": "4MB"}), Variant("big", {"work_mem": "64MB"})),
-        baseline="default",
+        variants=tuple(Variant(name, own) for name, own in settings.items()),
+        baseline=next(iter(settings)),
         workloads=names,
         reset_policies=dict.fromkeys(names, ResetPolicy.RESTORE),
-        blocks=blocks,
-        verdicts=analyse(
-            blocks, workloads=names, variants=("default", "big"), baseline="default", design=design
+        blocks=tuple(
+            Block(
+                workload=f"tpch-{name}",
+                round=round_,
+                index=0,
+                started_ns=1_795_000_000_000_000_000 + round_ * 10**12,
+                arms=tuple(
+                    ArmBlock(
+                        variant,
+                        1,
+                        0.125,
+                        {
+                            "throughput_tps": rates[name, variant, round_],
+                            **(others or {}).get((name, variant), {}),
+                        },
+                    )
+                    for variant in settings
+                ),
+            )
+            for round_ in range(rounds)
+            for name in NAMES
         ),
         host=HOST,
         server=SERVER,
@@ -57,24 +114,7 @@ def experiment() -> Experiment:
         generators=dict.fromkeys(names, "driver"),
         operations=dict.fromkeys(names, "executions"),
         options={"scale": "0.1"},
-        factors=("work_mem",),
-        tpch=TpchFacts(
-            100, 2, {"default": {"q1": SERIAL, "q6": SCAN}, "big": {"q1": PARALLEL, "q6": replace(SCAN)}}
-        ),
-    )
-
-
-def _block(name: str, round_: int) -> Block:
-    return Block(
-        workload=f"tpch-{name}",
-        round=round_,
-        index=0,
-        started_ns=1_795_000_000_000_000_000 + round_ * 10**12,
-        arms=tuple(
-            ArmBlock(variant, 1, 0.125, {"throughput_tps": _rate(variant, name) * noise})
-            for variant, noise in (("default", 1.0), ("big", _NOISE[round_]))
-        ),
-        void="a test says so" if (name, round_) == ("q6", 2) else None,
+        tpch=TpchFacts(100, 2),
     )
 
 

@@ -88,10 +88,11 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
 
 
 def tpch_document(experiment: Experiment) -> Json:
-    """Return the times and runs like TPC-H's, and plans that differ; null where the workload is another one.
+    """Return times, runs, best degrees and plans that differ, like TPC-H's; null where the workload is not.
 
     Times are in seconds, of runs executions per hour; ratios of times are below 1 where it is faster.
     """
+    from pgdyno.experiments.query_degrees import query_degrees
     from pgdyno.report.rqps import variants_of
     from pgdyno.report.tpch import lines, plan_comparisons
 
@@ -112,6 +113,7 @@ def tpch_document(experiment: Experiment) -> Json:
                 }
                 for line in lines(experiment)
             ],
+            "best_degrees": query_degrees(experiment),
             "plan_differences": plan_comparisons(experiment),
         }
     )

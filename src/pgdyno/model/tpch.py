@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from pgdyno.model.query_plan import PlanNode
 
+PREFIX = "tpch-"  # of the workloads' names
 POWER, THROUGHPUT = "power", "throughput"
+TPCH_RUNS = {POWER: "power run", THROUGHPUT: "throughput run"}
+"""What the runs are called, by their short names."""
 REFRESHES = ("rf1", "rf2")
 DISCLAIMER = "TPC-H-like: not a TPC-H result, and not comparable with published TPC-H results"
 

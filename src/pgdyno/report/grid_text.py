@@ -17,8 +17,7 @@ from pgdyno.report.grid_tables import Load, compared_variants, gaps, loads, verd
 from pgdyno.report.rqps_text import half_width
 from pgdyno.report.scaling import level_table, sentences
 from pgdyno.report.tables import NOTHING
-from pgdyno.report.tables import Table as TextTable
-from pgdyno.report.terminal import DECISION_STYLES, plain_text
+from pgdyno.report.terminal import DECISION_STYLES, plain_table, plain_text
 from pgdyno.report.transaction_split import split_sentences, split_table
 from pgdyno.report.words import effect_text, legend, symbol
 
@@ -45,7 +44,7 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
         yield plain_text(f"\n{one.load}, {numbers.size(one.database_bytes)} of data", "bold")
         for sentence in sentences(one):
             yield plain_text(sentence)
-        yield _plain_table(level_table(one))
+        yield plain_table(level_table(one))
 
 
 def _splits(experiment: Experiment) -> Iterator[RenderableType]:
@@ -53,18 +52,9 @@ def _splits(experiment: Experiment) -> Iterator[RenderableType]:
     for one in transaction_splits(experiment):
         shown = split_table(one)
         yield plain_text(f"\n{shown.caption}", "bold")
-        yield _plain_table(shown)
+        yield plain_table(shown)
         for sentence in split_sentences(one):
             yield plain_text(sentence)
-
-
-def _plain_table(shown: TextTable) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for column in shown.columns:
-        table.add_column(plain_text(column.title), justify="right" if column.is_number else "left")
-    for row in shown.rows:
-        table.add_row(*map(plain_text, row))
-    return table
 
 
 def _table(experiment: Experiment, load: Load) -> Table:

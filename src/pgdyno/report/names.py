@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.tpch import POWER, THROUGHPUT
-
-TPCH_RUNS = {POWER: "power run", THROUGHPUT: "throughput run"}
-"""What the runs like TPC-H's are called, by their short names."""
+from pgdyno.model.tpch import TPCH_RUNS
 
 
 def step_workloads(experiment: Experiment) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from pgdyno.model.verdict import Decision
+from pgdyno.report.tables import Table
 
 DECISION_STYLES = {
     Decision.BETTER: "bold green",
@@ -19,6 +21,16 @@ DECISION_STYLES = {
 def plain_text(content: str, style: str = "") -> Text:
     """Return a text as it is: markup in it is not interpreted."""
     return Text("\n".join(printable(line) for line in content.split("\n")), style=style)
+
+
+def plain_table(shown: Table) -> RichTable:
+    """Return a table without lines around its cells."""
+    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in shown.columns:
+        table.add_column(plain_text(column.title), justify="right" if column.is_number else "left")
+    for row in shown.rows:
+        table.add_row(*map(plain_text, row))
+    return table
 
 
 def printable(content: str) -> str:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from pgdyno.experiments.query_plan import kinds_of_difference, plan_difference, shape
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.tpch import DISCLAIMER, POWER, TpchFacts
+from pgdyno.model.tpch import DISCLAIMER, POWER, TPCH_RUNS, TpchFacts
 from pgdyno.model.verdict import Interval, Verdict
 from pgdyno.report import numbers
-from pgdyno.report.names import TPCH_RUNS, step_names
+from pgdyno.report.names import step_names
+from pgdyno.report.query_degrees import BestDegrees, best_degrees
 from pgdyno.report.rqps import bounds_text, variants_of
 from pgdyno.report.series import Estimate, estimates
 from pgdyno.report.tables import NOTHING, StyledCell, StyledTable
@@ -62,6 +63,7 @@ class TpchView:
 
     disclaimer: str
     tables: tuple[StyledTable, ...]
+    degrees: tuple[BestDegrees, ...]
     differences: tuple[PlanComparison, ...]
     plans: tuple[tuple[str, str], ...]  # the baseline's, by query
 
@@ -82,6 +84,7 @@ def tpch_view(experiment: Experiment) -> TpchView | None:
                 experiment, "Queries", _caption_of_times(experiment), [one for one in found if one.is_time]
             ),
         ),
+        best_degrees(experiment),
         plan_comparisons(experiment),
         tuple(
             (query, "\n".join(shape(plan)))

@@ -1,4 +1,4 @@
-"""The times of a workload like TPC-H's, and plans that differ: a row per query. Pure."""
+"""The times of a workload like TPC-H's, best degrees, and plans that differ: a row per query. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from rich.text import Text
 
 from pgdyno.model.experiment import Experiment
 from pgdyno.report import numbers
+from pgdyno.report.query_degrees import best_degrees
 from pgdyno.report.rqps import variants_of
 from pgdyno.report.rqps_text import half_width
 from pgdyno.report.tables import NOTHING
-from pgdyno.report.terminal import DECISION_STYLES, plain_text
+from pgdyno.report.terminal import DECISION_STYLES, plain_table, plain_text
 from pgdyno.report.tpch import (
     Line,
     Relative,
@@ -52,6 +53,7 @@ def tpch_tables(experiment: Experiment) -> Iterator[RenderableType]:
     yield _Tables(experiment, [line for line in found if not line.is_time])
     if is_compared:
         yield plain_text(legend(experiment.design.equivalence_margin), "dim")
+        yield from _degrees(experiment)
         yield from _plans(experiment)
 
 
@@ -77,6 +79,20 @@ def _plans(experiment: Experiment) -> Iterator[Text]:
         yield plain_text(f"{one.query}, {label_of[one.variant]}: {', '.join(one.kinds)}")
     if differing:
         yield plain_text("the report has them line by line", "dim")
+
+
+def _degrees(experiment: Experiment) -> Iterator[RenderableType]:
+    for found in best_degrees(experiment):
+        yield plain_text(f"\n{found.title}", "bold")
+        if found.narrow_table is not None:
+            yield plain_text(found.narrow_table.caption)
+            yield plain_table(found.narrow_table)
+        for sentence in found.sentences:
+            yield plain_text(sentence)
+        if found.statements:
+            yield plain_text(f"{found.to_set}:")
+        for statement in found.statements:
+            yield plain_text(f"  {statement}")
 
 
 @dataclass(frozen=True)

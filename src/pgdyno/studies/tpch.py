@@ -12,7 +12,7 @@ from math import isfinite
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design, ResetPolicy
 from pgdyno.model.study import Study
-from pgdyno.model.tpch import DISCLAIMER, POWER, REFRESHES, THROUGHPUT, scale_text
+from pgdyno.model.tpch import DISCLAIMER, POWER, PREFIX, REFRESHES, THROUGHPUT, scale_text
 from pgdyno.model.workload import TpchStep, Workload
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._tpch.queries import NUMBERS
@@ -45,8 +45,8 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     scale = scale_text(thousandths)
     label = f"{DISCLAIMER}; scale {scale}, {streams} streams in the throughput run"
     return {
-        f"tpch-{name}": Workload(
-            f"tpch-{name}",
+        f"{PREFIX}{name}": Workload(
+            f"{PREFIX}{name}",
             _TITLES.get(name, f"query {name[1:]} of the power run"),
             data_set(thousandths),
             ResetPolicy.RESTORE,
