@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -18,10 +18,11 @@ from tests.fix_home import pgdyno
 from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
-from pgdyno.app import tpch_pass
+from pgdyno.app import tpch_pass, wiring
 from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.app.tpch_validation import checked_plans
 from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.query_degrees import query_degrees
 from pgdyno.generators.discovery import find_tpchgen
 from pgdyno.generators.query_session import QuerySession
 from pgdyno.meters import MeterModule
@@ -34,7 +35,7 @@ from pgdyno.model.errors import (
     ServerCrashedError,
     StorageError,
 )
-from pgdyno.model.experiment import ArmBlock, Design
+from pgdyno.model.experiment import ArmBlock, Design, Experiment
 from pgdyno.model.variant import Variant
 from pgdyno.studies._contract import Sizing
 from pgdyno.studies._tpch.answers import Answer
@@ -85,6 +86,35 @@ def test_a_run_ends_in_a_report_that_says_what_it_is_not(home: Path) -> None:
     assert "Hash" in page  # its plans
     bundle = pgdyno("bundle", "export", document["experiment"], "--output", str(home / "tpch.zip"))
     assert bundle.returncode == 0, bundle.stderr
+
+
+def test_degrees_of_real_queries_are_asked_where_workers_were_planned() -> None:
+    costs = ("min_parallel_table_scan_size=0", "parallel_setup_cost=0", "parallel_tuple_cost=0")
+    factors = [option for cost in costs for option in ("--factor", cost)]
+    degrees = ("--factor", "max_parallel_workers_per_gather=0,1")
+    done = pgdyno(*RUN[:-1], "5", *degrees, *factors, "--json")
+    assert done.returncode == 0, done.stderr
+    (listed,) = json.loads(done.stdout)["tpch"]["best_degrees"]
+    assert listed["degrees"] == [0, 1]
+    assert "parallel_setup_cost=0" in listed["common"]
+    with closing(wiring.open_store()) as store:
+        experiment = store.load(json.loads(done.stdout)["experiment"])
+    (found,) = query_degrees(undisturbed(experiment))
+    asked = {one.name: one for one in found.queries if one.together}
+    assert len(asked) == found.compared
+    assert {"q1", "q6", "power", "throughput"} <= asked.keys()
+    assert all(one.planned[0] == 0 < one.planned[1] for one in asked.values())
+    assert asked["q6"].planned[1] == 1  # one scan of one table
+    assert all([level.level for level in one.levels] == [0, 1] for one in asked.values())
+
+
+def undisturbed(experiment: Experiment) -> Experiment:
+    """Return an experiment all of whose trials count: what else ran on the machine is not what is tested."""
+    blocks = (
+        replace(block, void=None, arms=tuple(replace(arm, void=None) for arm in block.arms))
+        for block in experiment.blocks
+    )
+    return replace(experiment, blocks=tuple(blocks))
 
 
 def test_a_pass_times_every_query_and_both_runs(pg18_bin: Path) -> None:

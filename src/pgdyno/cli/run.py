@@ -61,6 +61,7 @@ _OF_CLIENTS = (
     "  pgdyno run parallel-degree --embedded\n"
     "  pgdyno run loop --embedded\n"
     "  pgdyno run tpch --embedded --scale 0.1 --factor work_mem=4MB,64MB\n"
+    "  pgdyno run tpch --embedded --factor max_parallel_workers_per_gather=0,1,2,4 --blocks 10\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -135,7 +136,8 @@ def command(
     --blocks is the number of passes [default: 5], and --clients are those of the preset unless given.
 
     tpch (TPC-H-like; no TPC-H result) runs in passes as well: --scale is that of its data [default: 0.1],
-    --clients the number of streams in its throughput run [default: 2, more from scale 10 on].
+    --clients the number of streams in its throughput run [default: 2, more from scale 10 on]. With --factor
+    max_parallel_workers_per_gather=0,1,2,4 it tells the best degree of each query.
 
     huge-pages needs root: it reserves pages, and gives them back. It measures sizes of the database by
     clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.

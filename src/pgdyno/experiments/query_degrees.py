@@ -32,10 +32,10 @@ _ENDS = 2  # a knee is wrong if what is ruled out below it is wrong, or what is 
 class QueryDegree:
     """One query, or one of the two runs. Degrees are what the setting allows.
 
-    ``alone`` and ``together`` are the knee, None where no degree gives it workers. ``set_to`` is the degree
-    to set for the query: its knee, if that is certain together with all others. ``planned`` are workers by
+    ``alone`` and ``together`` are the knee, None where no degree gives it workers. ``planned`` are workers by
     degree: as passes had them on average, where the server counts them, else as the validation run's plan has
-    them; a run has none of its own. ``launched`` is the share of them that were launched, by degree.
+    them. ``launched`` is the share of them that were launched, by degree. ``set_to`` is the degree to set for
+    a query: its knee, if that is certain together with all others, and workers were planned.
     """
 
     name: str
@@ -163,14 +163,16 @@ def _analysed(one: _Measured, compared: int) -> QueryDegree:
     together = (
         observe(one.rounds, level=1 - (1 - LEVEL) / (_ENDS * compared)).knee if one.may_have_workers else None
     )
-    is_certain = together is not None and together.low == together.high and one.name not in TPCH_RUNS
+    planned = one.counted or one.by_plan
+    is_certain = together is not None and together.low == together.high
+    is_for_a_query = one.name not in TPCH_RUNS and (any(planned.values()) or not planned)
     return QueryDegree(
         one.name,
         alone.levels,
         alone.best,
         alone.knee if one.may_have_workers else None,
         together,
-        together.low if together and is_certain else None,
-        one.counted or one.by_plan,
+        together.low if together and is_certain and is_for_a_query else None,
+        planned,
         one.launched,
     )

@@ -75,7 +75,7 @@ def _table(title: str, found: QueryDegrees) -> StyledTable:
         f"{_CAPTION}. Under each degree: the rate there as a share of the highest, with its "
         f"{numbers.share(LEVEL)} interval, and the workers planned"
     )
-    heads = ("by itself", "all together", *map(str, found.degrees))
+    heads = ("by itself", "all together", *(f"at {degree}" for degree in found.degrees))
     rows = tuple((_name(one), _cells(one, found)) for one in found.queries)
     return StyledTable(title, caption, tuple(map(StyledCell, heads)), rows, corner="Query")
 

@@ -72,6 +72,14 @@ def test_what_a_plan_asks_for_stands_in_for_what_no_server_counted() -> None:
     plans = {"degree-0": {"q1": PlanNode("Seq Scan on lineitem")}, "degree-4": {"q1": gather}}
     found = only(query_degrees(replace(simulated(TIMES_MS), tpch=TpchFacts(100, 2, plans))))
     assert found.queries[0].planned == {0: 0, 4: 2}
+    assert found.queries[0].set_to == 4
+
+
+def test_a_query_whose_plan_has_no_workers_needs_nothing_set() -> None:
+    plans = {f"degree-{degree}": {"q4": PlanNode("Seq Scan on orders")} for degree in (0, 4)}
+    found = only(query_degrees(replace(simulated(TIMES_MS), tpch=TpchFacts(100, 2, plans))))
+    q4 = next(one for one in found.queries if one.name == "q4")
+    assert (q4.together, q4.set_to) == (Knee(0, 0, 0.05), None)
 
 
 def test_together_few_experiments_have_any_wrong_answer_and_by_itself_many_have() -> None:
