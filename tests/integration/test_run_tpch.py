@@ -190,7 +190,7 @@ def await_sleepers(this: Pass, count: int) -> None:
 def test_a_server_that_is_killed_in_a_throughput_run_is_named(pg18_bin: Path) -> None:
     def kill() -> None:
         await_sleepers(this, 2)
-        os.kill(this.arm.server.pid, signal.SIGKILL)
+        os.kill(this.arm.postmaster_pid, signal.SIGKILL)
 
     with ready(pg18_bin) as this, ExitStack() as stack, ThreadPoolExecutor(1) as pool:
         sessions = tpch_pass._Sessions(this.arm, stack)
