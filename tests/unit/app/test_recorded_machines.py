@@ -1,4 +1,8 @@
-"""A recorded bundle and a simulated second machine: what differs is what was made up, and nothing else."""
+"""A recorded bundle and a simulated second machine: what differs is what was made up, and nothing else.
+
+And two that were recorded on one machine by the same command, of a server for x86 and of one for Arm that ran
+emulated: what it did can be compared, how fast it was cannot.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,7 @@ MADE_UP = {
     "random_page_cost",
     "track_io_timing",
 }
+NATIVE, EMULATED = (RECORDED.with_name(f"{name}.zip") for name in ("native", "emulated"))
 STOLEN = "CPU time taken by the hypervisor"
 
 
@@ -101,3 +106,17 @@ def test_price_and_frequency_follow_from_the_ratio(found: MachineComparison) -> 
     for one in rates:
         expected = (ratios[one.workload, "throughput_tps"] or 0) * mhz / 3000
         assert one.ratio.point == pytest.approx(expected)
+
+
+def test_a_recorded_server_that_ran_emulated_did_the_same_work_and_has_no_speed() -> None:
+    native, emulated = read(NATIVE), read(EMULATED)
+    assert (native.emulated_machine, emulated.emulated_machine) == ("", "aarch64")
+    assert " on aarch64-unknown-linux-gnu" in emulated.server["build"]
+    found = compare_machines(native, emulated)
+    assert found.warnings[0].startswith("B RAN EMULATED: its server was built for aarch64.")
+    assert {one.workload for one in found.metrics} == {
+        f"{load}-{clients}" for load in ("pgbench-select", "pgbench-tpcb") for clients in (1, 2)
+    }
+    assert all(one.a and one.b is None and one.verdict.interval is None for one in found.metrics)
+    assert {one.subject for one in found.differences if one.is_known} >= {"compiler", "compiler's flags"}
+    assert found.left_out == ()
