@@ -100,6 +100,17 @@ def test_every_workload_of_the_study_can_have_every_degree(arm: Arm, load: str, 
     require_degree(arm, study_file.workloads(replace(TINY, chosen=(load,)))[f"{load}-{workers}"])
 
 
+@pytest.mark.parametrize("load", ["count", "sort"])
+def test_without_the_leader_every_degree_but_one_is_planned(arm: Arm, load: str) -> None:
+    for workers in (0, 2, 4):
+        cell = study_file.workloads(replace(TINY, chosen=(load,)))[f"{load}-{workers}"]
+        require_degree(arm, with_settings(cell, parallel_leader_participation="off"))
+    alone = study_file.workloads(replace(TINY, chosen=(load,)))[f"{load}-1"]
+    require_degree(arm, alone)
+    with pytest.raises(MeasurementError, match="workers planned: 0"):
+        require_degree(arm, with_settings(alone, parallel_leader_participation="off"))
+
+
 @pytest.mark.parametrize("workers", [0, 1, 4])
 def test_partitions_are_joined_and_counted_one_by_one_at_every_degree(
     server: RealServer, workers: int
@@ -156,12 +167,10 @@ def test_workers_that_were_not_launched_are_missed(arm: Arm) -> None:
 
 
 def test_a_plan_with_another_degree_is_refused_with_where_to_look(arm: Arm) -> None:
-    unsafe = replace(
-        COUNT, sql="SELECT count(*), random() FROM t_bit WHERE pg_backend_pid() > txid_current()"
-    )
     with pytest.raises(MeasurementError) as caught:
-        require_degree(arm, with_settings(unsafe, default_transaction_read_only="off"))
-    assert caught.value.message == "count, 2 workers: the plan has 0 workers on the server of default"
+        require_degree(arm, with_settings(COUNT, max_parallel_workers_per_gather="1"))
+    assert caught.value.message == "count, 2 workers: planned otherwise on the server of default"
+    assert caught.value.detail == "workers planned: 1"
     assert caught.value.hint == "pgdyno explain-degree says what decides the number of workers of a query"
 
 
@@ -184,6 +193,31 @@ def test_a_query_that_writes_or_fails_is_refused_with_the_servers_words(
     with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
         assert connection.execute("SELECT is_called FROM written").fetchone() == (False,)
         assert connection.execute("SELECT count(*) FROM t_bit").fetchone() == (20000,)
+
+
+def writing(sql: str, workers: int) -> Workload:
+    sizing = replace(TINY, query=sql, may_write=True)
+    return study_file.workloads(sizing)[f"query-{workers}"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_query_that_may_write_has_its_workers_and_is_rolled_back(
+    arm: Arm, server: RealServer, workers: int
+) -> None:
+    require_degree(arm, writing("CREATE TABLE copied AS TABLE t_bit", workers))
+    with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
+        assert connection.execute("SELECT to_regclass('copied')").fetchone() == (None,)
+
+
+def test_a_query_that_writes_is_refused_with_how_to_allow_it(arm: Arm) -> None:
+    with pytest.raises(UsageError) as caught:
+        require_degree(arm, replace(COUNT, sql="DELETE FROM t_bit"))
+    assert caught.value.hint == "with --writes a query of yours may write; each execution is rolled back"
+    with pytest.raises(UsageError) as caught:
+        require_degree(
+            arm, with_settings(writing("DELETE FROM t_bit", 0), default_transaction_read_only="on")
+        )
+    assert caught.value.hint == "nothing can be written to a standby"
 
 
 def test_a_statement_timeout_is_said(arm: Arm) -> None:
@@ -239,6 +273,8 @@ def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) 
     for arguments, message in (
         (("clients", "--query", "SELECT 1"), "this study takes no query"),
         (("parallel-degree", "--query", "SELECT 1; SELECT 2"), "there is more than one statement"),
+        (("parallel-degree", "--writes"), "--writes is about a query of yours"),
+        (("clients", "--writes"), "--writes is about a query of yours"),
         (("parallel-degree", "--query", "SELECT $1"), "the statement has parameters such as $1"),
         (("parallel-degree", "--preset", "tape"), 'the study parallel-degree has no preset "tape"'),
         (("parallel-degree", "--workload", "pgbench-select"), 'this study has no workload "pgbench-select"'),
@@ -288,6 +324,27 @@ def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, ho
     assert document["blocks"] >= 4
     assert any(note.startswith("measured on a running server as it is") for note in document["notes"])
     assert server.execute("SELECT count(*) FROM pg_database") == before
+
+
+def test_a_query_that_writes_is_measured_on_a_running_server_which_it_leaves_as_it_was(
+    server: RealServer, home: Path
+) -> None:
+    query = "CREATE TABLE copied AS TABLE t_bit"
+    refused = on_server(server, "--writes", query=query)
+    assert refused.returncode == 4
+    assert "each time rolled back" in refused.stderr
+    asked = ("--allow-load", "--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
+    refused = on_server(server, *asked, query=query)
+    assert refused.returncode == 2, refused.stderr
+    assert "ERROR:  the query writes (query, " in refused.stderr
+    assert "DETAIL:  it was run once, and rolled back" in refused.stderr
+    assert "with --writes a query of yours may write" in refused.stderr
+    done = on_server(server, "--writes", *asked, query=query)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["blocks"] >= 4
+    with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
+        assert connection.execute("SELECT to_regclass('copied')").fetchone() == (None,)
+        assert connection.execute("SELECT count(*) FROM t_bit").fetchone() == (20000,)
 
 
 def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: RealServer, home: Path) -> None:

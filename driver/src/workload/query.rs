@@ -1,4 +1,5 @@
-//! Any one statement without parameters, over and over: a transaction is one execution of it.
+//! Any one statement without parameters, over and over: a transaction is one execution of it, rolled back if
+//! it may write.
 //!
 //! `load` makes the table it is usually asked of, `t_bit`: a bit string of 200 random bits in every row, as
 //! tags of documents are stored. A scan of it costs little per row (`count(*)`) or as much as one likes
@@ -7,7 +8,7 @@
 use serde::Deserialize;
 
 use super::data_set::Table;
-use super::{Client, Next, Pace, Role, Statement, Transaction};
+use super::{Client, Next, Pace, Role, Statement, StatementId, Transaction};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -32,6 +33,8 @@ const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 pub struct QueryOptions {
     /// What is executed.
     pub sql: String,
+    /// Whether each execution is rolled back, as of a statement that writes.
+    pub rolled_back: bool,
     /// Rows of `t_bit`.
     pub rows: u64,
     /// How many partitions it has, by hash of the first 64 bits; 0: it is one table.
@@ -40,7 +43,8 @@ pub struct QueryOptions {
 
 impl Default for QueryOptions {
     fn default() -> Self {
-        Self { sql: format!("SELECT count(*) FROM {TABLE}"), rows: 100_000, partitions: 0 }
+        let sql = format!("SELECT count(*) FROM {TABLE}");
+        Self { sql, rolled_back: false, rows: 100_000, partitions: 0 }
     }
 }
 
@@ -62,8 +66,13 @@ impl QueryOptions {
 
     /// The clients, which all do the same.
     pub fn roles(&self, clients: u64, pace: Pace) -> Vec<Role> {
-        let statements = vec![Statement::prepared(NAME, self.sql.clone())];
-        let clients = (0..clients).map(|_| Box::new(Same) as Box<dyn Client>).collect();
+        let mut statements = vec![Statement::prepared(NAME, self.sql.clone())];
+        if self.rolled_back {
+            statements.insert(0, Statement::prepared("begin", "BEGIN"));
+            statements.push(Statement::prepared("rollback", "ROLLBACK"));
+        }
+        let same = Same { statements: statements.len() };
+        let clients = (0..clients).map(|_| Box::new(same) as Box<dyn Client>).collect();
         vec![Role { name: NAME, statements, clients, pace }]
     }
 
@@ -124,12 +133,17 @@ fn write_row(random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-/// A client: every transaction is the same.
-struct Same;
+/// A client: every transaction is the same, all statements in order.
+#[derive(Clone, Copy)]
+struct Same {
+    statements: StatementId,
+}
 
 impl Client for Same {
     fn next(&mut self, transaction: &mut Transaction) -> Next {
-        transaction.call(0);
+        for statement in 0..self.statements {
+            transaction.call(statement);
+        }
         Next::Ready
     }
 }
@@ -146,6 +160,17 @@ mod tests {
         for client in [0, 1, 0] {
             let [only] = &next_transaction(&mut role, client)[..] else { panic!("more than one statement") };
             assert_eq!((only.text.as_str(), only.parameters.len()), ("SELECT 1", 0));
+        }
+    }
+
+    #[test]
+    fn a_statement_that_may_write_is_rolled_back_each_time() {
+        let sql = "CREATE TABLE copied AS TABLE t_bit".into();
+        let options = QueryOptions { sql, rolled_back: true, ..QueryOptions::default() };
+        let mut role = options.roles(1, Pace::Closed).remove(0);
+        for _ in 0..2 {
+            let sent: Vec<_> = next_transaction(&mut role, 0).into_iter().map(|call| call.text).collect();
+            assert_eq!(sent, ["BEGIN", "CREATE TABLE copied AS TABLE t_bit", "ROLLBACK"]);
         }
     }
 

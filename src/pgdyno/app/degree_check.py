@@ -2,8 +2,11 @@
 
 It is run once, in a session set as those of the load; that also warms up. A query is run with EXPLAIN
 ANALYZE, which says what its plan asks for and what was launched. It slows a query down, so that nothing is
-timed by it. What builds an index has no plan, and the server counts its workers nowhere (pg_stat_database has
-those of Gather nodes alone); with trace_sort each process that takes part in the sort says so.
+timed by it. All of it is rolled back: EXPLAIN ANALYZE runs CREATE TABLE AS and the like even in a read-only
+transaction, where the statement by itself would be refused.
+
+What builds an index has no plan, and the server counts its workers nowhere (pg_stat_database has those of
+Gather nodes alone); with trace_sort each process that takes part in the sort says so.
 """
 
 from __future__ import annotations
@@ -25,14 +28,21 @@ _TRACED = "SELECT set_config('trace_sort', 'on', false), set_config('client_min_
 # elog's text, which is not translated; -1 is who sorts alone, or merges (tuplesort.c, 11 to 18).
 _SORTS = re.compile(r"performsort of worker (\d+) starting")
 _RESOURCES = "53"  # class of SQLSTATE: insufficient resources
+_READ_ONLY = "25006"
 _HINTS = {
+    _READ_ONLY: "with --writes a query of yours may write; each execution is rolled back",
     "57014": "it may take 60 s here, and less if statement_timeout of the role or the connection says so",
     "53100": "make room where temporary files and /dev/shm are (containers have 64 MB there unless told "
     "otherwise): each worker takes some",
     "53200": "lower work_mem, or have fewer clients: each worker has its own",
     "53400": "raise temp_file_limit, or work_mem so that less is written to temporary files",
 }
-"""What to do, by SQLSTATE: query_canceled, disk_full, out_of_memory, configuration_limit_exceeded."""
+"""What to do, by SQLSTATE.
+
+In this order: read_only_sql_transaction, query_canceled, disk_full, out_of_memory,
+configuration_limit_exceeded.
+"""
+_NOWHERE = "nothing can be written to a standby"
 _ANOTHER = "give a query that only reads, on tables that are there"
 
 
@@ -62,15 +72,28 @@ def _launched_as_planned(connection: psycopg.Connection, sql: str, arm: Arm, wor
     """Return how many workers a query has. Raises: MeasurementError if its plan has not the right number."""
     row = connection.execute((_EXPLAIN + sql).encode()).fetchone()
     assert row is not None  # noqa: S101 — EXPLAIN always has a row
+    if not workload.is_rolled_back:
+        _require_nothing_written(connection, workload)
     document: list[dict[str, Any]] = row[0]
     plan: Plan = document[0]["Plan"]
     planned = planned_workers(plan)
     if planned != workload.workers:
         raise MeasurementError(
-            f"{workload.title}: the plan has {planned} workers on the server of {arm.variant.name}",
+            f"{workload.title}: planned otherwise on the server of {arm.variant.name}",
+            detail=f"workers planned: {planned}",
             hint="pgdyno explain-degree says what decides the number of workers of a query",
         )
     return max((node["Workers Launched"] for node in nodes(plan) if "Workers Launched" in node), default=0)
+
+
+def _require_nothing_written(connection: psycopg.Connection, workload: Workload) -> None:
+    """Raise UsageError if the transaction has been given an id, which only what writes needs."""
+    if connection.execute("SELECT pg_current_xact_id_if_assigned()").fetchone() != (None,):
+        raise UsageError(
+            f"the query writes ({workload.title})",
+            detail="it was run once, and rolled back",
+            hint=_HINTS[_READ_ONLY],
+        )
 
 
 def _launched_to_build(connection: psycopg.Connection, sql: str) -> int:
@@ -91,7 +114,8 @@ def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
             _allow_what_the_role_may(connection)
             for name, value in workload.session_settings.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            yield connection
+            with connection.transaction(force_rollback=True):
+                yield connection
         except psycopg.OperationalError as error:
             raise _failed(workload, error) if error.sqlstate else arm.lost(error) from error
         except psycopg.Error as error:
@@ -112,5 +136,5 @@ def _failed(workload: Workload, error: psycopg.Error) -> PgdynoError:
     return kind(
         f"the query fails ({workload.title})",
         detail="; ".join(filter(None, (said, error.diag.message_detail))),
-        hint=_HINTS.get(state, _ANOTHER),
+        hint=_NOWHERE if workload.is_rolled_back and state == _READ_ONLY else _HINTS.get(state, _ANOTHER),
     )

@@ -16,6 +16,7 @@ from pgdyno.app.degree_inquiry import Inquiry
 from pgdyno.app.degree_serial import why_none
 from pgdyno.experiments.parallel_plan import Plan, expressions, gathers, has_initial_plans, scans, written_by
 from pgdyno.experiments.sql_text import (
+    builds_index,
     calls_in,
     first_word,
     has_parameter,
@@ -84,6 +85,14 @@ def check_statement(statement: str) -> None:
         raise UsageError("there is no statement", hint="pgdyno explain-degree 'SELECT count(*) FROM …'")
     if has_several_statements(statement):
         raise UsageError("there is more than one statement", hint="give one at a time")
+    if builds_index(statement):
+        raise UsageError(
+            "the building of an index has no plan",
+            detail="its workers come from the table's size or its option parallel_workers, at most "
+            "max_parallel_maintenance_workers; without that option only as many as leave each process, the "
+            "leader included, 32 MB of maintenance_work_mem",
+            hint="pgdyno run parallel-degree --workload create-index measures how many of them pay",
+        )
     if word in _NOT_PLANNED:
         message, hint = _NOT_PLANNED[word]
         raise UsageError(message, hint=hint)

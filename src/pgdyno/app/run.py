@@ -69,6 +69,8 @@ def sized(module: StudyModule, asked: Sizing) -> Sizing:
         if not takes_query(module):
             raise UsageError("this study takes no query", hint="leave out --query")
         check_statement(asked.query)
+    if asked.may_write and asked.query is None:
+        raise UsageError("--writes is about a query of yours", hint="name it with --query")
     if unknown := [name for name in asked.chosen if name not in loads_of(module)]:
         raise UsageError(
             f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(loads_of(module))}"
@@ -122,7 +124,8 @@ def run_bundled(
         )
     study = module.study(context)
     if factors:
-        study = replace(study, variants=unique_names(_varied(study, factors, baseline)))
+        variants = unique_names(_varied(study, factors, baseline))
+        study = replace(study, variants=variants, question=_question(study, factors))
         require_preset_durability(study.variants, preset)
     known = leave_out_unknown(study, preset, factors, conditions.installation)
     return measure(known, conditions, progress, _asked(module, size, conditions, factors))
@@ -135,7 +138,7 @@ def _asked(
     if not brings_workloads(module):
         return None
     if any(workload.cell for workload in conditions.workloads.values()):
-        return Context(options=size.grid_options)
+        return Context(options=size.grid_options, factors=tuple(factors))
     accepted = {"accept": ""} if conditions.accepts_builds else {}
     own = _scale_options(conditions.workloads) if takes_scale(module) else size.options
     return Context(options={**own, **accepted}, factors=tuple(factors))
@@ -157,6 +160,13 @@ def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Varian
     if set(factors) == {SERVER_FACTOR} and len(study.variants) > 1:
         return on_servers(study.variants, factors[SERVER_FACTOR])
     return cross(factors, baseline)
+
+
+def _question(study: Study, factors: Mapping[str, Sequence[str]]) -> str:
+    """Return the study's question; not that for the best level, which is one about a single variant."""
+    if not study.is_adaptive:
+        return study.question
+    return f"What {'does' if len(factors) == 1 else 'do'} {' and '.join(factors)} change, at every level?"
 
 
 def _page_support(conditions: Conditions, settings: Mapping[str, str]) -> PageSupport:

@@ -16,6 +16,7 @@ from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measure import Conditions
+    from pgdyno.studies import StudyModule
     from pgdyno.studies._contract import Sizing
 
 _THE_FILES = {
@@ -45,6 +46,10 @@ _OF_SERVERS_OF_OUR_OWN = {
 }
 
 _OF_A_QUERY = "the query would run again and again, alone and by several clients, in sessions that only read"
+_OF_A_WRITER = (
+    "the query would run again and again, alone and by several clients, each time rolled back: what it locks "
+    "is locked until then, and what it writes is written"
+)
 _OF_CLIENTS = (
     "pgbench's tables would be loaded into databases of their own, which are dropped at the end, and worked "
     "on by more and more clients"
@@ -108,6 +113,13 @@ _OF_CLIENTS = (
 )
 @click.option("--query", metavar="SQL", help="parallel-degree: a query of yours, instead of its own two.")
 @click.option(
+    "--writes",
+    "may_write",
+    is_flag=True,
+    help="parallel-degree: that query may write. Each execution is rolled back; sequences, and what its "
+    "functions do elsewhere, are not.",
+)
+@click.option(
     "--dsn",
     metavar="DSN",
     help="parallel-degree: measure that query on a running server of this host. clients: measure a running "
@@ -145,7 +157,7 @@ def command(
     parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients;
     --workload chooses among count, bitand, aggregate, hash-join, sort, append, partition-wise and
     create-index. With --dsn, --query and --allow-load a query is measured on a running server, on its own
-    data, in sessions that only read.
+    data, in sessions that only read. What writes is refused unless --writes is given.
 
     clients with --dsn and --allow-load measures a running server from this host, in databases of its own that
     are dropped at the end. On another host than the server's, the client takes nothing from it.
@@ -185,6 +197,7 @@ class _Size(NamedTuple):
     step_seconds: int | None
     mode: str | None
     query: str | None
+    may_write: bool
 
 
 def _run_bundled(
@@ -221,7 +234,7 @@ def _run_bundled(
     if own is None and any(size):
         raise UsageError(
             f"study {study} has no sizes of its own",
-            hint="leave out --preset, --step, --rows, --step-seconds, --mode, --query",
+            hint="leave out --preset, --step, --rows, --step-seconds, --mode, --query, --writes",
         )
     asked = asked if own else asked.or_workloads(usual_workloads(module))
 
@@ -258,12 +271,20 @@ def _run_on_server(
     if not is_allowed:
         raise PermissionNotGivenError(
             "measuring puts load on the server, which was not allowed",
-            detail=_OF_A_QUERY if takes_query(module) else _OF_CLIENTS,
+            detail=_what_it_means(module, may_write=size.may_write),
             hint="add --allow-load",
         )
     conditions = Conditions(None, {}, asked.design(usual_design(module)), asked.budget_s)
     measure = measure_degree_of if takes_query(module) else measure_clients_of
     deliver(lambda progress: measure(dsn, sizing, conditions, progress), is_json=is_json, is_gate=asked.gate)
+
+
+def _what_it_means(module: StudyModule, *, may_write: bool) -> str:
+    from pgdyno.studies import takes_query
+
+    if not takes_query(module):
+        return _OF_CLIENTS
+    return _OF_A_WRITER if may_write else _OF_A_QUERY
 
 
 def _refuse_what_a_server_decides() -> None:
@@ -286,6 +307,7 @@ def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) 
         step_s=size.step_seconds,
         is_faithful=size.mode == "faithful",
         query=size.query,
+        may_write=size.may_write,
         steps=size.steps,
         max_wal_sizes=_wal_sizes(varied),
         budget_s=asked.budget_s,

@@ -25,6 +25,7 @@ _IDENTIFIER = r'"(?:[^"]|"")*"'
 # An identifier in quotes that is not called is passed as a whole: what stands in it is no call.
 _CALL = re.compile(rf"(?:(?P<schema>{_NAME})\s*\.\s*)?(?P<name>{_NAME})\s*\(|{_IDENTIFIER}")
 _OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
+_INDEX_BUILD = re.compile(r"\s*(?:create\s+(?:unique\s+)?index|reindex)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -37,6 +38,11 @@ def first_word(sql: str) -> str:
     """Return the word that a statement begins with, in lower case; empty if there is none."""
     found = _WORD.search(without_constants(sql))
     return found[0].lower() if found else ""
+
+
+def builds_index(sql: str) -> bool:
+    """Whether it is CREATE INDEX or REINDEX."""
+    return _INDEX_BUILD.match(without_constants(sql)) is not None
 
 
 def has_parameter(sql: str) -> bool:

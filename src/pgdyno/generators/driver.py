@@ -90,7 +90,9 @@ def workload_options(data_set: DataSet) -> Mapping[str, int]:
 
 def job_options(workload: Workload) -> Mapping[str, object]:
     """Return the options with which the driver issues a workload. Raises: GeneratorError as above."""
-    return workload_options(workload.data_set) if workload.sql is None else {"sql": workload.sql}
+    if workload.sql is None:
+        return workload_options(workload.data_set)
+    return {"sql": workload.sql, **({"rolled_back": True} if workload.is_rolled_back else {})}
 
 
 def conninfo(target: Target) -> str:

@@ -106,9 +106,10 @@ class Workload:
 
     ``sql`` is the one statement that each of its transactions is, if it is the driver's ``query``; then a
     block has few of them. ``workers`` is how many parallel workers that is to have; EXPLAIN shows those of a
-    query, and none of a statement that ``builds_index``. ``executions`` is how often
-    each transaction executes what is measured, in a loop inside the server: throughput and what is metered
-    are of one execution. ``load`` is what a cell of a grid is called without its size and level.
+    query, and none of a statement that ``builds_index``. ``is_rolled_back``: whether each transaction is, so
+    that the statement may write. ``executions`` is how often each transaction executes what is measured, in
+    a loop inside the server: throughput and what is metered are of one execution. ``load`` is what a cell of
+    a grid is called without its size and level.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Workload:
     sql: str | None = None
     workers: int | None = None
     builds_index: bool = False
+    is_rolled_back: bool = False
     executions: int = 1
     session_settings: Mapping[str, str] = field(default_factory=dict)
 

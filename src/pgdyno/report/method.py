@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DRIVER, USER_SCRIPTS
+from pgdyno.model.workload import DRIVER
 from pgdyno.report import numbers
-from pgdyno.report.names import step_names
 from pgdyno.report.parts import parts_design, parts_sentences
 from pgdyno.report.tables import Column, Table, columns
 from pgdyno.report.words import listed, metric_of
@@ -22,8 +18,6 @@ _VOID_RULES = {
     "client_saturation_share": "load generator's CPUs busy, when pinned apart",
     "schedule_lag_share": "how much longer than planned all turns were",
 }
-_SERVER = "server"  # the factor that varies no setting
-_STEPS_OF_ALL = 10  # the Insert Benchmark's
 _RESETS = {
     ResetPolicy.KEEP: "never: the workload does not change its data",
     ResetPolicy.RESTORE: "from a snapshot, before every round",
@@ -177,127 +171,6 @@ def noise_floor_table(experiment: Experiment) -> Table:
             for floor in experiment.noise_floor
         ),
     )
-
-
-def repeat_command(experiment: Experiment) -> str | None:
-    """Return the command that measures the same again; None where no command line can.
-
-    Cells of a grid are a study's own workloads, which no other command knows. Parts have their own reports.
-    Variants that are not durable are measured from experiment files only, or by a study's own preset; the
-    files of a user's own scripts are not part of an experiment.
-    """
-    if experiment.parts:
-        return None
-    if experiment.operations:
-        return _repeat_steps(experiment)
-    if experiment.cells:
-        return _repeat_grid(experiment) if _is_repeatable(experiment) else None
-    if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
-        return None
-    if USER_SCRIPTS in experiment.workloads:
-        return None
-    words = [*_question(experiment), *_installation(experiment), *_scale(experiment), *_generator(experiment)]
-    return shlex.join([*words, *_design_options(experiment.design)])
-
-
-def _is_repeatable(experiment: Experiment) -> bool:
-    """Whether a command line can name what runs the variants: it cannot repeat how a server was reached."""
-    return experiment.installation is not None or all(variant.server for variant in experiment.variants)
-
-
-def _repeat_grid(experiment: Experiment) -> str:
-    """Return the command of a study that chooses its cells by its budget, or has a number of blocks."""
-    design = experiment.design
-    words = ["pgdyno", "run", experiment.name, *_installation(experiment)]
-    for name, value in experiment.options.items():
-        for each in value.split(",") if name == "workload" else (value,):
-            words += [f"--{name}", each]
-    if "budget" not in experiment.options:
-        words += ["--blocks", str(design.rounds * design.blocks_per_round)]
-    words += ["--seed", str(design.seed), "--isolate" if design.is_isolated else "--no-isolate"]
-    return shlex.join(words)
-
-
-def _repeat_steps(experiment: Experiment) -> str | None:
-    """Return the command of a study of steps; None where its options or factors were not recorded."""
-    factors = _factors(experiment)
-    if factors is None or not experiment.options:
-        return None
-    design, names = experiment.design, step_names(experiment).values()
-    words = ["pgdyno", "run", experiment.name, *_installation(experiment)]
-    for name, values in factors.items():
-        words += ["--factor", f"{name}={','.join(values)}"]
-    for name, value in experiment.options.items():
-        words += [f"--{name}", value] if value else [f"--{name}"]
-    for name in names if len(names) < _STEPS_OF_ALL else ():
-        words += ["--step", name]
-    words += ["--blocks", str(design.rounds), "--seed", str(design.seed), "--clients", str(design.clients)]
-    return shlex.join(words if design.is_isolated else [*words, "--no-isolate"])
-
-
-def _factors(experiment: Experiment) -> dict[str, list[str]] | None:
-    """Return the values of every factor; None if the variants are not their combinations.
-
-    A server that is too old to know a setting has one variant for all its values.
-    """
-    names = experiment.factors
-    levels = [_levels(variant, names) for variant in experiment.variants]
-    factors = {name: list(dict.fromkeys(level[name] for level in levels if name in level)) for name in names}
-    known = [tuple(level.values()) for level in levels if len(level) == len(names)]
-    others = [level for level in levels if len(level) < len(names)]
-    combined = product(*factors.values())
-    left_out = {level.get(_SERVER) for level in others}
-    wanted = [one for one in combined if dict(zip(names, one, strict=True)).get(_SERVER) not in left_out]
-    return factors if known == wanted else None
-
-
-def _levels(variant: Variant, names: Sequence[str]) -> dict[str, str]:
-    """Return the values that a variant has of these factors."""
-    has = {**({_SERVER: variant.server} if variant.server else {}), **variant.settings}
-    return {name: has[name] for name in names if name in has}
-
-
-def _question(experiment: Experiment) -> list[str]:
-    if len(experiment.variants) == 1:
-        return ["pgdyno", "bench", *experiment.workloads, "--variant", str(experiment.variants[0])]
-    variants = sorted(experiment.variants, key=lambda variant: variant.name != experiment.baseline)
-    words = ["pgdyno", "compare", *map(str, variants)]
-    for workload in experiment.workloads:
-        words += ["--workload", workload]
-    return words
-
-
-def _installation(experiment: Experiment) -> list[str]:
-    if experiment.installation is None or all(variant.server for variant in experiment.variants):
-        return []
-    return ["--embedded"] if experiment.installation == "embedded" else ["--pg-bin", experiment.installation]
-
-
-def _scale(experiment: Experiment) -> list[str]:
-    """Return --scale, which is one for all workloads; different ones are the workloads' own."""
-    scales = set(experiment.scales.values())
-    return ["--scale", str(scales.pop())] if len(scales) == 1 else []
-
-
-def _generator(experiment: Experiment) -> list[str]:
-    """Return --generator, which is one for all workloads, where it is not the default."""
-    others = set(experiment.generators.values()) - {DRIVER}
-    return ["--generator", others.pop()] if len(others) == 1 else []
-
-
-def _design_options(design: Design) -> list[str]:
-    """Return the options for what differs from the defaults, and always for the numbers that decide."""
-    usual = Design()
-    words = ["--blocks", str(design.rounds * design.blocks_per_round), "--seed", str(design.seed)]
-    if design.clients != usual.clients:
-        words += ["--clients", str(design.clients)]
-    if design.block_s != usual.block_s:
-        words += ["--block", f"{design.block_s:g}s"]
-    if design.kind is DesignKind.ALTERNATING:
-        words += ["--design", str(design.kind)]
-    elif design.slice_s != usual.slice_s:
-        words += ["--slice", f"{design.slice_s * 1000:g}ms"]
-    return words if design.is_isolated else [*words, "--no-isolate"]
 
 
 def _pairing(experiment: Experiment) -> Paragraph:

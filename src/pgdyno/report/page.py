@@ -21,12 +21,12 @@ from pgdyno.report.method import (
     design_table,
     method_paragraphs,
     noise_floor_table,
-    repeat_command,
     void_block_table,
     void_rule_table,
 )
 from pgdyno.report.names import step_names
 from pgdyno.report.parts import parts_table
+from pgdyno.report.repeat import repeat_command
 from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
 from pgdyno.report.steps import StepView, overview, step_views

@@ -44,6 +44,7 @@ class Sizing:
     loads: tuple[Workload, ...] = ()
     chosen: tuple[str, ...] = ()  # loads of the study's own; none: the usual ones
     query: str | None = None  # of the user's own
+    may_write: bool = False  # that query; each execution is rolled back then
     rounds: int = 1
     budget_s: float | None = None
     scale: float | None = None
@@ -67,6 +68,7 @@ class Sizing:
             "clients": None if self.clients is None else str(self.clients),
             "workload": ",".join(self.chosen) or None,
             "query": self.query,
+            "writes": "" if self.may_write else None,
             "budget": None if self.budget_s is None else f"{self.budget_s:g}s",
         }
         return {name: value for name, value in asked.items() if value is not None}

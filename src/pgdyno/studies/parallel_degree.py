@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
+from typing import NamedTuple
 
 from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.experiment import Design, ResetPolicy, VoidThresholds
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.study import Study
+from pgdyno.model.variant import setting_key
 from pgdyno.model.workload import DataSet, Workload
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
@@ -90,7 +92,18 @@ _PUBLISHED = (
     "18,505 ms (count) and 53,098 ms (bitand) serially, at best 1,897 ms and 4,321 ms, both with 32 workers; "
     "of 1.6 thousand million rows count was best with 17 workers (15.0 times as fast), bitand with 32 (30.8)"
 )
+_LEADER = "parallel_leader_participation"
+_NEVER_ONE = (
+    f"one worker alone is left out, because {_LEADER} is varied: a single worker without the leader's help "
+    "saves nothing, and PostgreSQL never plans it"
+)
 _NO_JIT = "jit is off, as there was none in the published study: compiling costs every worker anew"
+
+
+class _Query(NamedTuple):
+    name: str
+    sql: str
+    may_write: bool = False
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
@@ -104,12 +117,12 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 def cells_on(data_set: DataSet, sizing: Sizing, workers: Sequence[int]) -> dict[str, Workload]:
     """Return every query at these degrees on a data set, alone and with others."""
-    queries = {name: _QUERIES[name] for name in _chosen(sizing)}
+    queries = [_Query(name, _QUERIES[name]) for name in _chosen(sizing)]
     if sizing.query is not None:
-        queries[QUERY] = sizing.query
+        queries.append(_Query(QUERY, sizing.query, sizing.may_write))
     cells = (
         _cell(query, clients, count, data_set)
-        for query in queries.items()
+        for query in queries
         for clients in client_counts(sizing)
         for count in workers
     )
@@ -134,14 +147,19 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant: what varies is the number of workers."""
+    """Return one variant, unless factors make several: what varies is the number of workers."""
+    varies_leader = any(setting_key(name) == _LEADER for name in context.factors)
     return Study(
         name="parallel-degree",
         question="How many parallel workers are as good as any number of them?",
         variants=(context.baseline,),
-        workloads=context.workloads,
+        workloads=_without_one_worker(context) if varies_leader else context.workloads,
         design=context.design,
-        notes=(*((_PUBLISHED,) if {*_USUAL} & {*_chosen(context.sizing)} else ()), _NO_JIT),
+        notes=(
+            *((_PUBLISHED,) if {*_USUAL} & {*_chosen(context.sizing)} else ()),
+            *((_NEVER_ONE,) if varies_leader else ()),
+            _NO_JIT,
+        ),
         is_adaptive=True,
     )
 
@@ -157,23 +175,28 @@ def client_counts(sizing: Sizing) -> tuple[int, ...]:
     return tuple(dict.fromkeys((1, others)))
 
 
+def _without_one_worker(context: StudyContext) -> tuple[str, ...]:
+    cells = workloads(context.sizing)
+    return tuple(name for name in context.workloads if cells[name].workers != 1)
+
+
 def _chosen(sizing: Sizing) -> tuple[str, ...]:
     """Return the study's own queries that are measured: none beside a user's, unless they are named."""
     return sizing.chosen or (_USUAL if sizing.query is None else ())
 
 
-def _cell(query: tuple[str, str], clients: int, workers: int, data_set: DataSet) -> Workload:
-    name, sql = query
+def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workload:
+    name = query.name
     load = name if clients == 1 else f"{name}, {clients} clients at once"
     cell = Workload(
         name=f"{name}-{workers}" if clients == 1 else f"{name}-{workers}-by-{clients}",
-        title=f"{load}, {workers} workers",
+        title=f"{load}, {workers} worker{'' if workers == 1 else 's'}",
         data_set=data_set,
         reset=ResetPolicy.KEEP,
         issued_as="query",
         clients=clients,
         load=load,
-        sql=sql,
+        sql=query.sql,
         workers=workers,
         session_settings=forced(workers),
     )
@@ -183,6 +206,9 @@ def _cell(query: tuple[str, str], clients: int, workers: int, data_set: DataSet)
     if name == CREATE_INDEX:
         settings = {"max_parallel_maintenance_workers": str(workers)}
         return replace(cell, reset=ResetPolicy.RESTORE, builds_index=True, session_settings=settings)
+    if query.may_write:
+        writing = {**cell.session_settings, "default_transaction_read_only": "off"}
+        return replace(cell, is_rolled_back=True, session_settings=writing)
     return cell
 
 

@@ -188,6 +188,8 @@ def test_an_option_that_is_set_cannot_be_tried() -> None:
         ("EXECUTE p", "a prepared statement is known to its own session alone"),
         ("refresh materialized view v", "REFRESH is not explained by PostgreSQL"),
         ("EXPLAIN SELECT 1", "this is EXPLAIN already"),
+        ("create UNIQUE index ON t (a)", "the building of an index has no plan"),
+        ("/* all */ REINDEX TABLE t", "the building of an index has no plan"),
     ],
 )
 def test_what_has_no_degree_is_refused(statement: str, message: str) -> None:
@@ -197,5 +199,12 @@ def test_what_has_no_degree_is_refused(statement: str, message: str) -> None:
 
 
 def test_what_only_looks_like_it_is_let_pass() -> None:
-    for statement in ("SELECT '$1; SELECT 2'", "TABLE t;", "WITH x AS (SELECT 1) TABLE x", "VALUES (1)"):
+    for statement in (
+        "SELECT '$1; SELECT 2'",
+        "TABLE t;",
+        "WITH x AS (SELECT 1) TABLE x",
+        "VALUES (1)",
+        "CREATE TABLE index AS SELECT 1",
+        "TABLE reindexed",
+    ):
         check_statement(statement)

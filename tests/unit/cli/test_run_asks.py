@@ -1,4 +1,4 @@
-"""What ``pgdyno run insert-benchmark`` asks for, and that the command in a report asks for the same again."""
+"""What ``pgdyno run`` asks for, and that the command in a report asks for the same again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgdyno.cli.measuring import Measuring
 from pgdyno.model.experiment import Experiment, Stopping
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
-from pgdyno.report.method import repeat_command
+from pgdyno.report.repeat import repeat_command
 from pgdyno.server.installation import Installation
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "embedded")
@@ -45,14 +45,15 @@ class Measured:
         assert self.conditions is not None
         context = self.context or Context()
         names = self.study.workloads
-        steps = {name: self.conditions.workloads[name].step for name in names}
+        asked = [self.conditions.workloads[name] for name in names]
         return replace(
             ten_steps(),
             name=self.study.name,
             variants=self.study.variants,
             baseline=self.study.baseline,
             workloads=names,
-            operations={name: step.operations for name, step in steps.items() if step},
+            operations={workload.name: workload.step.operations for workload in asked if workload.step},
+            cells={workload.name: workload.cell for workload in asked if workload.cell},
             design=self.conditions.design,
             options=context.options,
             factors=context.factors,
@@ -69,8 +70,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
     return found
 
 
-def invoke(*words: str) -> Result:
-    return CliRunner().invoke(cli, ["run", "insert-benchmark", "--embedded", *words, "--json"])
+def invoke(*words: str, study: str = "insert-benchmark") -> Result:
+    return CliRunner().invoke(cli, ["run", study, "--embedded", *words, "--json"])
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,36 @@ def test_the_command_in_a_report_asks_for_the_same_again(measured: Measured, wor
     assert command[:4] == ["pgdyno", "run", "insert-benchmark", "--embedded"]
     assert invoke(*command[4:]).exit_code == 0
     assert (measured.study, measured.conditions, measured.context) == asked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--workload sort --workload count --clients 3 --blocks 7",
+        "--factor parallel_leader_participation=on,off --factor jit=on --budget 5m --no-isolate",
+        "--query 'CREATE TABLE copied AS TABLE t_bit' --writes --preset page-cache --budget 90s",
+    ],
+)
+def test_the_command_of_a_grid_asks_for_the_same_again(measured: Measured, text: str) -> None:
+    assert invoke(*shlex.split(text), study="parallel-degree").exit_code == 0
+    asked = (measured.study, measured.conditions, measured.context)
+    command = shlex.split(repeat_command(measured.experiment()) or "")
+    assert command[:4] == ["pgdyno", "run", "parallel-degree", "--embedded"]
+    assert invoke(*command[4:], study="parallel-degree").exit_code == 0
+    assert (measured.study, measured.conditions, measured.context) == asked
+
+
+def test_with_factors_the_best_level_is_not_the_question(measured: Measured) -> None:
+    questions = []
+    for factors in ((), ("--factor", "jit=on,off"), ("--factor", "jit=on,off", "--factor", "work_mem=4MB")):
+        assert invoke(*factors, study="parallel-degree").exit_code == 0
+        assert measured.study is not None
+        questions.append(measured.study.question)
+    assert questions == [
+        "How many parallel workers are as good as any number of them?",
+        "What does jit change, at every level?",
+        "What do jit and work_mem change, at every level?",
+    ]
 
 
 def test_accepted_differences_of_builds_are_accepted_again(

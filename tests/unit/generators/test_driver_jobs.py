@@ -29,4 +29,6 @@ def test_settings_of_sessions_are_options_as_libpq_has_them() -> None:
 
 def test_a_statement_is_issued_as_it_is_and_a_data_set_by_its_size() -> None:
     assert job_options(replace(WORKLOAD, sql="SELECT 1")) == {"sql": "SELECT 1"}
+    writing = replace(WORKLOAD, sql="DELETE FROM t_bit", is_rolled_back=True)
+    assert job_options(writing) == {"sql": "DELETE FROM t_bit", "rolled_back": True}
     assert job_options(WORKLOAD) == {"rows": 20_000}

@@ -7,9 +7,10 @@ import re
 from tests.golden.synthetic import experiment
 from tests.unit.report.plan_of_parts import composed
 
-from pgdyno.report.method import design_table, method_paragraphs, repeat_command
+from pgdyno.report.method import design_table, method_paragraphs
 from pgdyno.report.page import render_page
 from pgdyno.report.parts import parts_table, parts_text
+from pgdyno.report.repeat import repeat_command
 
 
 def test_every_step_has_a_line_for_every_workload_and_the_whole_comes_last() -> None:

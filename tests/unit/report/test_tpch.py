@@ -13,8 +13,8 @@ from pgdyno.cli.results import comparison_document
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Decision
-from pgdyno.report.method import repeat_command
 from pgdyno.report.page import render_page
+from pgdyno.report.repeat import repeat_command
 from pgdyno.report.tpch import lines, plan_comparisons, time_text
 from pgdyno.report.verdict_text import verdict_table
 

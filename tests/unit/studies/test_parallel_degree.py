@@ -74,6 +74,16 @@ def test_workloads_can_be_chosen_and_a_query_added() -> None:
     assert replace(SIZING, chosen=("sort", "append")).grid_options == {"workload": "sort,append"}
 
 
+def test_a_query_of_the_users_own_may_write_where_that_is_allowed_and_no_other() -> None:
+    sizing = replace(SIZING, chosen=("sort",), query="CREATE TABLE copied AS TABLE t_bit", may_write=True)
+    cells = study_file.workloads(sizing)
+    writing, reading = cells["query-2"], cells["sort-2"]
+    assert (writing.is_rolled_back, reading.is_rolled_back) == (True, False)
+    assert writing.session_settings["default_transaction_read_only"] == "off"
+    assert reading.session_settings["default_transaction_read_only"] == "on"
+    assert sizing.grid_options == {"workload": "sort", "query": sizing.query, "writes": ""}
+
+
 def test_there_are_processes_for_all_workers_of_all_clients() -> None:
     settings = study_file.settings(replace(SIZING, machine=Machine(8, 20 * GB)))
     assert settings["max_parallel_workers"] == "128"  # 16 workers of 8 clients
@@ -107,6 +117,17 @@ def test_one_variant_is_measured() -> None:
     study = study_file.study(context)
     assert [variant.name for variant in study.variants] == ["default"]
     assert study.workloads == names
+
+
+def test_one_worker_is_left_out_where_the_leaders_part_varies() -> None:
+    names = tuple(study_file.workloads(SIZING))
+    factors = {"Parallel_Leader_Participation": ["on", "off"]}
+    context = StudyContext(Variant("default"), names, study_file.DESIGN, sizing=SIZING, factors=factors)
+    study = study_file.study(context)
+    assert len(study.workloads) == 2 * 2 * 4
+    assert not {"count-1", "bitand-1-by-2"} & {*study.workloads}
+    assert any(note.startswith("one worker alone is left out") for note in study.notes)
+    assert study_file.study(replace(context, factors={"work_mem": ["4MB"]})).workloads == names
 
 
 def test_published_figures_are_told_beside_the_queries_that_they_are_of() -> None:
