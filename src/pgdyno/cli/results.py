@@ -71,6 +71,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "baseline": experiment.baseline,
         "steps": steps_document(experiment),
         "scaling": scaling_document(experiment),
+        "degree_settings": degree_settings_document(experiment),
         "transaction_splits": splits_document(experiment),
         "tpch": tpch_document(experiment),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
@@ -133,6 +134,13 @@ def scaling_document(experiment: Experiment) -> Json:
     from pgdyno.experiments.scaling import scaling_curves
 
     return to_document(scaling_curves(experiment))
+
+
+def degree_settings_document(experiment: Experiment) -> Json:
+    """Return how many workers to set for each query; empty where their number is not what varies."""
+    from pgdyno.experiments.degree_settings import degree_settings
+
+    return to_document(degree_settings(experiment))
 
 
 def splits_document(experiment: Experiment) -> Json:

@@ -20,6 +20,7 @@ from pgdyno.model.loop import CURVES as LOOP_CURVES
 from pgdyno.report import numbers
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import Caption
+from pgdyno.report.degree_settings import WhatToSet, what_to_set
 from pgdyno.report.grid_tables import (
     Amounts,
     Load,
@@ -92,6 +93,7 @@ class Grid:
     parts: tuple[GridPart, ...]
     together: Figure | None = None
     splits: tuple[Split, ...] = ()
+    to_set: WhatToSet | None = None
 
 
 def grid(experiment: Experiment) -> Grid | None:
@@ -111,6 +113,7 @@ def grid(experiment: Experiment) -> Grid | None:
         tuple(_part(experiment, load, curves) for load in found),
         _together(experiment, [load for load in found if load.name in LOOP_CURVES]),
         tuple(splits),
+        what_to_set(experiment),
     )
 
 

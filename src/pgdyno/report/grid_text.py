@@ -13,6 +13,7 @@ from pgdyno.experiments.transaction_split import transaction_splits
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Verdict
 from pgdyno.report import numbers
+from pgdyno.report.degree_settings import what_to_set
 from pgdyno.report.grid_tables import Load, compared_variants, gaps, loads, verdicts_on
 from pgdyno.report.rqps_text import half_width
 from pgdyno.report.scaling import level_table, sentences
@@ -45,6 +46,10 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
         for sentence in sentences(one):
             yield plain_text(sentence)
         yield plain_table(level_table(one))
+    if found := what_to_set(experiment):
+        yield plain_text("\nWhat to set", "bold")
+        for line in (*found.sentences, *found.statements):
+            yield plain_text(line)
 
 
 def _splits(experiment: Experiment) -> Iterator[RenderableType]:
