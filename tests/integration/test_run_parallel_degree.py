@@ -274,6 +274,8 @@ def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) 
         (("clients", "--query", "SELECT 1"), "this study takes no query"),
         (("parallel-degree", "--query", "SELECT 1; SELECT 2"), "there is more than one statement"),
         (("parallel-degree", "--writes"), "--writes is about a query of yours"),
+        (("parallel-degree", "--protocol", "simple"), "this study takes no protocol"),
+        (("noise-floor", "--protocol", "simple"), "this study takes no protocol"),
         (("clients", "--writes"), "--writes is about a query of yours"),
         (("parallel-degree", "--query", "SELECT $1"), "the statement has parameters such as $1"),
         (("parallel-degree", "--preset", "tape"), 'the study parallel-degree has no preset "tape"'),

@@ -60,6 +60,7 @@ class Loads:
             seed=design.seed,
             duration_s=int(duration_s) + 1,
             log_prefix=Path(),
+            protocol=workload.protocol,
             cpus=self._pinned(),
         )
         prepare = self._drained if workload.generator == DRIVER else self._frozen
@@ -128,7 +129,7 @@ class Loads:
         """
         step = workload.step
         assert step is not None  # noqa: S101 — callers have asked
-        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), self._pinned())
+        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), cpus=self._pinned())
         job = driver.job([ArmTarget(arm.variant.name, arm.target())], workload.name, step.options, request)
         with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
             return run_step(process, job, step, at_end)

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
+from pgdyno.model.workload import PROTOCOLS
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measure import Conditions
@@ -120,6 +121,13 @@ _OF_CLIENTS = (
     "functions do elsewhere, are not.",
 )
 @click.option(
+    "--protocol",
+    "protocols",
+    multiple=True,
+    type=click.Choice(PROTOCOLS),
+    help="clients: how statements travel; repeatable, for curves side by side [default: prepared].",
+)
+@click.option(
     "--dsn",
     metavar="DSN",
     help="parallel-degree: measure that query on a running server of this host. clients: measure a running "
@@ -198,6 +206,7 @@ class _Size(NamedTuple):
     mode: str | None
     query: str | None
     may_write: bool
+    protocols: tuple[str, ...]
 
 
 def _run_bundled(
@@ -234,7 +243,7 @@ def _run_bundled(
     if own is None and any(size):
         raise UsageError(
             f"study {study} has no sizes of its own",
-            hint="leave out --preset, --step, --rows, --step-seconds, --mode, --query, --writes",
+            hint="leave out --preset, --step, --rows, --step-seconds, --mode, --query, --writes, --protocol",
         )
     asked = asked if own else asked.or_workloads(usual_workloads(module))
 
@@ -308,6 +317,7 @@ def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) 
         is_faithful=size.mode == "faithful",
         query=size.query,
         may_write=size.may_write,
+        protocols=size.protocols,
         steps=size.steps,
         max_wal_sizes=_wal_sizes(varied),
         budget_s=asked.budget_s,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.model.workload import Workload
+from pgdyno.model.workload import PREPARED, Workload
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class LoadRequest:
     seed: int
     duration_s: int  # an upper bound; the process is normally stopped before
     log_prefix: Path
+    protocol: str = PREPARED  # if the generator has it
     cpus: tuple[int, ...] = ()  # that the threads are pinned to, one each, if the generator can
 
 

@@ -26,7 +26,7 @@ class Pgbench:
             str(self.program),
             *_connection(target),
             "--no-vacuum",
-            "--protocol=prepared",
+            f"--protocol={request.protocol}",
             f"--client={request.clients}",
             f"--jobs={min(request.threads, request.clients)}",
             f"--time={request.duration_s}",

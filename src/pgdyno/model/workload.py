@@ -10,6 +10,8 @@ from pgdyno.model.experiment import Cell, ResetPolicy
 USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
 DRIVER = "driver"  # our own generator, pgdyno-driver
 TPCHGEN = "tpchgen"  # makes TPC-H's rows
+PROTOCOLS = ("simple", "extended", "prepared")  # how statements travel, as pgbench calls it
+PREPARED = PROTOCOLS[-1]
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Workload:
     ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
     written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
     None: no limit. ``disk_bytes`` is what its server takes on disk at most; None: not much more than its data
-    set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs.
+    set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs. ``protocol`` is
+    one of ``PROTOCOLS``.
 
     ``sql`` is the one statement that each of its transactions is, if it is the driver's ``query``; then a
     block has few of them. ``workers`` is how many parallel workers that is to have; EXPLAIN shows those of a
@@ -126,6 +129,7 @@ class Workload:
     server_memory_bytes: int | None = None
     disk_bytes: int | None = None
     clients: int | None = None
+    protocol: str = PREPARED
     load: str | None = None
     sql: str | None = None
     workers: int | None = None

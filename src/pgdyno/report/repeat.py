@@ -13,6 +13,7 @@ from pgdyno.model.workload import DRIVER, USER_SCRIPTS
 from pgdyno.report.names import step_names
 
 _STEPS_OF_ALL = 10  # the Insert Benchmark's
+_REPEATABLE = frozenset({"workload", "protocol"})  # options
 
 
 def repeat_command(experiment: Experiment) -> str | None:
@@ -52,7 +53,7 @@ def _repeat_grid(experiment: Experiment) -> str | None:
     design = experiment.design
     words = ["pgdyno", "run", experiment.name, *_installation(experiment), *_factor_options(factors)]
     for name, value in experiment.options.items():
-        for each in value.split(",") if name == "workload" else (value,):
+        for each in value.split(",") if name in _REPEATABLE else (value,):
             words += [f"--{name}", each] if each else [f"--{name}"]
     if "budget" not in experiment.options:
         words += ["--blocks", str(design.rounds * design.blocks_per_round)]

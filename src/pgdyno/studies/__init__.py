@@ -7,7 +7,7 @@ that measures bundled workloads may have ``WORKLOADS``, their names, and ``DESIG
 for, and ``LAYERS``, which are planned for it. ``NEEDS_IO_SUPPORT`` says that it has to know what the server
 can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can be put on. ``BUDGET_S`` is how
 long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own, ``TAKES_SERVER`` that
-it can be measured on somebody's running server,
+it can be measured on somebody's running server, ``TAKES_PROTOCOL`` that one can choose how statements travel,
 ``LOADS`` the names among which one can choose, ``TAKES_SCALE`` that --scale is the size of its own data.
 """
 
@@ -90,6 +90,11 @@ def takes_query(module: StudyModule) -> bool:
 def takes_server(module: StudyModule) -> bool:
     """Whether a study can be measured on somebody's running server."""
     return bool(getattr(module, "TAKES_SERVER", False))
+
+
+def takes_protocol(module: StudyModule) -> bool:
+    """Whether it can be chosen how a study's statements travel."""
+    return bool(getattr(module, "TAKES_PROTOCOL", False))
 
 
 def loads_of(module: StudyModule) -> tuple[str, ...]:

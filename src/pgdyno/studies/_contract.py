@@ -45,6 +45,7 @@ class Sizing:
     chosen: tuple[str, ...] = ()  # loads of the study's own; none: the usual ones
     query: str | None = None  # of the user's own
     may_write: bool = False  # that query; each execution is rolled back then
+    protocols: tuple[str, ...] = ()  # how statements travel; none: prepared
     rounds: int = 1
     budget_s: float | None = None
     scale: float | None = None
@@ -67,6 +68,7 @@ class Sizing:
             "preset": self.preset,
             "clients": None if self.clients is None else str(self.clients),
             "workload": ",".join(self.chosen) or None,
+            "protocol": ",".join(self.protocols) or None,
             "query": self.query,
             "writes": "" if self.may_write else None,
             "budget": None if self.budget_s is None else f"{self.budget_s:g}s",

@@ -7,7 +7,7 @@ machine of the server it takes its CPU time, which bends the curve before the se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pgdyno.model.experiment import Design
@@ -18,6 +18,7 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 TITLE = "throughput by the number of clients: where more of them stop paying, and what they cost"
 NEEDS_PLAN = False
 TAKES_SERVER = True
+TAKES_PROTOCOL = True
 WORKLOADS = ("pgbench-select", "pgbench-tpcb")
 DESIGN = Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0)
 BUDGET_S = 10 * 60.0
@@ -31,10 +32,11 @@ _PUBLISHED = (
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return every load at every number of clients."""
+    """Return every load at every number of clients, by every protocol that was asked for."""
+    loads = [load for one in sizing.loads for load in _by_protocols(one, sizing.protocols)]
     cells = (
-        replace(load, name=f"{load.name}-{clients}", issued_as=load.name, clients=clients)
-        for load in sizing.loads
+        replace(load, name=f"{load.name}-{clients}", clients=clients)
+        for load in loads
         for clients in client_counts(sizing)
     )
     return {cell.name: cell for cell in cells}
@@ -62,6 +64,15 @@ def study(context: StudyContext) -> Study:
 def client_counts(sizing: Sizing) -> tuple[int, ...]:
     """Return 1 to four for each CPU, or --clients; where those are many, not all will be measured."""
     return tuple(range(1, (sizing.clients or _most(sizing.machine)) + 1))
+
+
+def _by_protocols(load: Workload, protocols: Sequence[str]) -> tuple[Workload, ...]:
+    """Return a load by each protocol, named so; as it is if none was asked for."""
+    named = replace(load, issued_as=load.name)
+    return tuple(
+        replace(named, name=f"{load.name}-{one}", load=f"{load.name}, {one}", protocol=one)
+        for one in dict.fromkeys(protocols)
+    ) or (named,)
 
 
 def _most(machine: Machine) -> int:

@@ -106,19 +106,26 @@ def test_the_command_in_a_report_asks_for_the_same_again(measured: Measured, wor
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("study", "text"),
     [
-        "--workload sort --workload count --clients 3 --blocks 7",
-        "--factor parallel_leader_participation=on,off --factor jit=on --budget 5m --no-isolate",
-        "--query 'CREATE TABLE copied AS TABLE t_bit' --writes --preset page-cache --budget 90s",
+        ("clients", "--protocol simple --protocol extended --clients 5 --budget 3m"),
+        ("parallel-degree", "--workload sort --workload count --clients 3 --blocks 7"),
+        (
+            "parallel-degree",
+            "--factor parallel_leader_participation=on,off --factor jit=on --budget 5m --no-isolate",
+        ),
+        (
+            "parallel-degree",
+            "--query 'CREATE TABLE copied AS TABLE t_bit' --writes --preset page-cache --budget 90s",
+        ),
     ],
 )
-def test_the_command_of_a_grid_asks_for_the_same_again(measured: Measured, text: str) -> None:
-    assert invoke(*shlex.split(text), study="parallel-degree").exit_code == 0
+def test_the_command_of_a_grid_asks_for_the_same_again(measured: Measured, study: str, text: str) -> None:
+    assert invoke(*shlex.split(text), study=study).exit_code == 0
     asked = (measured.study, measured.conditions, measured.context)
     command = shlex.split(repeat_command(measured.experiment()) or "")
-    assert command[:4] == ["pgdyno", "run", "parallel-degree", "--embedded"]
-    assert invoke(*command[4:], study="parallel-degree").exit_code == 0
+    assert command[:4] == ["pgdyno", "run", study, "--embedded"]
+    assert invoke(*command[4:], study=study).exit_code == 0
     assert (measured.study, measured.conditions, measured.context) == asked
 
 

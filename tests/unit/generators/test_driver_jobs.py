@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pgdyno.generators._contract import LoadRequest, Target
 from pgdyno.generators.driver import ArmTarget, conninfo, job, job_options
 from pgdyno.model.experiment import ResetPolicy
@@ -18,13 +20,19 @@ WORKLOAD = Workload("w", "", DataSet("t_bit", 20, 60_236), ResetPolicy.KEEP)
 def test_settings_of_sessions_are_options_as_libpq_has_them() -> None:
     settings = {"work_mem": "4MB", "search_path": r"a b, c\d"}
     arm = ArmTarget("a", replace(TARGET, session_settings=settings))
-    request = LoadRequest(2, 4, 1, 0, Path(), (0,))
+    request = LoadRequest(2, 4, 1, 0, Path(), cpus=(0,))
     (told,) = json.loads(job([arm], "query", {}, request))["arms"]
     assert told["target"]["options"] == r"-c work_mem=4MB -c search_path=a\ b,\ c\\d"
     assert (
         "options" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))["arms"][0]["target"]
     )
     assert conninfo(TARGET) == "host='/sockets' port='5432' user='postgres' dbname='bench'"
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+def test_statements_travel_as_it_is_asked_for(protocol: str) -> None:
+    request = LoadRequest(2, 4, 1, 0, Path(), protocol=protocol)
+    assert json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))["mode"] == protocol
 
 
 def test_a_statement_is_issued_as_it_is_and_a_data_set_by_its_size() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pgdyno.model.experiment import Cell
@@ -30,6 +32,17 @@ def test_every_load_is_measured_at_every_number_of_clients_on_the_same_data() ->
     assert len(cells) == 16
     assert cells["pgbench-tpcb-6"].cell == Cell("pgbench-tpcb", 620_000_000, 6)
     assert len({one.data_set.key for one in cells.values()}) == 1
+
+
+def test_every_protocol_that_is_asked_for_has_a_curve_of_its_own() -> None:
+    asked = replace(sizing(2), protocols=("simple", "extended", "simple"))
+    cells = clients.workloads(asked)
+    assert len(cells) == 32
+    one = cells["pgbench-select-extended-3"]
+    assert (one.cell, one.protocol) == (Cell("pgbench-select, extended", 620_000_000, 3), "extended")
+    assert one.issued_as == "pgbench-select"
+    assert {cell.protocol for cell in clients.workloads(sizing(2)).values()} == {"prepared"}
+    assert asked.grid_options["protocol"] == "simple,extended,simple"
 
 
 def test_there_is_room_for_all_connections() -> None:
