@@ -8,7 +8,7 @@
 use serde::Deserialize;
 
 use super::data_set::Table;
-use super::{Client, Next, Pace, Role, Statement, StatementId, Transaction};
+use super::{Client, Next, Pace, Role, Statement, Transaction};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -66,11 +66,16 @@ impl QueryOptions {
 
     /// The clients, which all do the same.
     pub fn roles(&self, clients: u64, pace: Pace) -> Vec<Role> {
-        let mut statements = vec![Statement::prepared(NAME, self.sql.clone())];
-        if self.rolled_back {
-            statements.insert(0, Statement::prepared("begin", "BEGIN"));
-            statements.push(Statement::prepared("rollback", "ROLLBACK"));
-        }
+        let statement = Statement::prepared(NAME, self.sql.clone());
+        let statements = if self.rolled_back {
+            vec![
+                Statement::prepared("begin", "BEGIN"),
+                statement,
+                Statement::prepared("rollback", "ROLLBACK"),
+            ]
+        } else {
+            vec![statement]
+        };
         let same = Same { statements: statements.len() };
         let clients = (0..clients).map(|_| Box::new(same) as Box<dyn Client>).collect();
         vec![Role { name: NAME, statements, clients, pace }]
@@ -136,7 +141,7 @@ fn write_row(random: &mut Random, out: &mut Vec<u8>) {
 /// A client: every transaction is the same, all statements in order.
 #[derive(Clone, Copy)]
 struct Same {
-    statements: StatementId,
+    statements: usize,
 }
 
 impl Client for Same {

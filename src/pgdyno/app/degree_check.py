@@ -14,14 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 import psycopg
 
 from pgdyno.app.arm import Arm
-from pgdyno.experiments.parallel_plan import Plan, nodes, planned_workers
+from pgdyno.experiments.parallel_plan import nodes, planned_workers
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
 from pgdyno.model.workload import Workload
+from pgdyno.server.planner import plan_of
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "
 _TRACED = "SELECT set_config('trace_sort', 'on', false), set_config('client_min_messages', 'log', false)"
@@ -31,7 +31,7 @@ _RESOURCES = "53"  # class of SQLSTATE: insufficient resources
 _READ_ONLY = "25006"
 _HINTS = {
     _READ_ONLY: "with --writes a query of yours may write; each execution is rolled back",
-    "57014": "it may take 60 s here, and less if statement_timeout of the role or the connection says so",
+    "57014": "it may take 120 s here, and less if statement_timeout of the role or the connection says so",
     "53100": "make room where temporary files and /dev/shm are (containers have 64 MB there unless told "
     "otherwise): each worker takes some",
     "53200": "lower work_mem, or have fewer clients: each worker has its own",
@@ -42,7 +42,6 @@ _HINTS = {
 In this order: read_only_sql_transaction, query_canceled, disk_full, out_of_memory,
 configuration_limit_exceeded.
 """
-_NOWHERE = "nothing can be written to a standby"
 _ANOTHER = "give a query that only reads, on tables that are there"
 
 
@@ -70,12 +69,10 @@ def require_degree(arm: Arm, workload: Workload) -> None:
 
 def _launched_as_planned(connection: psycopg.Connection, sql: str, arm: Arm, workload: Workload) -> int:
     """Return how many workers a query has. Raises: MeasurementError if its plan has not the right number."""
-    row = connection.execute((_EXPLAIN + sql).encode()).fetchone()
-    assert row is not None  # noqa: S101 — EXPLAIN always has a row
+    row = connection.execute((_EXPLAIN + sql).encode(), binary=True).fetchone()  # one statement, as the load
     if not workload.is_rolled_back:
         _require_nothing_written(connection, workload)
-    document: list[dict[str, Any]] = row[0]
-    plan: Plan = document[0]["Plan"]
+    plan = plan_of(row)
     planned = planned_workers(plan)
     if planned != workload.workers:
         raise MeasurementError(
@@ -136,5 +133,5 @@ def _failed(workload: Workload, error: psycopg.Error) -> PgdynoError:
     return kind(
         f"the query fails ({workload.title})",
         detail="; ".join(filter(None, (said, error.diag.message_detail))),
-        hint=_NOWHERE if workload.is_rolled_back and state == _READ_ONLY else _HINTS.get(state, _ANOTHER),
+        hint=_HINTS.get(state, _ANOTHER),
     )

@@ -104,6 +104,15 @@ def check_statement(statement: str) -> None:
         )
 
 
+def never_with_workers(command: str) -> UsageError:
+    """Return the error for a statement that PostgreSQL plans no workers for, whatever is set."""
+    return UsageError(
+        f"{command} is never planned with workers",
+        detail=_READS_ONLY,
+        hint="give the query in it by itself, if its part is the one that takes long",
+    )
+
+
 def explain_degree(connection: Connection, statement: str, workers: int | None) -> Degree:
     """Explain the degree of a statement that ``check_statement`` has let pass. Changes nothing."""
     settings = read_settings(connection)
@@ -116,11 +125,7 @@ def explain_degree(connection: Connection, statement: str, workers: int | None) 
     )
     plan = planner.plan({})
     if command := written_by(plan):
-        raise UsageError(
-            f"{command} is never planned with workers",
-            detail=_READS_ONLY,
-            hint="give the query in it by itself, if its part is the one that takes long",
-        )
+        raise never_with_workers(command)
     return degree_of(inquiry, plan, read_pools(connection, settings), workers)
 
 

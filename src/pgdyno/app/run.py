@@ -9,7 +9,7 @@ from pathlib import Path
 from pgdyno.app import wiring
 from pgdyno.app.arena import online_cpus
 from pgdyno.app.experiment import Context
-from pgdyno.app.explain_degree import check_statement
+from pgdyno.app.explain_degree import check_statement, never_with_workers
 from pgdyno.app.io_support import find_io_support
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.page_support import find_page_support
@@ -17,6 +17,7 @@ from pgdyno.app.planning import inspect_scratch, plan_for
 from pgdyno.app.tpch_validation import tpch_facts
 from pgdyno.app.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.app.workload_choice import find_workloads
+from pgdyno.experiments.sql_text import first_word
 from pgdyno.experiments.stopping import minimum_rounds
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.resources import Figures
@@ -44,6 +45,8 @@ from pgdyno.studies import (
 from pgdyno.studies import load as bundled_studies
 from pgdyno.studies._contract import IoSupport, Machine, PageSupport, Sizing, StudyContext
 
+_NEVER_WITH_WORKERS = frozenset({"insert", "update", "delete", "merge"})
+
 
 def listing() -> list[tuple[str, str]]:
     """Return the name and title of every bundled study."""
@@ -70,6 +73,7 @@ def sized(module: StudyModule, asked: Sizing) -> Sizing:
         if not takes_query(module):
             raise UsageError("this study takes no query", hint="leave out --query")
         check_statement(asked.query)
+        _check_writing(asked.query, may_write=asked.may_write)
     if asked.protocols and not takes_protocol(module):
         raise UsageError("this study takes no protocol", hint="leave out --protocol")
     if asked.may_write and asked.query is None:
@@ -84,6 +88,17 @@ def sized(module: StudyModule, asked: Sizing) -> Sizing:
         loads=tuple(find_workloads(usual_workloads(module)).values()),
         rounds=minimum_rounds(usual_design(module)),
     )
+
+
+def _check_writing(query: str, *, may_write: bool) -> None:
+    """Refuse what writes by its first word; what else does is found out when it runs. Raises: UsageError."""
+    word = first_word(query)
+    if word in _NEVER_WITH_WORKERS:
+        raise never_with_workers(word.upper())
+    if word == "create" and not may_write:
+        raise UsageError(
+            "the query writes", hint="with --writes a query of yours may write; each execution is rolled back"
+        )
 
 
 def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Progress) -> Experiment:
@@ -140,9 +155,9 @@ def _asked(
     """Return what a study with its own workloads was asked for; others are repeated as plain comparisons."""
     if not brings_workloads(module):
         return None
-    if any(workload.cell for workload in conditions.workloads.values()):
-        return Context(options=size.grid_options, factors=tuple(factors))
     accepted = {"accept": ""} if conditions.accepts_builds else {}
+    if any(workload.cell for workload in conditions.workloads.values()):
+        return Context(options={**size.grid_options, **accepted}, factors=tuple(factors))
     own = _scale_options(conditions.workloads) if takes_scale(module) else size.options
     return Context(options={**own, **accepted}, factors=tuple(factors))
 
@@ -167,9 +182,10 @@ def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Varian
 
 def _question(study: Study, factors: Mapping[str, Sequence[str]]) -> str:
     """Return the study's question; not that for the best level, which is one about a single variant."""
-    if not study.is_adaptive:
+    varied = [name for name, values in factors.items() if len(values) > 1]
+    if not (varied and study.is_adaptive):
         return study.question
-    return f"What {'does' if len(factors) == 1 else 'do'} {' and '.join(factors)} change, at every level?"
+    return f"What {'does' if len(varied) == 1 else 'do'} {' and '.join(varied)} change, at every level?"
 
 
 def _page_support(conditions: Conditions, settings: Mapping[str, str]) -> PageSupport:

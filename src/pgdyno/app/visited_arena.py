@@ -1,4 +1,4 @@
-"""An arena on someone's running server as it is: its own data are queried, nothing of it is changed.
+"""An arena on someone's running server as it is: its own data are queried, and nothing of it is set.
 
 Nothing is loaded, and nothing restarted: rounds differ in their order alone.
 """
@@ -34,7 +34,7 @@ class VisitedArena(OnRunningServer):
         return True
 
     def restore(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
-        """Leave the data: whoever queries them here only reads."""
+        """Leave the data: whoever queries them here only reads, or is rolled back."""
 
     @contextmanager
     def arms(

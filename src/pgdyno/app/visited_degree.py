@@ -1,7 +1,8 @@
 """``run parallel-degree --dsn``: the best degree of a query on someone's running server, on its own data.
 
-Sessions alone are set, and only read. A degree that the planner does not give there (the table's size or
-option allows no more, or the pools are smaller) is left out and named.
+Sessions alone are set. They only read, unless they may write; then each execution is rolled back. A degree
+that the planner does not give there (the table's size or option allows no more, or the pools are smaller) is
+left out and named.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pgdyno.app import wiring
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.measure import Conditions
 from pgdyno.experiments.parallel_plan import Plan, planned_workers, scans
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.guc import Guc
 from pgdyno.model.parallel_degree import Pools
@@ -61,7 +62,8 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
     }
     context = StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing)
     study = parallel_degree.study(context)
-    study = replace(study, notes=(_NOTE, *_left_out(visited.left_out)))
+    notes = (_NOTE, *_left_out(visited.left_out), *parallel_degree.query_notes(sizing))
+    study = replace(study, notes=notes)
     with (
         wiring.open_visited_arena(dsn, visited.data_directory, visited.database) as arena,
         closing(wiring.open_store()) as store,
@@ -75,6 +77,8 @@ def look(dsn: str, sizing: Sizing) -> Visited:
     """Find out which degrees the planner gives, and how large the tables are. Runs nothing."""
     assert sizing.query is not None  # noqa: S101 — the command line has asked for it
     with closing(connect(dsn)) as connection:
+        if sizing.may_write:
+            _require_primary(connection)
         settings = read_settings(connection)
         planner = Planner(connection, sizing.query, settings)
         free = _free_workers(read_pools(connection, settings))
@@ -101,6 +105,15 @@ def look(dsn: str, sizing: Sizing) -> Visited:
             given,
             tuple(workers for workers in wanted if workers not in given),
             {guc.name: guc.setting for guc in settings.values() if guc.source == _OF_THE_CLIENT},
+        )
+
+
+def _require_primary(connection: Connection) -> None:
+    """Raise RefusedError if nothing can be written there."""
+    if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+        raise RefusedError(
+            "the server is a standby, where nothing can be written",
+            hint="leave --writes out, or name its primary with --dsn",
         )
 
 

@@ -49,7 +49,7 @@ _OF_SERVERS_OF_OUR_OWN = {
 _OF_A_QUERY = "the query would run again and again, alone and by several clients, in sessions that only read"
 _OF_A_WRITER = (
     "the query would run again and again, alone and by several clients, each time rolled back: what it locks "
-    "is locked until then, and what it writes is written"
+    "is locked until then, and dead rows, WAL and used transaction ids stay"
 )
 _OF_CLIENTS = (
     "pgbench's tables would be loaded into databases of their own, which are dropped at the end, and worked "
@@ -117,8 +117,8 @@ _OF_CLIENTS = (
     "--writes",
     "may_write",
     is_flag=True,
-    help="parallel-degree: that query may write. Each execution is rolled back; sequences, and what its "
-    "functions do elsewhere, are not.",
+    help="parallel-degree: that query may write. Each execution is rolled back; dead rows and WAL stay, and "
+    "so do sequences' numbers and what its functions do elsewhere.",
 )
 @click.option(
     "--protocol",

@@ -10,31 +10,36 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.scaling import Knee
 from pgdyno.model.verdict import Interval
 
-_OF_QUERIES, _OF_BUILDS = "max_parallel_workers_per_gather", "max_parallel_maintenance_workers"
-_BUILDS = frozenset({"create-index"})  # loads that build something
+QUERIES, BUILDS = "max_parallel_workers_per_gather", "max_parallel_maintenance_workers"
+_PARTITION_WISE = ("enable_partitionwise_join", "enable_partitionwise_aggregate")
+_BUILD = "create-index"  # the load that builds something
+_BY_PARTITIONS = "partition-wise"  # the one that other settings have a part in
 
 
 @dataclass(frozen=True)
 class AtOnce:
     """What several clients make at once with a number of workers each, relative to ``best`` workers.
 
-    ``ratio`` of their rates; None: that number is the best.
+    ``ratio`` of their rates; None: that number is the best, or was not measured by them.
     """
 
     load: str
     best: int
     ratio: Interval | None
+    is_measured: bool
 
 
 @dataclass(frozen=True)
 class DegreeSetting:
     """How many workers are as good as any for one query by itself; None: that is not certain yet.
 
-    ``is_confirmed``: by rounds that had no part in the choice; else it is the upper end of the ``knee``.
+    ``setting`` has that number; ``also`` are settings that were on for it. ``is_confirmed``: by rounds that
+    had no part in the choice; else it is the upper end of the ``knee``.
     """
 
     load: str
     setting: str
+    also: tuple[str, ...]
     workers: int | None
     is_confirmed: bool
     knee: Knee
@@ -44,13 +49,13 @@ class DegreeSetting:
 def degree_settings(experiment: Experiment) -> tuple[DegreeSetting, ...]:
     """Return what to set for every query whose workers were varied; nothing where clients were."""
     curves = [one for one in scaling_curves(experiment) if one.unit == "workers"]
-    alone = [one for one in curves if not any(_is_of(one, other) for other in curves)]
-    return tuple(_setting(one, [other for other in curves if _is_of(other, one)]) for one in alone)
+    alone = [one for one in curves if one.clients == 1]
+    return tuple(_setting(one, [other for other in curves if _is_same_query(other, one)]) for one in alone)
 
 
-def _is_of(curve: ScalingCurve, other: ScalingCurve) -> bool:
+def _is_same_query(curve: ScalingCurve, alone: ScalingCurve) -> bool:
     """Whether a curve is of the same query by several clients: ``sort, 2 clients at once`` is of ``sort``."""
-    return curve.load.startswith(f"{other.load}, ") and curve.database_bytes == other.database_bytes
+    return curve.load.startswith(f"{alone.load}, ") and curve.database_bytes == alone.database_bytes
 
 
 def _setting(curve: ScalingCurve, others: Sequence[ScalingCurve]) -> DegreeSetting:
@@ -59,7 +64,8 @@ def _setting(curve: ScalingCurve, others: Sequence[ScalingCurve]) -> DegreeSetti
     workers = confirmation.level if confirmation is not None and is_confirmed else knee.high
     return DegreeSetting(
         curve.load,
-        _OF_BUILDS if curve.load in _BUILDS else _OF_QUERIES,
+        BUILDS if curve.load == _BUILD else QUERIES,
+        _PARTITION_WISE if curve.load == _BY_PARTITIONS else (),
         workers,
         is_confirmed,
         knee,
@@ -69,7 +75,6 @@ def _setting(curve: ScalingCurve, others: Sequence[ScalingCurve]) -> DegreeSetti
 
 def _at_once(workers: int, curves: Sequence[ScalingCurve]) -> Iterator[AtOnce]:
     for curve in curves:
-        best = curve.scaling.best
-        for level in curve.scaling.levels:
-            if level.level == workers:
-                yield AtOnce(curve.load, best, None if workers == best else level.ratio_to_best)
+        best, ratios = curve.scaling.best, {one.level: one.ratio_to_best for one in curve.scaling.levels}
+        ratio = None if workers == best else ratios.get(workers)
+        yield AtOnce(curve.load, best, ratio, is_measured=workers in ratios)

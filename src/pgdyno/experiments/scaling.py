@@ -25,6 +25,7 @@ LEAST_ROUNDS = 5  # as for a verdict: with fewer, resampled rounds are too few f
 class ScalingCurve:
     """One curve: by level, under one load of one size; ``unit`` is what a level counts.
 
+    ``clients`` is how many ran it at once; None: they are the levels.
     ``client_shares``: of the CPU time of client and server together, what the client took, by level.
     ``operation`` is what the rates count, if not transactions.
     """
@@ -36,6 +37,7 @@ class ScalingCurve:
     confirmation: Confirmation | None
     client_shares: Mapping[int, float]
     operation: str | None = None
+    clients: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
             confirm(one.rounds),
             _client_shares(one.blocks, one.levels),
             one.operation,
+            one.clients,
         )
         for one in measured_curves(experiment)
         if one.is_enough
@@ -94,6 +97,7 @@ class MeasuredCurve:
     database_bytes: int
     unit: str
     operation: str | None
+    clients: int | None
     levels: Mapping[str, int]
     blocks: Sequence[Block]
 
@@ -131,9 +135,10 @@ def measured_curves(experiment: Experiment) -> Iterator[MeasuredCurve]:
         yield MeasuredCurve(*place, levels, blocks)
 
 
-def _place(cell: Cell) -> tuple[str, int, str, str | None]:
+def _place(cell: Cell) -> tuple[str, int, str, str | None, int | None]:
     """Return what the cells of one curve have in common."""
-    return cell.load, cell.database_bytes, cell.unit, cell.operation
+    clients = None if cell.unit == "clients" else cell.clients
+    return cell.load, cell.database_bytes, cell.unit, cell.operation, clients
 
 
 def _rates(blocks: Sequence[Block], levels: Mapping[str, int]) -> list[Mapping[int, float]]:

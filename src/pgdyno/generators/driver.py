@@ -93,7 +93,7 @@ def job_options(workload: Workload) -> Mapping[str, object]:
     """Return the options with which the driver issues a workload. Raises: GeneratorError as above."""
     if workload.sql is None:
         return workload_options(workload.data_set)
-    return {"sql": workload.sql, **({"rolled_back": True} if workload.is_rolled_back else {})}
+    return {"sql": workload.sql, "rolled_back": workload.is_rolled_back}
 
 
 def conninfo(target: Target) -> str:

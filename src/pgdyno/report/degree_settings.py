@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgdyno.experiments.degree_settings import AtOnce, DegreeSetting, degree_settings
+from pgdyno.experiments.degree_settings import BUILDS, QUERIES, AtOnce, DegreeSetting, degree_settings
 from pgdyno.model.experiment import Experiment
 from pgdyno.report import numbers
 from pgdyno.report.grid_tables import counted
@@ -13,12 +13,16 @@ from pgdyno.report.scaling import bounded
 
 _UNIT = "workers"
 _WHERE = (
-    "SET is for a session, ALTER ROLE and ALTER DATABASE … SET for all of theirs, ALTER TABLE … SET "
-    "(parallel_workers = N) for all queries of a table and builds of its indexes"
+    "Each is for its own query. SET is for a session, ALTER ROLE and ALTER DATABASE … SET for all of theirs, "
+    "ALTER TABLE … SET (parallel_workers = N) for all queries of a table and builds of its indexes"
 )
-_LIMIT = (
-    "These are upper limits: pgdyno explain-degree --workers N says what else keeps the planner from a number"
-)
+_LIMITS = {
+    QUERIES: f"{QUERIES} is an upper limit: pgdyno explain-degree --workers N says what else there is",
+    BUILDS: (
+        f"{BUILDS} is an upper limit: without the table's option parallel_workers, a build gets only as many "
+        "as leave each process, the leader included, 32 MB of maintenance_work_mem"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,15 @@ def what_to_set(experiment: Experiment) -> WhatToSet | None:
     found = degree_settings(experiment)
     if not found:
         return None
-    statements = tuple(
-        f"SET {one.setting} = {one.workers};  -- {one.load}" for one in found if one.workers is not None
-    )
-    return WhatToSet((*map(_sentence, found), *((_WHERE, _LIMIT) if statements else ())), statements)
+    certain = [one for one in found if one.workers is not None]
+    limits = tuple(_LIMITS[setting] for setting in dict.fromkeys(one.setting for one in certain))
+    where = (_WHERE, *limits) if certain else ()
+    return WhatToSet((*map(_sentence, found), *where), tuple(map(_statement, certain)))
+
+
+def _statement(one: DegreeSetting) -> str:
+    settings = {one.setting: one.workers, **dict.fromkeys(one.also, "on")}
+    return f"{' '.join(f'SET {name} = {value};' for name, value in settings.items())}  -- {one.load}"
 
 
 def _sentence(one: DegreeSetting) -> str:
@@ -56,6 +65,8 @@ def _costs(one: DegreeSetting) -> Iterator[str]:
 
 
 def _cost(other: AtOnce) -> str:
+    if not other.is_measured:
+        return f"not measured with so many; best with {counted(other.best, _UNIT)}"
     if other.ratio is None:
         return "the best for them too"
     best = f"their highest, with {counted(other.best, _UNIT)}"

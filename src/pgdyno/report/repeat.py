@@ -8,7 +8,7 @@ from itertools import product
 
 from pgdyno.model.experiment import Design, DesignKind, Experiment
 from pgdyno.model.study import SERVER_FACTOR
-from pgdyno.model.variant import Variant
+from pgdyno.model.variant import Variant, setting_key
 from pgdyno.model.workload import DRIVER, USER_SCRIPTS
 from pgdyno.report.names import step_names
 
@@ -28,7 +28,7 @@ def repeat_command(experiment: Experiment) -> str | None:
     if experiment.operations:
         return _repeat_steps(experiment)
     if experiment.cells:
-        return _repeat_grid(experiment) if _is_repeatable(experiment) else None
+        return _repeat_grid(experiment)
     if not experiment.variants or not all(variant.is_durable for variant in experiment.variants):
         return None
     if USER_SCRIPTS in experiment.workloads:
@@ -37,27 +37,34 @@ def repeat_command(experiment: Experiment) -> str | None:
     return shlex.join([*words, *_design_options(experiment.design)])
 
 
-def _is_repeatable(experiment: Experiment) -> bool:
-    """Whether a command line can name what runs the variants: it cannot repeat how a server was reached."""
+def _is_started_for_it(experiment: Experiment) -> bool:
+    """Whether pgdyno started the servers: a command line names what runs them."""
     return experiment.installation is not None or all(variant.server for variant in experiment.variants)
 
 
 def _repeat_grid(experiment: Experiment) -> str | None:
     """Return the command of a study that chooses its cells by its budget, or has a number of blocks.
 
-    None where its factors' values cannot be told from its variants.
+    How somebody's running server was reached is not known any more: its place is left open. None where the
+    factors' values cannot be told from the variants.
     """
     factors = _factors(experiment) if experiment.factors else {}
     if factors is None:
         return None
     design = experiment.design
-    words = ["pgdyno", "run", experiment.name, *_installation(experiment), *_factor_options(factors)]
+    is_ours = _is_started_for_it(experiment)
+    place = _installation(experiment) if is_ours else ["--dsn", "DSN", "--allow-load"]
+    words = ["pgdyno", "run", experiment.name, *place, *_factor_options(factors)]
     for name, value in experiment.options.items():
         for each in value.split(",") if name in _REPEATABLE else (value,):
             words += [f"--{name}", each] if each else [f"--{name}"]
     if "budget" not in experiment.options:
         words += ["--blocks", str(design.rounds * design.blocks_per_round)]
-    words += ["--seed", str(design.seed), "--isolate" if design.is_isolated else "--no-isolate"]
+    if design.kind is DesignKind.DUET:  # else the study has made its own of it
+        words += ["--block", f"{design.block_s:g}s", "--slice", f"{design.slice_s * 1000:g}ms"]
+    words += ["--seed", str(design.seed)]
+    if is_ours:
+        words += ["--isolate" if design.is_isolated else "--no-isolate"]
     return shlex.join(words)
 
 
@@ -104,7 +111,7 @@ def _factors(experiment: Experiment) -> dict[str, list[str]] | None:
 def _levels(variant: Variant, names: Sequence[str]) -> dict[str, str]:
     """Return the values that a variant has of these factors."""
     has = {**({SERVER_FACTOR: variant.server} if variant.server else {}), **variant.settings}
-    return {name: has[name] for name in names if name in has}
+    return {name: has[setting_key(name)] for name in names if setting_key(name) in has}
 
 
 def _question(experiment: Experiment) -> list[str]:

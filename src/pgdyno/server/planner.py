@@ -49,21 +49,14 @@ class Planner:
     def _plan(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
         with without_session_limits(self._connection):
             try:
-                document = self._explain({**self._limits, **settings})
+                row = self._explain({**self._limits, **settings})
             except psycopg.Error as error:
                 if self._connection.closed:
                     raise connection_lost(str(error)) from error
                 raise _not_planned(error, self._connection.info.dbname) from error
-        if not isinstance(document, dict) or "Plan" not in document:
-            raise UsageError(
-                "this statement has no plan",
-                detail=f"EXPLAIN says: {document}",
-                hint="give the query that it runs, by itself",
-            )
-        plan: Mapping[str, Any] = document["Plan"]
-        return plan
+        return plan_of(row)
 
-    def _explain(self, settings: Mapping[str, str]) -> Any:
+    def _explain(self, settings: Mapping[str, str]) -> tuple[Any, ...] | None:
         try:
             text = (_EXPLAIN + self._statement).encode(self._connection.info.encoding)
         except UnicodeEncodeError as error:
@@ -77,8 +70,21 @@ class Planner:
             values = [text for setting in settings.items() for text in setting]
             self._connection.execute(sql.SQL("SELECT {}").format(changes), values)
             # A binary result takes the extended protocol, in which the server refuses several statements.
-            row = self._connection.execute(text, prepare=False, binary=True).fetchone()
-        return row[0][0] if row else None
+            return self._connection.execute(text, prepare=False, binary=True).fetchone()
+
+
+def plan_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
+    """Return the top node of what EXPLAIN (FORMAT JSON) answers. Raises: UsageError if there is no plan."""
+    documents = row[0] if row else []
+    document = documents[0] if documents else "nothing"
+    if not isinstance(document, dict) or "Plan" not in document:
+        raise UsageError(
+            "this statement has no plan",
+            detail=f"EXPLAIN says: {document}",
+            hint="give the query that it runs, by itself",
+        )
+    plan: Mapping[str, Any] = document["Plan"]
+    return plan
 
 
 def _at_most(timeout: Guc, limit_ms: int) -> str:

@@ -77,12 +77,15 @@ _LIMIT_SHARE = 0.4  # of the data, that a server on the disk may keep in memory 
 _PROCESSES_BYTES = 160 * _MB
 _WORKERS_PER_CPU = 2  # past the CPUs only waiting grows
 _SPARE_PROCESSES = 8
+# The server ends what runs for a client that is gone, as after Ctrl-C; otherwise it would finish it.
+_NOT_LEFT_BEHIND = {"client_connection_check_interval": "1s"}
 _FORCED: Mapping[str, str] = {
     # Every degree that is asked for is planned, whatever it costs; the table itself asks for 1024.
     "parallel_setup_cost": "0",
     "parallel_tuple_cost": "0",
     "min_parallel_table_scan_size": "0",
     "min_parallel_index_scan_size": "0",
+    **_NOT_LEFT_BEHIND,
     "default_transaction_read_only": "on",
 }
 _BY_PARTITIONS = {"enable_partitionwise_join": "on", "enable_partitionwise_aggregate": "on"}
@@ -94,8 +97,12 @@ _PUBLISHED = (
 )
 _LEADER = "parallel_leader_participation"
 _NEVER_ONE = (
-    f"one worker alone is left out, because {_LEADER} is varied: a single worker without the leader's help "
-    "saves nothing, and PostgreSQL never plans it"
+    f"one worker alone is left out of queries, because {_LEADER} is off on a server: a single worker without "
+    "the leader's help saves nothing, and PostgreSQL never plans it"
+)
+_ROLLED_BACK = (
+    "each execution was rolled back: BEGIN and ROLLBACK are part of its time, a commit's flush is not; "
+    "clients that create a table of the same name wait for each other"
 )
 _NO_JIT = "jit is off, as there was none in the published study: compiling costs every worker anew"
 
@@ -148,20 +155,30 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 def study(context: StudyContext) -> Study:
     """Return one variant, unless factors make several: what varies is the number of workers."""
-    varies_leader = any(setting_key(name) == _LEADER for name in context.factors)
+    is_without = any(
+        setting_key(name) == _LEADER and [*values] != ["on"] for name, values in context.factors.items()
+    )
     return Study(
         name="parallel-degree",
         question="How many parallel workers are as good as any number of them?",
         variants=(context.baseline,),
-        workloads=_without_one_worker(context) if varies_leader else context.workloads,
+        workloads=_without_one_worker(context) if is_without else context.workloads,
         design=context.design,
         notes=(
             *((_PUBLISHED,) if {*_USUAL} & {*_chosen(context.sizing)} else ()),
-            *((_NEVER_ONE,) if varies_leader else ()),
+            *((_NEVER_ONE,) if is_without else ()),
+            *query_notes(context.sizing),
             _NO_JIT,
         ),
         is_adaptive=True,
     )
+
+
+def query_notes(sizing: Sizing) -> tuple[str, ...]:
+    """Return what is to be known of a query of the user's own."""
+    if sizing.query is None:
+        return ()
+    return (f"the query: {sizing.query}", *((_ROLLED_BACK,) if sizing.may_write else ()))
 
 
 def degrees(machine: Machine) -> tuple[int, ...]:
@@ -176,8 +193,9 @@ def client_counts(sizing: Sizing) -> tuple[int, ...]:
 
 
 def _without_one_worker(context: StudyContext) -> tuple[str, ...]:
+    """Return the workloads but those; the leader takes part in building an index whatever is set."""
     cells = workloads(context.sizing)
-    return tuple(name for name in context.workloads if cells[name].workers != 1)
+    return tuple(name for name in context.workloads if cells[name].workers != 1 or cells[name].builds_index)
 
 
 def _chosen(sizing: Sizing) -> tuple[str, ...]:
@@ -204,7 +222,7 @@ def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workl
         by_partitions = {**cell.session_settings, **_BY_PARTITIONS}
         return replace(cell, data_set=replace(data_set, options=_PARTITIONS), session_settings=by_partitions)
     if name == CREATE_INDEX:
-        settings = {"max_parallel_maintenance_workers": str(workers)}
+        settings = {**_NOT_LEFT_BEHIND, "max_parallel_maintenance_workers": str(workers)}
         return replace(cell, reset=ResetPolicy.RESTORE, builds_index=True, session_settings=settings)
     if query.may_write:
         writing = {**cell.session_settings, "default_transaction_read_only": "off"}

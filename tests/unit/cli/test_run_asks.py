@@ -112,7 +112,7 @@ def test_the_command_in_a_report_asks_for_the_same_again(measured: Measured, wor
         ("parallel-degree", "--workload sort --workload count --clients 3 --blocks 7"),
         (
             "parallel-degree",
-            "--factor parallel_leader_participation=on,off --factor jit=on --budget 5m --no-isolate",
+            "--factor Parallel_Leader_Participation=on,off --factor jit=on --budget 5m --block 900ms",
         ),
         (
             "parallel-degree",
@@ -131,11 +131,13 @@ def test_the_command_of_a_grid_asks_for_the_same_again(measured: Measured, study
 
 def test_with_factors_the_best_level_is_not_the_question(measured: Measured) -> None:
     questions = []
-    for factors in ((), ("--factor", "jit=on,off"), ("--factor", "jit=on,off", "--factor", "work_mem=4MB")):
+    both = ("--factor", "jit=on,off", "--factor", "work_mem=4MB,8MB")
+    for factors in ((), ("--factor", "jit=on"), ("--factor", "jit=on,off", "--factor", "work_mem=4MB"), both):
         assert invoke(*factors, study="parallel-degree").exit_code == 0
         assert measured.study is not None
         questions.append(measured.study.question)
     assert questions == [
+        "How many parallel workers are as good as any number of them?",
         "How many parallel workers are as good as any number of them?",
         "What does jit change, at every level?",
         "What do jit and work_mem change, at every level?",

@@ -23,7 +23,16 @@ def test_the_smallest_number_that_is_good_enough_is_set_with_what_it_costs_other
 
 def test_a_number_that_is_best_for_others_too_costs_them_nothing() -> None:
     (found,) = degree_settings(experiment(at_once={0: 8.0, 1: 11.0, 2: 9.0}))
-    assert [(one.best, one.ratio) for one in found.at_once] == [(1, None)]
+    assert [(one.best, one.ratio, one.is_measured) for one in found.at_once] == [(1, None, True)]
+
+
+def test_a_number_that_others_were_not_measured_with_is_said_to_be_so() -> None:
+    (found,) = degree_settings(experiment(at_once={0: 15.0, 2: 11.0, 4: 10.5}))
+    assert [(one.best, one.ratio, one.is_measured) for one in found.at_once] == [(0, None, False)]
+
+
+def test_several_clients_are_no_query_by_itself() -> None:
+    assert degree_settings(experiment(alone={0: 7.0, 1: 10.5})) == ()
 
 
 def test_nothing_is_set_while_it_is_not_certain() -> None:
@@ -35,7 +44,9 @@ def test_nothing_is_set_while_it_is_not_certain() -> None:
 
 def test_the_building_of_an_index_has_a_setting_of_its_own() -> None:
     (found,) = degree_settings(experiment("create-index"))
-    assert found.setting == "max_parallel_maintenance_workers"
+    assert (found.setting, found.also) == ("max_parallel_maintenance_workers", ())
+    (found,) = degree_settings(experiment("partition-wise"))
+    assert found.also == ("enable_partitionwise_join", "enable_partitionwise_aggregate")
 
 
 def test_clients_are_not_set() -> None:

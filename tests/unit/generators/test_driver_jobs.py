@@ -36,7 +36,7 @@ def test_statements_travel_as_it_is_asked_for(protocol: str) -> None:
 
 
 def test_a_statement_is_issued_as_it_is_and_a_data_set_by_its_size() -> None:
-    assert job_options(replace(WORKLOAD, sql="SELECT 1")) == {"sql": "SELECT 1"}
+    assert job_options(replace(WORKLOAD, sql="SELECT 1")) == {"sql": "SELECT 1", "rolled_back": False}
     writing = replace(WORKLOAD, sql="DELETE FROM t_bit", is_rolled_back=True)
     assert job_options(writing) == {"sql": "DELETE FROM t_bit", "rolled_back": True}
     assert job_options(WORKLOAD) == {"rows": 20_000}

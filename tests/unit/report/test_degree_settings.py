@@ -44,6 +44,22 @@ def test_others_may_do_best_with_the_same_number() -> None:
     assert first.endswith("; 2 clients at once: the best for them too")
 
 
+def test_settings_that_were_on_for_it_are_part_of_the_statement() -> None:
+    found = what_to_set(experiment("partition-wise"))
+    assert found is not None
+    assert found.statements == (
+        (
+            "SET max_parallel_workers_per_gather = 1; SET enable_partitionwise_join = on; "
+            "SET enable_partitionwise_aggregate = on;  -- partition-wise"
+        ),
+    )
+
+
+def test_what_else_limits_a_number_is_said_of_queries_or_of_builds() -> None:
+    assert said(experiment())[-1].startswith("max_parallel_workers_per_gather is an upper limit: ")
+    assert said(experiment("create-index"))[-1].startswith("max_parallel_maintenance_workers is an upper ")
+
+
 def test_what_is_not_certain_is_no_statement() -> None:
     unsure = experiment(alone={0: 10.0, 1: 10.2, 2: 10.4}, noise=0.2)
     assert said(unsure) == (

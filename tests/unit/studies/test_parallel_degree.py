@@ -48,7 +48,9 @@ def test_an_index_is_built_by_workers_of_maintenance_on_data_that_are_restored()
     build = cells["create-index-3-by-2"]
     assert build.builds_index
     assert not build.is_read_only
-    assert build.session_settings == {"max_parallel_maintenance_workers": "3"}
+    assert build.session_settings == {
+        "client_connection_check_interval": "1s", "max_parallel_maintenance_workers": "3",
+    }  # fmt: skip
     assert build.cell == Cell("create-index, 2 clients at once", 4_000 * 60_236, 2, 3)
     assert cells["count-3"].is_read_only
     assert not cells["count-3"].builds_index
@@ -127,7 +129,19 @@ def test_one_worker_is_left_out_where_the_leaders_part_varies() -> None:
     assert len(study.workloads) == 2 * 2 * 4
     assert not {"count-1", "bitand-1-by-2"} & {*study.workloads}
     assert any(note.startswith("one worker alone is left out") for note in study.notes)
-    assert study_file.study(replace(context, factors={"work_mem": ["4MB"]})).workloads == names
+    for factors in ({"work_mem": ["4MB"]}, {"parallel_leader_participation": ["on"]}):
+        assert study_file.study(replace(context, factors=factors)).workloads == names
+    builds = replace(SIZING, chosen=("create-index",))
+    context = replace(context, workloads=tuple(study_file.workloads(builds)), sizing=builds)
+    assert "create-index-1" in study_file.study(context).workloads
+
+
+def test_a_query_of_the_users_own_is_told_with_the_figures() -> None:
+    assert study_file.query_notes(SIZING) == ()
+    asked = replace(SIZING, query="CREATE TABLE copied AS TABLE t_bit", may_write=True)
+    named, rolled_back = study_file.query_notes(asked)
+    assert named == "the query: CREATE TABLE copied AS TABLE t_bit"
+    assert rolled_back.startswith("each execution was rolled back")
 
 
 def test_published_figures_are_told_beside_the_queries_that_they_are_of() -> None:
