@@ -132,6 +132,25 @@ def test_partitions_are_joined_and_counted_one_by_one_at_every_degree(
         assert f"Workers Planned: {workers}" in plan
 
 
+@pytest.mark.parametrize("workers", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("load", "nodes"),
+    [("hash-join", ["Hash Join"]), ("aggregate", ["HashAggregate", "Partial HashAggregate"])],
+)
+def test_what_workers_share_is_what_it_is_called(
+    arm: Arm, server: RealServer, load: str, nodes: list[str], workers: int
+) -> None:
+    cell = study_file.workloads(replace(TINY, chosen=(load,)))[f"{load}-{workers}"]
+    assert require_degree(arm, cell) == ("Hash Join, Seq Scan" if load == "hash-join" else "Seq Scan")
+    with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
+        for name, value in cell.session_settings.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        assert cell.sql is not None
+        plan = "\n".join(text for (text,) in connection.execute(b"EXPLAIN " + cell.sql.encode()))
+    assert nodes[min(workers, len(nodes) - 1)] in plan
+    assert ("Parallel Hash Join" in plan) == (load == "hash-join" and workers > 0)
+
+
 INDEX = replace(TINY, chosen=("create-index",))
 
 
@@ -173,7 +192,17 @@ def test_a_plan_with_another_degree_is_refused_with_where_to_look(arm: Arm) -> N
     with pytest.raises(MeasurementError) as caught:
         require_degree(arm, with_settings(COUNT, max_parallel_workers_per_gather="1"))
     assert caught.value.message == "count, 2 workers: planned otherwise on the server of default"
-    assert caught.value.detail == "workers planned: 1"
+    assert caught.value.detail is not None
+    assert caught.value.detail.startswith("workers planned: 1; max_parallel_workers_per_gather = 1: ")
+
+
+def test_a_query_that_workers_may_not_run_is_refused_with_the_reason(arm: Arm) -> None:
+    unsafe = writing("SELECT count(*) FROM t_bit WHERE txid_current() > 0", 2)
+    with pytest.raises(MeasurementError) as caught:
+        require_degree(arm, unsafe)
+    assert caught.value.detail is not None
+    assert caught.value.detail.startswith("workers planned: 0; ")
+    assert "txid_current" in caught.value.detail
     assert caught.value.hint == "pgdyno explain-degree says what decides the number of workers of a query"
 
 
@@ -354,6 +383,11 @@ def test_a_running_server_is_not_loaded_unless_that_is_allowed(server: RealServe
     refused = on_server(server, "--allow-load", query="SELECT nextval('written')")
     assert refused.returncode == 2
     assert "ERROR:  the server plans no parallel workers for this query" in refused.stderr
+    assert "nextval" in refused.stderr
+    refused = on_server(server, "--allow-load", "--clients", "1000")
+    assert refused.returncode == 2
+    assert "ERROR:  the server has too few workers free for this query" in refused.stderr
+    assert "DETAIL:  clients at once: 1000; workers free now: 7" in refused.stderr
 
 
 def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, home: Path) -> None:

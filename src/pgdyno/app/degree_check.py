@@ -18,7 +18,8 @@ from contextlib import closing, contextmanager
 import psycopg
 
 from pgdyno.app.arm import Arm
-from pgdyno.experiments.parallel_plan import nodes, planned_workers
+from pgdyno.app.explain_degree import causes_of
+from pgdyno.experiments.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
 from pgdyno.model.workload import Workload
 from pgdyno.server.planner import plan_of
@@ -42,33 +43,37 @@ _HINTS = {
 In this order: read_only_sql_transaction, query_canceled, disk_full, out_of_memory,
 configuration_limit_exceeded.
 """
-_ANOTHER = "give a query that only reads, on tables that are there"
+_ANOTHER = "give a query that runs on this server, by any number of workers"
 
 
-def require_degree(arm: Arm, workload: Workload) -> None:
+def require_degree(arm: Arm, workload: Workload) -> str | None:
     """Run a workload's statement once on an arm's server; nothing where it is to have no certain degree.
 
+    Returns what its plan is made of, if it has one.
     Raises: UsageError with the server's words if the statement fails, ServerError if that is for want of
     memory or space; MeasurementError if it is planned with another number of workers, or not all of them were
     launched.
     """
     if workload.sql is None or workload.workers is None:
-        return
+        return None
+    made_of: str | None = None
     with _session(arm, workload) as connection:
         if workload.builds_index:
             launched = _launched_to_build(connection, workload.sql)
         else:
-            launched = _launched_as_planned(connection, workload.sql, arm, workload)
+            plan = _plan(connection, workload.sql, arm, workload)
+            launched, made_of = _launched(plan), shape(plan)
     if launched != workload.workers:
         raise MeasurementError(
             f"{workload.title}: only {launched} of {workload.workers} workers were launched on the server of "
             f"{arm.variant.name}",
             hint="nothing else may use parallel workers of this server meanwhile",
         )
+    return made_of
 
 
-def _launched_as_planned(connection: psycopg.Connection, sql: str, arm: Arm, workload: Workload) -> int:
-    """Return how many workers a query has. Raises: MeasurementError if its plan has not the right number."""
+def _plan(connection: psycopg.Connection, sql: str, arm: Arm, workload: Workload) -> Plan:
+    """Return the plan that was run. Raises: MeasurementError if it has not the right number of workers."""
     row = connection.execute((_EXPLAIN + sql).encode(), binary=True).fetchone()  # one statement, as the load
     if not workload.is_rolled_back:
         _require_nothing_written(connection, workload)
@@ -77,9 +82,13 @@ def _launched_as_planned(connection: psycopg.Connection, sql: str, arm: Arm, wor
     if planned != workload.workers:
         raise MeasurementError(
             f"{workload.title}: planned otherwise on the server of {arm.variant.name}",
-            detail=f"workers planned: {planned}",
+            detail=f"workers planned: {planned}; {causes_of(connection, sql)}",
             hint="pgdyno explain-degree says what decides the number of workers of a query",
         )
+    return plan
+
+
+def _launched(plan: Plan) -> int:
     return max((node["Workers Launched"] for node in nodes(plan) if "Workers Launched" in node), default=0)
 
 

@@ -274,7 +274,9 @@ class ExperimentRun:
             self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
             if is_too_noisy(experiment.blocks, experiment.design) or self._is_finished(study, experiment):
                 break
-        return self._conclude(study, self.store.load(experiment.id), is_complete=True)
+        measured = self.store.load(experiment.id)
+        told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
+        return self._conclude(study, told, is_complete=True)
 
     def _is_finished(self, study: Study, experiment: Experiment) -> bool:
         if study.design.stopping is Stopping.FIXED:

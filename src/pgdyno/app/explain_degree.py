@@ -129,6 +129,11 @@ def explain_degree(connection: Connection, statement: str, workers: int | None) 
     return degree_of(inquiry, plan, read_pools(connection, settings), workers)
 
 
+def causes_of(connection: Connection, statement: str) -> str:
+    """Return in words what decides the degree of a statement. Raises: UsageError as ``explain_degree``."""
+    return "; ".join(f"{one.what}: {one.why}" for one in explain_degree(connection, statement, None).causes)
+
+
 def degree_of(inquiry: Inquiry, plan: Plan, pools: Pools, workers: int | None) -> Degree:
     """Return what is found out about a plan, and how to get so many workers if a number is asked for."""
     chosen = inquiry.without_debug()

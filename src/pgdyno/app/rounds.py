@@ -21,6 +21,7 @@ from numpy.random import Generator as Random
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
 from pgdyno.app.degree_check import require_degree
+from pgdyno.app.degree_plans import DegreePlans
 from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.steps import measure_step, step_seed
 from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
@@ -57,6 +58,7 @@ class Running:
     announce: Callable[[str], None]  # told what is done now, where that takes long
     changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
     answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
+    plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
 
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
@@ -196,7 +198,8 @@ def _measure(
         log_label(running.experiment_id, workload.name, round_index, index) for index in range(len(arms))
     ]
     for arm in arms:
-        require_degree(arm, workload)
+        if made_of := require_degree(arm, workload):
+            running.plans.add(workload, made_of)
     with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s)) as turns:
         for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
             turns.warm_up(index, design.warmup_s)

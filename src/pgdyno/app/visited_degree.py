@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app import wiring
 from pgdyno.app.experiment import Context, ExperimentRun
+from pgdyno.app.explain_degree import causes_of
 from pgdyno.app.measure import Conditions
 from pgdyno.experiments.parallel_plan import Plan, planned_workers, scans
 from pgdyno.model.errors import RefusedError, UsageError
@@ -31,7 +32,7 @@ from pgdyno.studies._contract import Sizing, StudyContext
 
 _AS_FOUND = Variant("as-found")
 _OF_THE_CLIENT = "client"  # pg_settings.source of what libpq passes on: options=, PGOPTIONS, PGTZ, …
-_NONE = "pgdyno explain-degree says which limit decides, and what to change to get more"
+_NONE = "pgdyno explain-degree says what to change to get more"
 _NOTE = (
     "measured on a running server as it is: whatever else it did at the time is in the figures, it was not "
     "restarted for the rounds, and jit is as it has it"
@@ -84,18 +85,23 @@ def look(dsn: str, sizing: Sizing) -> Visited:
         free = _free_workers(read_pools(connection, settings))
         clients = max(parallel_degree.client_counts(sizing))
         wanted = parallel_degree.degrees(sizing.machine)
-        given = tuple(
+        planned = [
             workers
             for workers in wanted
-            if workers * clients <= free
-            and planned_workers(planner.plan(parallel_degree.forced(workers))) == workers
-        )
-        if max(given, default=0) == 0:
+            if planned_workers(planner.plan(parallel_degree.forced(workers))) == workers
+        ]
+        if max(planned, default=0) == 0:
             raise UsageError(
                 "the server plans no parallel workers for this query",
-                detail=f"tried: {', '.join(map(str, wanted[1:]))}; "
-                f"{clients} clients at once share {free} workers, which the server has free now",
+                detail=causes_of(connection, sizing.query),
                 hint=_NONE,
+            )
+        given = tuple(workers for workers in planned if workers * clients <= free)
+        if max(given, default=0) == 0:
+            raise UsageError(
+                "the server has too few workers free for this query",
+                detail=f"clients at once: {clients}; workers free now: {free}",
+                hint="raise max_parallel_workers and max_worker_processes, or choose fewer --clients",
             )
         data_directory = settings.get("data_directory")
         return Visited(
@@ -134,4 +140,5 @@ def _left_out(degrees: tuple[int, ...]) -> tuple[str, ...]:
     if not degrees:
         return ()
     listed = ", ".join(map(str, degrees))
-    return (f"not measured, because the server does not plan or launch so many workers: {listed}; {_NONE}",)
+    why = "the server does not plan so many workers, or has too few free for all clients at once"
+    return (f"not measured, because {why}: {listed}; {_NONE}",)

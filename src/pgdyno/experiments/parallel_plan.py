@@ -46,6 +46,16 @@ def scans(plan: Plan) -> tuple[Scan, ...]:
     return tuple(_scan(node) for node in nodes(plan) if _is_scan(node))
 
 
+def shape(plan: Plan) -> str:
+    """Return by what scans and joins a plan works, as far as it is no matter of workers."""
+    kinds = {str(node["Node Type"]) for node in nodes(plan)}
+    return ", ".join(sorted(filter(_is_scan_or_join, kinds)))
+
+
+def _is_scan_or_join(node_type: str) -> bool:
+    return node_type.endswith(("Scan", "Join")) or node_type == "Nested Loop"
+
+
 def written_by(plan: Plan) -> str | None:
     """Return the command of a statement that writes, in capitals; None if it only reads.
 

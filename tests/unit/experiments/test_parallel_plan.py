@@ -12,6 +12,7 @@ from pgdyno.experiments.parallel_plan import (
     planned_workers,
     same_gather,
     scans,
+    shape,
     written_by,
 )
 from pgdyno.model.parallel_degree import Scan
@@ -106,3 +107,10 @@ def test_expressions_are_collected_from_all_nodes() -> None:
         Output=["count(*)"],
     )
     assert expressions(plan).splitlines() == ["count(*)", "f(t.i)", "t.i", "g(t.i)", "h(1) = t.i"]
+
+
+def test_the_shape_of_a_plan_is_its_scans_and_joins_whatever_its_workers() -> None:
+    joined = node("Hash Join", scan("a"), node("Hash", scan("b"), role="Inner"))
+    assert shape(node("Aggregate", gather(joined))) == shape(joined) == "Hash Join, Seq Scan"
+    looped = node("Nested Loop", scan("a"), scan("b", "Index Only Scan"))
+    assert shape(gather(looped)) == "Index Only Scan, Nested Loop, Seq Scan"
