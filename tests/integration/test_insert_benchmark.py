@@ -108,4 +108,4 @@ def test_a_study_with_workloads_of_its_own_takes_no_others() -> None:
 def test_a_study_without_sizes_refuses_a_preset() -> None:
     done = pgdyno("run", "noise-floor", "--embedded", "--workload", "pgbench-select", "--preset", "quick")
     assert done.returncode == 2
-    assert "study noise-floor has no sizes of its own" in done.stderr
+    assert "ERROR:  the study noise-floor takes no --preset" in done.stderr

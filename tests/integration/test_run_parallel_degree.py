@@ -337,14 +337,14 @@ def test_every_degree_has_a_rate_and_all_of_its_workers(measured: Experiment) ->
 
 def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) -> None:
     for arguments, message in (
-        (("clients", "--query", "SELECT 1"), "this study takes no query"),
+        (("clients", "--query", "SELECT 1"), "the study clients takes no --query"),
         (("parallel-degree", "--query", "SELECT 1; SELECT 2"), "there is more than one statement"),
         (("parallel-degree", "--query", "MERGE INTO t"), "MERGE is never planned with workers"),
         (("parallel-degree", "--query", "CREATE TABLE t AS SELECT 1"), "the query writes"),
         (("parallel-degree", "--writes"), "--writes is about a query of yours"),
-        (("parallel-degree", "--protocol", "simple"), "this study takes no protocol"),
-        (("noise-floor", "--protocol", "simple"), "this study takes no protocol"),
-        (("clients", "--writes"), "--writes is about a query of yours"),
+        (("parallel-degree", "--protocol", "simple"), "the study parallel-degree takes no --protocol"),
+        (("noise-floor", "--protocol", "simple"), "the study noise-floor takes no --protocol"),
+        (("clients", "--writes"), "the study clients takes no --writes"),
         (("parallel-degree", "--query", "SELECT $1"), "the statement has parameters such as $1"),
         (("parallel-degree", "--preset", "tape"), 'the study parallel-degree has no preset "tape"'),
         (("parallel-degree", "--workload", "pgbench-select"), 'this study has no workload "pgbench-select"'),

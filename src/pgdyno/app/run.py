@@ -35,8 +35,6 @@ from pgdyno.studies import (
     needs_io_support,
     needs_page_support,
     own_settings,
-    takes_protocol,
-    takes_query,
     takes_scale,
     usual_design,
     usual_layers,
@@ -67,15 +65,11 @@ def find_study(name: str) -> StudyModule:
 def sized(module: StudyModule, asked: Sizing) -> Sizing:
     """Return the size asked for, with what a study that spans a grid makes its own of.
 
-    Raises: UsageError for a workload that it does not have, and a query or protocol that it does not take.
+    Raises: UsageError for a workload that it does not have, and a query that cannot be measured.
     """
     if asked.query is not None:
-        if not takes_query(module):
-            raise UsageError("this study takes no query", hint="leave out --query")
         check_statement(asked.query)
         _check_writing(asked.query, may_write=asked.may_write)
-    if asked.protocols and not takes_protocol(module):
-        raise UsageError("this study takes no protocol", hint="leave out --protocol")
     if asked.may_write and asked.query is None:
         raise UsageError("--writes is about a query of yours", hint="name it with --query")
     if unknown := [name for name in asked.chosen if name not in loads_of(module)]:

@@ -188,14 +188,18 @@ class Measuring:
 
     def _refuse_other_workloads(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""
-        given = {"--workload": self.workloads, "--script": self.scripts, "--scale": self.scale}
+        given = {
+            "--workload": self.workloads,
+            "--script": self.scripts,
+            "--scale": self.scale,
+            "--generator": self.generator,
+        }
         if refused := [name for name, value in given.items() if value]:
             raise UsageError("this study has workloads of its own", hint=f"leave out {' and '.join(refused)}")
 
     def _refuse_what_passes_decide(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""
         given = {
-            "--generator": self.generator,
             "--block": self.block,
             "--slice": self.slice_,
             "--design": self.kind,

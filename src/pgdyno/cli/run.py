@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.sizes import Size, size_options
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
-from pgdyno.model.workload import PROTOCOLS
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measure import Conditions
     from pgdyno.studies import StudyModule
-    from pgdyno.studies._contract import Sizing
 
 _THE_FILES = {
     "factors": "--factor",
@@ -32,16 +31,20 @@ _THE_FILES = {
     "kind": "--design",
     "isolate": "--isolate",
     "seed": "--seed",
+    "generator": "--generator",
 }
 """Options by parameter that an experiment file speaks about, or that its design has no place for yet."""
 _OF_SERVERS_OF_OUR_OWN = {
     "embedded": "--embedded",
     "pg_bin": "--pg-bin",
     "factors": "--factor",
+    "accept": "--accept",
+    "emulated": "--emulated",
     "preset": "--preset",
     "workloads": "--workload",
     "scripts": "--script",
     "scale": "--scale",
+    "generator": "--generator",
     "isolate": "--isolate",
     "resume": "--resume",
 }
@@ -80,53 +83,7 @@ _OF_CLIENTS = (
     is_flag=True,
     help="With several servers: accept differences of build; they are listed, and not called confounding.",
 )
-@click.option(
-    "--preset",
-    metavar="NAME",
-    help="Insert Benchmark: its size. quick and io-bound-quick take minutes; cached-small, io-bound-small "
-    "and ax162-s are the published ones, with the published configuration, which is not durable "
-    "[default: quick]. huge-pages: scaled to the machine, or published, for 256 GB of memory "
-    "[default: scaled]. parallel-degree: data in shared-buffers, page-cache, or disk [default: "
-    "shared-buffers].",
-)
-@click.option(
-    "--step",
-    "steps",
-    multiple=True,
-    metavar="STEP",
-    help="Insert Benchmark: measure only this step (l.i0, l.x, …, qp1000), after what has to come before it; "
-    "repeatable.",
-)
-@click.option(
-    "--rows",
-    metavar="X/Y/Z",
-    help="Insert Benchmark: rows per client of l.i0, l.i1, l.i2 [default: the preset's].",
-)
-@click.option(
-    "--step-seconds",
-    type=click.IntRange(min=1),
-    help="Insert Benchmark: length of each query step [default: the preset's].",
-)
-@click.option(
-    "--mode",
-    type=click.Choice(["corrected", "faithful"]),
-    help="Insert Benchmark: open loop and fixed time, or as the original does it [default: corrected].",
-)
-@click.option("--query", metavar="SQL", help="parallel-degree: a query of yours, instead of its own two.")
-@click.option(
-    "--writes",
-    "may_write",
-    is_flag=True,
-    help="parallel-degree: that query may write. Each execution is rolled back; dead rows and WAL stay, and "
-    "so do sequences' numbers and what its functions do elsewhere.",
-)
-@click.option(
-    "--protocol",
-    "protocols",
-    multiple=True,
-    type=click.Choice(PROTOCOLS),
-    help="clients: how statements travel; repeatable, for curves side by side [default: prepared].",
-)
+@size_options
 @click.option(
     "--dsn",
     metavar="DSN",
@@ -180,7 +137,7 @@ def command(
         return
     if study is None:
         raise UsageError("no study was named", hint="see pgdyno run --list, or name an experiment file")
-    size = _Size(**{name: options.pop(name) for name in _Size._fields})
+    size = Size(**{name: options.pop(name) for name in Size._fields})
     asked = Measuring(**options)
     path = Path(study)
     if allow_load and dsn is None:
@@ -191,28 +148,16 @@ def command(
         _run_on_server(study, asked, size, dsn, is_allowed=allow_load, is_json=is_json)
         return
     if path.suffix == ".toml" or path.is_file():
+        size.refuse_all_but((), "an experiment file")
         _run_file(path, asked, accept=accept, emulated=emulated, is_json=is_json)
     else:
         _run_bundled(study, asked, size, factors, accept=accept, emulated=emulated, is_json=is_json)
 
 
-class _Size(NamedTuple):
-    """The options of studies that have sizes of their own."""
-
-    preset: str | None
-    steps: tuple[str, ...]
-    rows: str | None
-    step_seconds: int | None
-    mode: str | None
-    query: str | None
-    may_write: bool
-    protocols: tuple[str, ...]
-
-
 def _run_bundled(
     study: str,
     asked: Measuring,
-    size: _Size,
+    size: Size,
     factors: Sequence[str],
     *,
     accept: bool,
@@ -223,6 +168,7 @@ def _run_bundled(
     from pgdyno.cli.results import deliver
     from pgdyno.studies import (
         loads_of,
+        own_options,
         own_workloads,
         takes_scale,
         usual_budget_s,
@@ -232,19 +178,15 @@ def _run_bundled(
 
     varied = _parse_factors(factors, accept=accept)
     module = find_study(study)
+    size.refuse_all_but(own_options(module), f"the study {study}")
     asked = asked.or_budget(usual_budget_s(module))
     chosen = asked.workloads if loads_of(module) else ()
     if chosen:
         asked = replace(asked, workloads=())
-    sizing = sized(module, replace(_sizing(size, asked, varied), chosen=chosen))
+    sizing = sized(module, replace(size.sizing(asked, _clients(asked), varied), chosen=chosen))
     if takes_scale(module):
         asked = replace(asked, scale=None)  # which is of the study's own data
     own = own_workloads(module, sizing)
-    if own is None and any(size):
-        raise UsageError(
-            f"study {study} has no sizes of its own",
-            hint="leave out --preset, --step, --rows, --step-seconds, --mode, --query, --writes, --protocol",
-        )
     asked = asked if own else asked.or_workloads(usual_workloads(module))
 
     def conditions() -> Conditions:
@@ -259,7 +201,7 @@ def _run_bundled(
 
 
 def _run_on_server(
-    study: str, asked: Measuring, size: _Size, dsn: str, *, is_allowed: bool, is_json: bool
+    study: str, asked: Measuring, size: Size, dsn: str, *, is_allowed: bool, is_json: bool
 ) -> None:
     """Measure on someone's running server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.app.measure import Conditions
@@ -267,16 +209,17 @@ def _run_on_server(
     from pgdyno.app.visited_clients import measure_clients_of
     from pgdyno.app.visited_degree import measure_degree_of
     from pgdyno.cli.results import deliver
-    from pgdyno.studies import takes_query, takes_server, usual_budget_s, usual_design
+    from pgdyno.studies import own_options, takes_query, takes_server, usual_budget_s, usual_design
 
     module = find_study(study)
     if not takes_server(module):
         raise UsageError(f"the study {study} measures servers of its own", hint="leave out --dsn")
+    size.refuse_all_but(own_options(module), f"the study {study}")
     _refuse_what_a_server_decides()
     if takes_query(module) and size.query is None:
         raise UsageError("--dsn is about a query of yours", hint="name it with --query")
     asked = asked.or_budget(usual_budget_s(module))
-    sizing = sized(module, _sizing(size, asked, {}))
+    sizing = sized(module, size.sizing(asked, _clients(asked), {}))
     if not is_allowed:
         raise PermissionNotGivenError(
             "measuring puts load on the server, which was not allowed",
@@ -304,25 +247,6 @@ def _refuse_what_a_server_decides() -> None:
         raise UsageError(
             f"a running server is measured as it is: it takes no {listed}", hint="leave them out"
         )
-
-
-def _sizing(size: _Size, asked: Measuring, varied: Mapping[str, Sequence[str]]) -> Sizing:
-    from pgdyno.studies._contract import Sizing
-
-    return Sizing(
-        preset=size.preset,
-        clients=asked.clients if _is_given("clients") else None,
-        rows=_parse_rows(size.rows),
-        step_s=size.step_seconds,
-        is_faithful=size.mode == "faithful",
-        query=size.query,
-        may_write=size.may_write,
-        protocols=size.protocols,
-        steps=size.steps,
-        max_wal_sizes=_wal_sizes(varied),
-        budget_s=asked.budget_s,
-        scale=asked.scale,
-    )
 
 
 def _run_file(path: Path, asked: Measuring, *, accept: bool, emulated: bool, is_json: bool) -> None:
@@ -362,26 +286,14 @@ def _print_list(studies: list[tuple[str, str]], *, is_json: bool) -> None:
         click.echo(f"{name:20} {title}")
 
 
+def _clients(asked: Measuring) -> int | None:
+    """Return --clients where it was given; a study may have a number of its own."""
+    return asked.clients if _is_given("clients") else None
+
+
 def _is_given(parameter: str) -> bool:
     source = click.get_current_context().get_parameter_source(parameter)
     return source is ParameterSource.COMMANDLINE
-
-
-def _parse_rows(text: str | None) -> tuple[int, int, int] | None:
-    if text is None:
-        return None
-    parts = text.split("/")
-    if len(parts) != _STEPS_WITH_ROWS or not all(part.isdigit() and int(part) > 0 for part in parts):
-        raise UsageError(f'--rows "{text}" is not X/Y/Z', hint="for example --rows 400000/100000/10000")
-    x, y, z = (int(part) for part in parts)
-    return x, y, z
-
-
-_STEPS_WITH_ROWS = 3
-
-
-def _wal_sizes(factors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return tuple(size for name, sizes in factors.items() if name.lower() == "max_wal_size" for size in sizes)
 
 
 def _parse_factors(texts: Sequence[str], *, accept: bool) -> dict[str, list[str]]:

@@ -9,6 +9,8 @@ can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can 
 long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own, ``TAKES_SERVER`` that
 it can be measured on somebody's running server, ``TAKES_PROTOCOL`` that one can choose how statements travel,
 ``LOADS`` the names among which one can choose, ``TAKES_SCALE`` that --scale is the size of its own data.
+``SIZES`` are the options, without hyphens before, that say how large its own workloads are; unless it has
+them that is "preset" alone. Options that a study does not take are refused.
 """
 
 from __future__ import annotations
@@ -95,6 +97,21 @@ def takes_server(module: StudyModule) -> bool:
 def takes_protocol(module: StudyModule) -> bool:
     """Whether it can be chosen how a study's statements travel."""
     return bool(getattr(module, "TAKES_PROTOCOL", False))
+
+
+def own_options(module: StudyModule) -> frozenset[str]:
+    """Return the options that only some studies take, and this one does: of its size, query and protocol.
+
+    Names are without hyphens before. What brings its own workloads has presets of them unless it says else.
+    """
+    usual = ("preset",) if brings_workloads(module) else ()
+    asked = {
+        "query": takes_query(module),
+        "writes": takes_query(module),
+        "protocol": takes_protocol(module),
+    }
+    sizes = cast("tuple[str, ...]", getattr(module, "SIZES", usual))
+    return frozenset((*sizes, *(name for name, is_taken in asked.items() if is_taken)))
 
 
 def loads_of(module: StudyModule) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pgdyno.studies._insert_benchmark_sizes import Size, size_of
 
 TITLE = "the Insert Benchmark's ten steps; vary a setting with --factor"
 NEEDS_PLAN = False
+SIZES = ("preset", "step", "rows", "step-seconds", "mode")
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:

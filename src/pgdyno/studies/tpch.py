@@ -22,6 +22,7 @@ from pgdyno.studies._tpch.streams import MOST_STREAMS, usual_streams
 TITLE = "22 queries like TPC-H's, alone and in streams; --scale 0.1, vary a setting with --factor"
 NEEDS_PLAN = False
 TAKES_SCALE = True
+SIZES = ()
 DESIGN = Design(is_isolated=False)  # the client does next to nothing: the server may use all CPUs
 
 _NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER, THROUGHPUT)
@@ -37,10 +38,8 @@ _TITLES = {
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     """Return what is measured of a pass.
 
-    Raises: UsageError for a scale that is not in thousandths, or more streams than have an order; for options
-    of other studies.
+    Raises: UsageError for a scale that is not in thousandths, or more streams than have an order.
     """
-    _refuse_others(sizing)
     thousandths, streams = _thousandths(sizing), _streams(sizing)
     scale = scale_text(thousandths)
     label = f"{DISCLAIMER}; scale {scale}, {streams} streams in the throughput run"
@@ -88,18 +87,3 @@ def _streams(sizing: Sizing) -> int:
             hint=f"choose --clients {MOST_STREAMS} or fewer",
         )
     return streams
-
-
-def _refuse_others(sizing: Sizing) -> None:
-    """Raise UsageError for options that would otherwise be ignored."""
-    given = {
-        "--preset": sizing.preset,
-        "--step": sizing.steps,
-        "--rows": sizing.rows,
-        "--step-seconds": sizing.step_s,
-        "--mode": sizing.is_faithful,
-    }
-    if refused := [name for name, value in given.items() if value]:
-        raise UsageError(
-            f"the study tpch takes no {' and no '.join(refused)}", hint="its size is --scale and --clients"
-        )

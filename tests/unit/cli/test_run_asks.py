@@ -175,7 +175,7 @@ def test_waiting_for_a_decision_is_given_the_passes_that_it_takes(
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--generator", "pgbench"), ("--block", "3s"), ("--slice", "1s"), ("--design", "duet")],
+    [("--block", "3s"), ("--slice", "1s"), ("--design", "duet")],
 )
 def test_options_that_steps_have_no_use_for_are_refused(option: str, value: str) -> None:
     done = invoke(option, value)

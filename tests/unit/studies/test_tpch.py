@@ -72,8 +72,3 @@ def test_a_scale_that_is_no_multiple_of_a_thousandth_is_refused(scale: float) ->
 def test_more_streams_than_have_an_order_are_refused() -> None:
     with pytest.raises(UsageError, match="there are at most 10 streams, not 11"):
         workloads(Sizing(clients=11))
-
-
-def test_options_of_other_studies_are_refused() -> None:
-    with pytest.raises(UsageError, match="the study tpch takes no --preset and no --step"):
-        workloads(Sizing(preset="quick", steps=("q1",)))

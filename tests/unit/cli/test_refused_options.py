@@ -1,0 +1,101 @@
+"""Options that a study has no use for are refused before anything runs, and named."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pgdyno import studies
+from pgdyno.app import run
+from pgdyno.cli.main import cli
+from pgdyno.cli.measuring import Measuring
+from pgdyno.model.errors import UsageError
+from pgdyno.server.installation import Installation
+
+SIZES = {
+    "preset": "quick",
+    "step": "qr100",
+    "rows": "10/20/30",
+    "step-seconds": "3",
+    "mode": "corrected",
+    "query": "SELECT 1",
+    "writes": "",
+    "protocol": "simple",
+}
+TAKEN = {
+    "insert-benchmark": {"preset", "step", "rows", "step-seconds", "mode"},
+    "huge-pages": {"preset"},
+    "parallel-degree": {"preset", "query", "writes"},
+    "clients": {"protocol"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ran(*_: object) -> None:
+        raise AssertionError("it was run")
+
+    mine = Installation(Path("/nowhere"), "18.1", 18, "embedded")
+    monkeypatch.setattr(Measuring, "installation", lambda _: mine)
+    monkeypatch.setattr(run, "measure", ran)
+
+
+def refused(text: str) -> UsageError:
+    """Return the error of ``pgdyno run`` with these words."""
+    error = CliRunner().invoke(cli, ["run", *shlex.split(text)], standalone_mode=False).exception
+    assert isinstance(error, UsageError), error
+    return error
+
+
+@pytest.mark.parametrize("study", sorted(studies.load()))
+@pytest.mark.parametrize("option", SIZES)
+def test_a_study_takes_its_own_sizes_and_no_others(study: str, option: str) -> None:
+    module = studies.load()[study]
+    assert (option in studies.own_options(module)) == (option in TAKEN.get(study, set()))
+    if option not in TAKEN.get(study, set()):
+        error = refused(
+            f"{study} --embedded --{option} {shlex.quote(SIZES[option]) if SIZES[option] else ''}"
+        )
+        assert error.message == f"the study {study} takes no --{option}"
+        assert error.hint == f"leave out --{option}"
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (
+            "clients --embedded --step qr100 --rows 1/2/3 --mode faithful",
+            "the study clients takes no --step and no --rows and no --mode",
+            "leave out --step and --rows and --mode",
+        ),
+        ("clients --dsn x --preset disk", "the study clients takes no --preset", "leave out --preset"),
+        (
+            "parallel-degree --dsn x --query TABLE --mode faithful --protocol simple",
+            "the study parallel-degree takes no --mode and no --protocol",
+            "leave out --mode and --protocol",
+        ),
+        ("clients --embedded --preset ''", "the study clients takes no --preset", "leave out --preset"),
+        ("some.toml --embedded --preset disk", "an experiment file takes no --preset", "leave out --preset"),
+        (
+            "clients --embedded --generator pgbench",
+            "this study has workloads of its own",
+            "leave out --generator",
+        ),
+        (
+            "insert-benchmark --embedded --generator sysbench --scale 3",
+            "this study has workloads of its own",
+            "leave out --scale and --generator",
+        ),
+        (
+            "clients --dsn x --generator pgbench --accept --emulated",
+            "a running server is measured as it is: it takes no --accept, --emulated, --generator",
+            "leave them out",
+        ),
+    ],
+)
+def test_the_error_names_the_study_and_what_to_leave_out(words: str, message: str, hint: str) -> None:
+    error = refused(words)
+    assert (error.message, error.hint) == (message, hint)
