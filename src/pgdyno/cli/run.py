@@ -68,6 +68,8 @@ _OF_CLIENTS = (
     "  pgdyno run insert-benchmark --embedded --factor io_method=sync,worker --step qr100\n"
     "  pgdyno run huge-pages --embedded --budget 45m\n"
     "  pgdyno run parallel-degree --embedded\n"
+    "  pgdyno run parallel-degree --dsn DSN --allow-load --query 'CREATE TABLE t2 AS TABLE t' --writes\n"
+    "  pgdyno run clients --embedded --protocol simple --protocol prepared\n"
     "  pgdyno run loop --embedded\n"
     "  pgdyno run tpch --embedded --scale 0.1 --factor work_mem=4MB,64MB\n"
     "  pgdyno run tpch --embedded --factor max_parallel_workers_per_gather=0,1,2,4 --blocks 10\n"

@@ -9,6 +9,7 @@ from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy,
 from pgdyno.model.workload import DRIVER
 from pgdyno.report import numbers
 from pgdyno.report.parts import parts_design, parts_sentences
+from pgdyno.report.repeat import is_visited
 from pgdyno.report.tables import Column, Table, columns
 from pgdyno.report.words import listed, metric_of
 
@@ -42,18 +43,30 @@ def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
         )
     return (
         _pairing(experiment),
-        Paragraph("Replication.", _passes(design) if _is_steps(experiment) else _replication(design)),
-        Paragraph("Effect and verdict.", " ".join(estimator_sentences(design))),
+        Paragraph("Replication.", _passes(design) if _is_steps(experiment) else _replication(experiment)),
+        Paragraph("Effect and verdict.", " ".join(_estimator_sentences(experiment))),
     )
 
 
-def estimator_sentences(design: Design) -> tuple[str, str, str]:
-    """Return how effect, interval and verdict come about, a sentence each."""
+def _estimator_sentences(experiment: Experiment) -> tuple[str, str, str]:
+    visited = ("rounds", "what changes slowly is alike in all blocks of a round")
+    return estimator_sentences(experiment.design, *(visited if is_visited(experiment) else ()))
+
+
+def estimator_sentences(
+    design: Design,
+    level_of: str = "started servers",
+    because: str = "a server's own bias is the same in all blocks of its round",
+) -> tuple[str, str, str]:
+    """Return how effect, interval and verdict come about, a sentence each.
+
+    ``level_of`` is what the interval is of, and ``because`` why not of blocks.
+    """
     level, margin = numbers.share(design.level), numbers.share(design.equivalence_margin)
     interval = (
-        f"Its {level} interval is a t interval at the level of started servers (blocks nested in rounds, "
-        "degrees of freedom by Satterthwaite, widened where neighbouring rounds are alike), because a "
-        "server's own bias is the same in all blocks of its round."
+        f"Its {level} interval is a t interval at the level of {level_of} (blocks nested in rounds, "
+        f"degrees of freedom by Satterthwaite, widened where neighbouring rounds are alike), "
+        f"because {because}."
         if design.stopping is Stopping.FIXED
         else f"Its {level} interval is anytime-valid, because the data themselves decided when measuring "
         f"ended ({_stopping(design)})."
@@ -86,10 +99,10 @@ def design_table(experiment: Experiment) -> Table:
     steps = (("Data of the steps", f"what the step before has left; each round begins with {beginning}"),)
     rows = (
         ("Design", str(design.kind)),
-        ("Rounds (servers started afresh)", str(design.rounds)),
+        (f"Rounds ({_between_rounds(experiment)})", str(design.rounds)),
         *(() if _is_steps(experiment) else turns),
         ("Clients per variant", _clients(experiment)),
-        ("Server and client on CPUs of their own", "yes" if design.is_isolated else "no"),
+        ("Server and client on CPUs of their own", _pinned(experiment)),
         ("Seed of all random choices", str(design.seed)),
         ("Confidence level", numbers.share(design.level)),
         ("Equivalence margin", f"±{numbers.share(design.equivalence_margin)}"),
@@ -105,6 +118,16 @@ def design_table(experiment: Experiment) -> Table:
     return Table(
         "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
     )
+
+
+def _between_rounds(experiment: Experiment) -> str:
+    return "the server was not restarted" if is_visited(experiment) else "servers started afresh"
+
+
+def _pinned(experiment: Experiment) -> str:
+    if is_visited(experiment):
+        return "not pinned"
+    return "yes" if experiment.design.is_isolated else "no"
 
 
 def _clients(experiment: Experiment) -> str:
@@ -190,6 +213,14 @@ def _pairing(experiment: Experiment) -> Paragraph:
             "Values and refreshed rows were the same for all variants of a round and others in the next. "
             f"Times are of plain executions, until the last row was there. {pinned}",
         )
+    if is_visited(experiment):
+        return Paragraph(
+            "A running server.",
+            "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but "
+            "settings of sessions of its own. "
+            f"The load took turns of {numbers.duration(design.slice_s)}; "
+            f"the first {numbers.duration(design.head_s)} of every turn are left out.",
+        )
     if _is_steps(experiment):
         return Paragraph(
             "Passes.",
@@ -243,12 +274,20 @@ def _is_steps(experiment: Experiment) -> bool:
     return bool(experiment.workloads) and all(name in experiment.operations for name in experiment.workloads)
 
 
-def _replication(design: Design) -> str:
+def _replication(experiment: Experiment) -> str:
+    design = experiment.design
+    plural = "" if design.blocks_per_round == 1 else "s"
+    blocks = f"{design.blocks_per_round} block{plural} of {numbers.duration(design.block_s)}"
+    if is_visited(experiment):
+        return (
+            f"Planned were {design.rounds} rounds. A round measures each workload in {blocks}; the server is "
+            "not restarted for it. Every started server is a little faster or slower by chance: this was one "
+            "start, and no number of rounds can show what another would have given."
+        )
     return (
         f"Planned were {design.rounds} rounds. A round starts every server afresh and measures each workload "
-        f"in {design.blocks_per_round} blocks of {numbers.duration(design.block_s)}. The block is what "
-        "repeats, and the round above it: every started server is a little faster or slower by chance, which "
-        "no number of blocks within one round can show."
+        f"in {blocks}. The block is what repeats, and the round above it: every started server is a little "
+        "faster or slower by chance, which no number of blocks within one round can show."
     )
 
 

@@ -26,7 +26,7 @@ from pgdyno.report.method import (
 )
 from pgdyno.report.names import step_names
 from pgdyno.report.parts import parts_table
-from pgdyno.report.repeat import repeat_command
+from pgdyno.report.repeat import is_visited, repeat_command
 from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
 from pgdyno.report.steps import StepView, overview, step_views
@@ -80,6 +80,7 @@ def render_page(experiment: Experiment) -> str:
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),
+        is_visited=is_visited(experiment),
         tpch=tpch_view(experiment),
         signs=SIGNS,
         arms=_arms(experiment),

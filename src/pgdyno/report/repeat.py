@@ -37,9 +37,13 @@ def repeat_command(experiment: Experiment) -> str | None:
     return shlex.join([*words, *_design_options(experiment.design)])
 
 
-def _is_started_for_it(experiment: Experiment) -> bool:
-    """Whether pgdyno started the servers: a command line names what runs them."""
-    return experiment.installation is not None or all(variant.server for variant in experiment.variants)
+def is_visited(experiment: Experiment) -> bool:
+    """Whether a study's grid was measured on somebody's running server as it is, which nothing restarted.
+
+    Of servers that pgdyno starts it is known what runs them.
+    """
+    is_named = experiment.installation is not None or all(variant.server for variant in experiment.variants)
+    return bool(experiment.cells) and not is_named
 
 
 def _repeat_grid(experiment: Experiment) -> str | None:
@@ -52,7 +56,7 @@ def _repeat_grid(experiment: Experiment) -> str | None:
     if factors is None:
         return None
     design = experiment.design
-    is_ours = _is_started_for_it(experiment)
+    is_ours = not is_visited(experiment)
     place = _installation(experiment) if is_ours else ["--dsn", "DSN", "--allow-load"]
     words = ["pgdyno", "run", experiment.name, *place, *_factor_options(factors)]
     for name, value in experiment.options.items():

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_clients import experiment as clients
 from tests.golden.synthetic_steps import experiment as steps
 
 from pgdyno.model.experiment import Design, DesignKind, Stopping
+from pgdyno.model.variant import Variant
 from pgdyno.report.method import (
     design_table,
     estimator_sentences,
@@ -16,6 +18,7 @@ from pgdyno.report.method import (
     void_block_table,
     void_rule_table,
 )
+from pgdyno.report.page import render_page
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -101,3 +104,36 @@ def test_steps_are_measured_in_passes() -> None:
         "what the step before has left; each round begins with an empty database"
     )
     assert not {"Turn", "Block", "Data reset, insert-benchmark-l.i0"} & set(rows)
+
+
+def test_a_running_server_is_not_said_to_be_started_for_the_rounds() -> None:
+    visited = replace(clients(), installation=None)
+    pairing, replication, effect = method_paragraphs(visited)
+    assert pairing.lead == "A running server."
+    assert pairing.text == (
+        "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but settings "
+        "of sessions of its own. "
+        f"The load took turns of 100{NBSP}ms; the first 10{NBSP}ms of every turn are left out."
+    )
+    assert replication.text.startswith(
+        f"Planned were 8 rounds. A round measures each workload in 1 block of 6{NBSP}s; the server is not "
+        "restarted for it. "
+    )
+    assert "at the level of rounds (" in effect.text
+    assert "server" not in effect.text
+    rows = dict(design_table(visited).rows)
+    assert rows["Rounds (the server was not restarted)"] == "8"
+    assert rows["Server and client on CPUs of their own"] == "not pinned"
+    assert "Rounds (servers started afresh)" not in rows
+    page = render_page(visited)
+    assert "The server is not restarted between rounds. Void blocks" in page
+    assert "afresh" not in page
+
+
+def test_servers_that_were_started_for_it_are_said_to_be() -> None:
+    _, replication, effect = method_paragraphs(clients())
+    assert "A round starts every server afresh and measures each workload in 1 block of" in replication.text
+    assert "at the level of started servers (" in effect.text
+    assert dict(design_table(clients()).rows)["Rounds (servers started afresh)"] == "8"
+    by_name = replace(clients(), installation=None, variants=(Variant("default", server="18"),))
+    assert method_paragraphs(by_name) == method_paragraphs(clients())
