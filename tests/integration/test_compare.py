@@ -187,7 +187,7 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(
     started.send_signal(signal.SIGINT)
     _, errors = started.communicate(timeout=60)
     assert started.returncode == 130
-    assert "interrupted; the" in errors
+    assert "ERROR:  interrupted; " in errors
     assert "--resume" in errors
     assert not any_running(home)
 

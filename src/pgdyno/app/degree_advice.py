@@ -178,7 +178,7 @@ def _pool_steps(pools: Pools, workers: int) -> Iterator[Step]:
     others = pools.others_in_use.or_else(0)
     if workers + others > pools.max_worker_processes:
         note = "then restart the server; on its standbys first" + (
-            f"; {others} of them are in use by others" if others else ""
+            f"; {others} of them {'is' if others == 1 else 'are'} in use by others" if others else ""
         )
         yield Step(
             f"ALTER SYSTEM SET max_worker_processes = {workers + others}",

@@ -102,10 +102,7 @@ class ExperimentRun:
                 experiment = self._rounds(arena, study, experiment, started, budget_s)
         except KeyboardInterrupt as interrupt:
             experiment = self._conclude(study, self.store.load(experiment.id), is_complete=False)
-            raise InterruptedByUserError(
-                f"interrupted; the {len(experiment.blocks)} blocks measured so far are kept",
-                hint=f"pgdyno report {experiment.id}{self._or_resume(experiment.id)}",
-            ) from interrupt
+            raise self._interrupted(experiment) from interrupt
         except PgdynoError as error:
             if kept := len(self.store.load(experiment.id).blocks):
                 way = (
@@ -118,8 +115,15 @@ class ExperimentRun:
             raise
         return experiment
 
-    def _or_resume(self, experiment_id: str) -> str:
-        return f", or continue with --resume {experiment_id}" if self.is_resumable else ""
+    def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
+        """Return the error that says what is kept, and what can be done with it."""
+        resume = (f"continue with --resume {experiment.id}",) if self.is_resumable else ()
+        count = len(experiment.blocks)
+        if not count:
+            return InterruptedByUserError("interrupted; no round has ended yet", hint="".join(resume) or None)
+        kept = "block measured so far is" if count == 1 else f"{count} blocks measured so far are"
+        hint = ", or ".join([f"pgdyno report {experiment.id}", *resume])
+        return InterruptedByUserError(f"interrupted; the {kept} kept", hint=hint)
 
     def _memory_notes(self, study: Study) -> tuple[str, ...]:
         """Say which servers' memory is limited, and how. Raises: PgdynoError if it cannot be."""

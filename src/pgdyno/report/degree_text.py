@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.parallel_degree import Cause, Degree, DegreeAdvice, ExplainedGather, Limit, Pools
@@ -32,12 +32,20 @@ def degree_text(degree: Degree, *, width: int = WIDTH) -> str:
 
 def headline(degree: Degree) -> str:
     """Return the answer in a line: ``4 workers planned: max_parallel_workers_per_gather = 4 decided``."""
-    decided = " and ".join(cause.what for cause in degree.causes)
-    verb = "" if degree.causes[0].limit is Limit.NOT_FOUND_OUT else " decided"
-    text = f"{_workers(degree.planned)} planned: {decided}{verb}"
+    text = f"{_workers(degree.planned)} planned: {_decided(degree.causes)}"
     if degree.pool_limit is None:
         return text
     return f"{text}; {degree.launchable} of them can be launched now, by {_pool(degree)}"
+
+
+def _decided(causes: Sequence[Cause]) -> str:
+    """Say which causes decided; what is missing decides nothing."""
+    missing = ["no table is read" for cause in causes if cause.limit is Limit.NO_TABLE]
+    deciding = [cause for cause in causes if cause.limit is not Limit.NO_TABLE]
+    if not deciding:
+        return missing[0]
+    verb = "" if deciding[0].limit is Limit.NOT_FOUND_OUT else " decided"
+    return ", and ".join([f"{' and '.join(cause.what for cause in deciding)}{verb}", *missing])
 
 
 def _pool(degree: Degree) -> str:

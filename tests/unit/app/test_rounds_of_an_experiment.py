@@ -16,7 +16,7 @@ from pgdyno.app.arena import Arena
 from pgdyno.app.experiment import ExperimentRun
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.blocks import void_reason
-from pgdyno.model.errors import ServerCrashedError, UsageError
+from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError, UsageError
 from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment, VoidThresholds
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
@@ -129,6 +129,31 @@ def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(
     assert hint == (
         f"its log says why; the 2 blocks of earlier rounds are kept: continue with --resume {kept}"
     )
+
+
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [
+        (0, "interrupted; no round has ended yet"),
+        (1, "interrupted; the block measured so far is kept"),
+        (2, "interrupted; the 2 blocks measured so far are kept"),
+    ],
+)
+def test_an_interruption_says_how_many_blocks_are_kept(
+    rounds: int, message: str, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_round(_: object, round_index: int, __: object) -> list[Block]:
+        if round_index == rounds:
+            raise KeyboardInterrupt
+        return [Block(WORKLOAD, round_index, 0, 0, (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),))]
+
+    monkeypatch.setattr(experiment, "run_round", run_round)
+    with pytest.raises(InterruptedByUserError) as caught:
+        run_study(store, Design())
+    (kept,) = store.ids()
+    assert caught.value.message == message
+    report = f"pgdyno report {kept}, or " if rounds else ""
+    assert caught.value.hint == f"{report}continue with --resume {kept}"
 
 
 def test_no_option_is_named_that_the_command_does_not_have(

@@ -59,6 +59,15 @@ def test_what_was_not_found_out_has_not_decided() -> None:
     )
 
 
+def test_a_table_that_is_missing_has_not_decided() -> None:
+    missing = Cause(Limit.NO_TABLE, "the lack of a table", "", None)
+    unsafe = Cause(Limit.UNSAFE_FUNCTION, "the parallel-unsafe function s.f()", "", None)
+    assert headline(degree(planned=0, causes=(missing,))) == "0 workers planned: no table is read"
+    assert headline(degree(planned=0, causes=(unsafe, missing))) == (
+        "0 workers planned: the parallel-unsafe function s.f() decided, and no table is read"
+    )
+
+
 def test_an_exhausted_pool_is_in_the_first_line() -> None:
     assert headline(degree(launchable=1, pool_limit=Limit.POOL)) == (
         "2 workers planned: max_parallel_workers_per_gather = 2 decided; 1 of them can be launched now, by "
