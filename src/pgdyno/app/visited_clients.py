@@ -102,8 +102,9 @@ def _require_room(rights: _Rights, most_clients: int) -> None:
         )
     free = rights.connections - _SPARE_CONNECTIONS
     if free < most_clients:
+        wanted = "1 client is" if most_clients == 1 else f"{most_clients} clients are"
         raise UsageError(
-            f"{most_clients} clients are more than the server has connections for",
+            f"{wanted} more than the server has connections for",
             detail=f"{max(0, free)} are free for clients now",
             hint="choose fewer with --clients, or raise max_connections there",
         )
