@@ -9,8 +9,8 @@ can do about asynchronous I/O, ``NEEDS_PAGE_SUPPORT`` what pages its memory can 
 long it measures unless told, ``TAKES_QUERY`` that it takes a query of the user's own, ``TAKES_SERVER`` that
 it can be measured on somebody's running server, ``TAKES_PROTOCOL`` that one can choose how statements travel,
 ``LOADS`` the names among which one can choose, ``TAKES_SCALE`` that --scale is the size of its own data.
-``SIZES`` are the options, without hyphens before, that say how large its own workloads are; unless it has
-them that is "preset" alone. Options that a study does not take are refused.
+``SIZES`` are the options, without hyphens before, that say how large its own workloads are. Options that a
+study does not take are refused.
 """
 
 from __future__ import annotations
@@ -102,15 +102,14 @@ def takes_protocol(module: StudyModule) -> bool:
 def own_options(module: StudyModule) -> frozenset[str]:
     """Return the options that only some studies take, and this one does: of its size, query and protocol.
 
-    Names are without hyphens before. What brings its own workloads has presets of them unless it says else.
+    Names are without hyphens before.
     """
-    usual = ("preset",) if brings_workloads(module) else ()
     asked = {
         "query": takes_query(module),
         "writes": takes_query(module),
         "protocol": takes_protocol(module),
     }
-    sizes = cast("tuple[str, ...]", getattr(module, "SIZES", usual))
+    sizes = cast("tuple[str, ...]", getattr(module, "SIZES", ()))
     return frozenset((*sizes, *(name for name, is_taken in asked.items() if is_taken)))
 
 

@@ -19,7 +19,6 @@ TITLE = "throughput by the number of clients: where more of them stop paying, an
 NEEDS_PLAN = False
 TAKES_SERVER = True
 TAKES_PROTOCOL = True
-SIZES = ()
 WORKLOADS = ("pgbench-select", "pgbench-tpcb")
 DESIGN = Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0)
 BUDGET_S = 10 * 60.0

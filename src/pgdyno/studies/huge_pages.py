@@ -20,6 +20,7 @@ from pgdyno.studies._huge_pages_grid import PUBLISHED_PRESET, grid_of
 
 TITLE = "pages of 4 kB against transparent, 2 MB and 1 GB huge pages, by database size and clients"
 NEEDS_PLAN = False
+SIZES = ("preset",)
 NEEDS_PAGE_SUPPORT = True
 WORKLOADS = ("pgbench-select", "pgbench-tpcb")
 DESIGN = _DESIGN

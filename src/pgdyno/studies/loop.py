@@ -19,7 +19,6 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 TITLE = "one query by clients, in C and in PL/pgSQL inside the server: what a transaction's time is made of"
 NEEDS_PLAN = False
-SIZES = ()
 WORKLOADS = ("pgbench-select",)
 # A loop ends when it ends: a block is one turn. Clients share the server's CPUs, as in the published study.
 DESIGN = Design(

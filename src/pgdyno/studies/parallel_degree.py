@@ -28,6 +28,7 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 TITLE = "a query's time by its parallel workers: where more of them stop paying, and what they cost others"
 NEEDS_PLAN = False
+SIZES = ("preset",)
 TAKES_QUERY = True
 TAKES_SERVER = True
 # A query ends when it ends: a block is one turn, in which parts of queries count.

@@ -22,7 +22,6 @@ from pgdyno.studies._tpch.streams import MOST_STREAMS, usual_streams
 TITLE = "22 queries like TPC-H's, alone and in streams; --scale 0.1, vary a setting with --factor"
 NEEDS_PLAN = False
 TAKES_SCALE = True
-SIZES = ()
 DESIGN = Design(is_isolated=False)  # the client does next to nothing: the server may use all CPUs
 
 _NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER, THROUGHPUT)
