@@ -39,6 +39,8 @@ _SECONDS_PER_HOUR = 3600
 _MHZ_PER_GHZ = 1000
 _DISTURBED = VoidThresholds().steal_share
 """An experiment's own limit is lifted where the machine was disturbed throughout."""
+_SIMULATED = "SIMULATED: "
+"""How the note of an experiment begins whose figures were made up and not measured."""
 
 
 def compare_machines(
@@ -115,6 +117,8 @@ def _metric(
         verdict=replace(verdict, reason="; ".join(missed)) if missed else verdict,
         load=cell.load if cell else None,
         clients=cell.clients if cell else None,
+        level=cell.level if cell else None,
+        unit=cell.unit if cell else None,
         operation=a.operations.get(workload),
         client_shares=(client_share(a, workload, variant), client_share(b, workload, variant)),
     )
@@ -215,6 +219,7 @@ def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | 
                 f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. What it did can be "
                 "compared, how fast it was cannot: no ratio is given"
             )
+        yield from (f"{side} IS {note}" for note in one.notes if note.startswith(_SIMULATED))
         for variant in one.variants:
             if variant.name in common.variants and not variant.is_durable:
                 yield f"NOT DURABLE: {variant.name} on {side}: {', '.join(variant.unsafe_settings)}"
