@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pgdyno.app.portable import portable
 from pgdyno.app.report import file_name
+from pgdyno.experiments.consistency import contradictions
 from pgdyno.model.experiment import Experiment
 from pgdyno.report.page import render_page
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle
@@ -76,11 +78,14 @@ def part_ids(experiment: Experiment) -> tuple[str, ...]:
 
 
 def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
-    """Check checksums, signature and schema of a bundle; ``problems`` of what is returned says what is wrong.
+    """Check checksums, signature and schema of a bundle, and whether its experiment holds together.
 
+    ``problems`` of what is returned says what is wrong.
     Raises: StorageError if there is no such file, or it is no bundle at all.
     """
-    return check_bundle(path, signers)
+    found = check_bundle(path, signers)
+    problems = () if found.experiment is None else contradictions(found.experiment)
+    return replace(found, problems=(*found.problems, *problems))
 
 
 def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: bool) -> dict[str, bytes]:

@@ -145,7 +145,10 @@ _PRICES = "write for example --price A=0.35 --price B=0.28, in dollars per hour"
 )
 @json_option
 def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
-    """Check a bundle's checksums, its signature and schema; exits with 1 if anything is wrong."""
+    """Check a bundle's checksums, its signature and schema, and that nothing in it contradicts itself.
+
+    Exits with 1 if anything is wrong.
+    """
     from pgdyno.app.bundle import verify_bundle
     from pgdyno.model.document import to_document
     from pgdyno.report.terminal import printable

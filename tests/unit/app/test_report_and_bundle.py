@@ -93,6 +93,17 @@ def test_no_file_of_a_bundle_holds_anything_planted(tmp_path: Path) -> None:
             assert not [planted_ for planted_ in (*SECRETS, *PRIVATE) if planted_ in content], name
 
 
+def test_a_bundle_whose_experiment_contradicts_itself_is_not_verified(tmp_path: Path) -> None:
+    first, *others = experiment().blocks
+    arm, other = first.arms
+    below = replace(arm, values={**arm.values, "throughput_tps": -5.0})
+    blocks = (replace(first, arms=(below, other)), *others)
+    path = export_bundle(replace(experiment(), blocks=blocks), tmp_path / "b.zip")
+    assert verify_bundle(path).problems == (
+        f"block 1 of round 1 of {first.workload}: throughput_tps of default is -5, below 0",
+    )
+
+
 def test_bundle_lands_in_the_current_directory_unless_told_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

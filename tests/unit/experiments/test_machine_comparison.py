@@ -201,7 +201,8 @@ def test_a_machine_that_was_disturbed_throughout_is_named_though_its_limit_was_l
 def test_that_a_side_was_simulated_comes_first() -> None:
     note = "SIMULATED: its rates were made up"
     unsafe = (Variant("default", {"fsync": "off"}), experiment().variants[1])
-    found = compare_machines(experiment(), faster(experiment(), notes=(note,), variants=unsafe))
+    measured = replace(experiment(), variants=unsafe)
+    found = compare_machines(measured, faster(measured, notes=(note,)))
     assert found.warnings[0] == "B IS SIMULATED: its rates were made up"
     assert found.sides[1].notes == (note,)
     both = replace(experiment(), notes=(note,))
