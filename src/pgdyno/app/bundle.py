@@ -35,7 +35,13 @@ Check it with either of:
 {signed}
 Passwords, connection strings, commands, paths of people and of the server, and names of hosts, roles and
 databases were left out.
-Written by pgdyno {version}.
+{query}Written by pgdyno {version}.
+"""
+_QUERY_LINES = """
+The query that was measured is in it as it was given, with its constants and the names of tables and columns:
+in experiment.json (options.query, notes) and in report.html. Only what is named above was left out of it, as
+far as it is recognised there. Read it before you pass the bundle on.
+
 """
 _PARTS_LINE = """
 It was put together from experiments that have bundles of their own, with their blocks and series: {ids}.
@@ -103,6 +109,7 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: boo
             slices=_SLICES_LINE if slices_of else "",
             steps=_STEPS_LINES if has_steps else "",
             signature=_SIGNATURE_LINE if is_signed else "",
+            query=_QUERY_LINES if "query" in experiment.options else "",
             parts=_PARTS_LINE.format(ids=", ".join(part_ids(experiment))) if experiment.parts else "",
             signed=_SIGNED_LINES if is_signed else "",
         ),

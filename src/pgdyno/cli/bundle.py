@@ -31,7 +31,8 @@ def command() -> None:
 def export(experiment: str | None, *, output: Path | None, key: Path | None, is_json: bool) -> None:
     """Write an EXPERIMENT (default: the newest) with facts, settings, series, verdicts and report.
 
-    Names of hosts, roles and databases, paths and passwords are left out.
+    Names of hosts, roles and databases, paths and passwords are left out. A query of your own that was
+    measured (--query) is in it as you gave it, with its constants.
     """
     from contextlib import closing
     from functools import partial

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
+from tests.golden.synthetic_workers import experiment as of_workers
 from tests.unit.app.test_redaction_of_experiments import PRIVATE, SECRETS, planted
 from tests.unit.report.plan_of_parts import composed
 
@@ -78,6 +79,32 @@ def test_bundle_without_slices_says_nothing_of_them(tmp_path: Path) -> None:
         assert not [name for name in archive.namelist() if "slices" in name]
     assert "slices" not in readme
     assert "Is the planned configuration faster than the default one?" in readme
+
+
+def readme_of(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+        (name,) = [one for one in archive.namelist() if one.endswith("/README.txt")]
+        return archive.read(name).decode()
+
+
+def test_a_bundle_with_a_query_of_the_users_own_says_that_it_is_in_it(tmp_path: Path) -> None:
+    query = "SELECT count(*) FROM patients WHERE born = '1962-03-09'"
+    measured = replace(of_workers(), options={"query": query}, notes=(f"the query: {query}",))
+    path = export_bundle(measured, tmp_path / "query.zip")
+    assert (
+        "databases were left out.\n\n"
+        "The query that was measured is in it as it was given, with its constants and the names of tables "
+        "and columns:\nin experiment.json (options.query, notes) and in report.html. Only what is named above "
+        "was left out of it, as\nfar as it is recognised there. Read it before you pass the bundle on.\n\n"
+        "Written by"
+    ) in readme_of(path)
+    with zipfile.ZipFile(path) as archive:
+        for name in ("experiment.json", "report.html"):
+            (member,) = [one for one in archive.namelist() if one.endswith(f"/{name}")]
+            assert "1962-03-09" in archive.read(member).decode()
+    without = readme_of(export_bundle(of_workers(), tmp_path / "without.zip"))
+    assert "query" not in without
+    assert "databases were left out.\nWritten by" in without
 
 
 def test_exporting_twice_gives_the_same_bytes(tmp_path: Path) -> None:
