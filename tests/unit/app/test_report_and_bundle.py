@@ -94,8 +94,10 @@ def test_a_bundle_with_a_query_of_the_users_own_says_that_it_is_in_it(tmp_path: 
     assert (
         "databases were left out.\n\n"
         "The query that was measured is in it as it was given, with its constants and the names of tables "
-        "and columns:\nin experiment.json (options.query, notes) and in report.html. Only what is named "
-        "above was left out of it, as\nfar as it is recognised there. Read it before you pass the bundle on.\n\n"
+        "and columns:\n"
+        "in experiment.json (options.query, notes) and in report.html. Only what is named above was left out "
+        "of it, as\n"
+        "far as it is recognised there. Read it before you pass the bundle on.\n\n"
         "Written by"
     ) in readme_of(path)
     with zipfile.ZipFile(path) as archive:
