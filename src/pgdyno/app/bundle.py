@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pgdyno.app.portable import portable
 from pgdyno.app.report import file_name
+from pgdyno.experiments.consistency import contradictions
 from pgdyno.model.experiment import Experiment
 from pgdyno.report.page import render_page
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle
@@ -33,7 +35,13 @@ Check it with either of:
 {signed}
 Passwords, connection strings, commands, paths of people and of the server, and names of hosts, roles and
 databases were left out.
-Written by pgdyno {version}.
+{query}Written by pgdyno {version}.
+"""
+_QUERY_LINES = """
+The query that was measured is in it as it was given, with its constants and the names of tables and columns:
+in experiment.json (options.query, notes) and in report.html. Only what is named above was left out of it, as
+far as it is recognised there. Read it before you pass the bundle on.
+
 """
 _PARTS_LINE = """
 It was put together from experiments that have bundles of their own, with their blocks and series: {ids}.
@@ -76,11 +84,14 @@ def part_ids(experiment: Experiment) -> tuple[str, ...]:
 
 
 def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
-    """Check checksums, signature and schema of a bundle; ``problems`` of what is returned says what is wrong.
+    """Check checksums, signature and schema of a bundle, and whether its experiment holds together.
 
+    ``problems`` of what is returned says what is wrong.
     Raises: StorageError if there is no such file, or it is no bundle at all.
     """
-    return check_bundle(path, signers)
+    found = check_bundle(path, signers)
+    problems = () if found.experiment is None else contradictions(found.experiment)
+    return replace(found, problems=(*found.problems, *problems))
 
 
 def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: bool) -> dict[str, bytes]:
@@ -98,6 +109,7 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: boo
             slices=_SLICES_LINE if slices_of else "",
             steps=_STEPS_LINES if has_steps else "",
             signature=_SIGNATURE_LINE if is_signed else "",
+            query=_QUERY_LINES if "query" in experiment.options else "",
             parts=_PARTS_LINE.format(ids=", ".join(part_ids(experiment))) if experiment.parts else "",
             signed=_SIGNED_LINES if is_signed else "",
         ),

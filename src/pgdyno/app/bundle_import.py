@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno.app import wiring
+from pgdyno.app.bundle import verify_bundle
 from pgdyno.app.portable import portable
-from pgdyno.experiments.consistency import contradictions
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment
-from pgdyno.store.bundle import Verification, check_bundle, read_verified
+from pgdyno.store.bundle import Verification, read_verified
 from pgdyno.store.experiments import ExperimentStore, Origin
 from pgdyno.store.slices_file import FILE as SLICES
 from pgdyno.store.slices_file import read_slices
@@ -34,7 +34,7 @@ def import_bundle(path: Path) -> Imported:
 
     Raises: StorageError if anything is wrong with the bundle, or another experiment has its id.
     """
-    found = check_bundle(path)
+    found = verify_bundle(path)
     experiment = verified_experiment(found)
     slices = read_verified(path, found, SLICES)
     with closing(wiring.open_store()) as store:
@@ -48,11 +48,10 @@ def import_bundle(path: Path) -> Imported:
 
 def verified_experiment(found: Verification) -> Experiment:
     """Return the experiment of a bundle that was checked. Raises: StorageError with all that is wrong."""
-    problems = [*found.problems, *(contradictions(found.experiment) if found.experiment else ())]
-    if problems or found.experiment is None:
+    if found.problems or found.experiment is None:
         raise StorageError(
-            f'the bundle "{found.path}" is not taken: {_counted(len(problems))} wrong with it',
-            detail="\n".join(problems),
+            f'the bundle "{found.path}" is not taken: {_counted(len(found.problems))} wrong with it',
+            detail="\n".join(found.problems),
             hint=found.advice or "get it again from where it was exported",
         )
     return found.experiment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pgdyno.app.bundle import verify_bundle
 from pgdyno.app.bundle_import import verified_experiment
 from pgdyno.app.portable import portable
 from pgdyno.app.stored import load_stored
@@ -12,7 +13,6 @@ from pgdyno.experiments.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.machine_comparison import MachineComparison
 from pgdyno.report.machine_page import render_machines
-from pgdyno.store.bundle import check_bundle
 from pgdyno.store.files import write_whole
 
 _BUNDLE = ".zip"
@@ -37,5 +37,5 @@ def write_machines(found: MachineComparison, destination: Path) -> Path:
 def _experiment(reference: str) -> Experiment:
     path = Path(reference)
     if path.suffix == _BUNDLE or path.is_file():
-        return verified_experiment(check_bundle(path))
+        return verified_experiment(verify_bundle(path))
     return portable(load_stored(reference))

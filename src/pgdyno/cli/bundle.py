@@ -31,7 +31,8 @@ def command() -> None:
 def export(experiment: str | None, *, output: Path | None, key: Path | None, is_json: bool) -> None:
     """Write an EXPERIMENT (default: the newest) with facts, settings, series, verdicts and report.
 
-    Names of hosts, roles and databases, paths and passwords are left out.
+    Names of hosts, roles and databases, paths and passwords are left out. A query of your own that was
+    measured (--query) is in it as you gave it, with its constants.
     """
     from contextlib import closing
     from functools import partial
@@ -145,7 +146,10 @@ _PRICES = "write for example --price A=0.35 --price B=0.28, in dollars per hour"
 )
 @json_option
 def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
-    """Check a bundle's checksums, its signature and schema; exits with 1 if anything is wrong."""
+    """Check a bundle's checksums, its signature and schema, and that nothing in it contradicts itself.
+
+    Exits with 1 if anything is wrong.
+    """
     from pgdyno.app.bundle import verify_bundle
     from pgdyno.model.document import to_document
     from pgdyno.report.terminal import printable

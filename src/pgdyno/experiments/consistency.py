@@ -1,4 +1,4 @@
-"""Whether an experiment that comes from elsewhere holds together: what it names is there, figures are finite.
+"""Whether an experiment that comes from elsewhere holds together: names are there, figures are possible.
 
 A document of the right form may still contradict itself, by an error or by somebody's hand. Pure.
 """
@@ -15,6 +15,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # it names files, and is 
 _MOST = 1_000_000  # rounds, and blocks in one: arbitrary, far above any experiment
 _LARGEST = 1 << 63  # what a store can hold
 _MOST_LISTED = 8
+_THROUGHPUT, _LATENCY = "throughput_tps", "latency_ms_"
 
 
 def contradictions(experiment: Experiment) -> tuple[str, ...]:
@@ -73,9 +74,21 @@ def _of_arms(block: Block, variants: set[str]) -> Iterator[str]:
     for arm in block.arms:
         if arm.variant not in variants:
             yield f'it has an arm "{arm.variant}", which is none of the variants'
-        yield from (f"{name} of {arm.variant} is not finite" for name in _endless(arm))
+        yield from (f"{name} of {arm.variant} {why}" for name, why in _impossible(arm))
 
 
-def _endless(arm: ArmBlock) -> Iterator[str]:
-    figures = {"running_s": arm.running_s, **arm.values, **arm.audit}
-    return (name for name, value in figures.items() if not math.isfinite(value))
+def _impossible(arm: ArmBlock) -> Iterator[tuple[str, str]]:
+    """Yield the names of figures that nothing can have, and why.
+
+    A rate of 0 is none of them where nothing was completed. Counters of processes that have ended may have
+    gone back, so that only what a clock gave has to be above 0.
+    """
+    for name, value in {"running_s": arm.running_s, **arm.values, **arm.audit}.items():
+        if not math.isfinite(value):
+            yield name, "is not finite"
+        elif value < 0 and (name in {"running_s", _THROUGHPUT} or name.startswith(_LATENCY)):
+            yield name, f"is {value:g}, below 0"
+        elif value == 0 and name == _THROUGHPUT and arm.transactions > 0:
+            yield name, f"is 0, of {arm.transactions} transactions"
+    if arm.transactions < 0:
+        yield "transactions", f"is {arm.transactions}, below 0"

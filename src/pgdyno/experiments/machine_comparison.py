@@ -39,6 +39,8 @@ _SECONDS_PER_HOUR = 3600
 _MHZ_PER_GHZ = 1000
 _DISTURBED = VoidThresholds().steal_share
 """An experiment's own limit is lifted where the machine was disturbed throughout."""
+_SIMULATED = "SIMULATED: "
+"""How the note of an experiment begins whose figures were made up and not measured."""
 
 
 def compare_machines(
@@ -115,6 +117,8 @@ def _metric(
         verdict=replace(verdict, reason="; ".join(missed)) if missed else verdict,
         load=cell.load if cell else None,
         clients=cell.clients if cell else None,
+        level=cell.level if cell else None,
+        unit=cell.unit if cell else None,
         operation=a.operations.get(workload),
         client_shares=(client_share(a, workload, variant), client_share(b, workload, variant)),
     )
@@ -210,11 +214,8 @@ def _side(name: str, mine: Experiment, other: Experiment, prices: Mapping[str, f
 def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | None) -> Iterator[str]:
     """Yield what must not be overlooked."""
     for side, one in ((A, a), (B, b)):
-        if one.emulated_machine:
-            yield (
-                f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. What it did can be "
-                "compared, how fast it was cannot: no ratio is given"
-            )
+        yield from _without_a_machine(side, one)
+    for side, one in ((A, a), (B, b)):
         for variant in one.variants:
             if variant.name in common.variants and not variant.is_durable:
                 yield f"NOT DURABLE: {variant.name} on {side}: {', '.join(variant.unsafe_settings)}"
@@ -228,3 +229,13 @@ def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | 
             yield f"{side} was disturbed: the hypervisor took {share:.0%} of its CPU time"
         if not one.is_complete:
             yield f"{side} was interrupted: it did not run to its planned end"
+
+
+def _without_a_machine(side: str, one: Experiment) -> Iterator[str]:
+    """Yield why figures are those of no machine."""
+    if one.emulated_machine:
+        yield (
+            f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. What it did can be "
+            "compared, how fast it was cannot: no ratio is given"
+        )
+    yield from (f"{side} IS {note}" for note in one.notes if note.startswith(_SIMULATED))

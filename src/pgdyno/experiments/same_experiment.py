@@ -20,6 +20,9 @@ from pgdyno.model.workload import USER_SCRIPTS
 
 _NO_SOURCE = "arithmetic: another amount of work"
 _UNSET = "as it was"
+_NO_OTHER_WORK = frozenset({"budget", "accept", "workload", "clients"})
+"""Options that change no workload: how long is measured, which builds are accepted, which cells there are.
+What a cell is, and how many clients it has, is compared for itself."""
 _MOST_LISTED = 6
 
 
@@ -46,7 +49,7 @@ def common_part(a: Experiment, b: Experiment) -> Common:
             detail=f"A ran {_listed(a.workloads)}; B ran {_listed(b.workloads)}",
             hint="measure the same on both machines: the same command with the same options",
         )
-    conflicts = [one for workload in workloads for one in _definitions(workload, a, b)]
+    conflicts = [*_options(a, b), *(one for workload in workloads for one in _definitions(workload, a, b))]
     if differing := [one for one in conflicts if one.is_known]:
         raise UsageError(
             "A and B did not run the same workload",
@@ -78,6 +81,18 @@ def _require_two_with_rounds(a: Experiment, b: Experiment) -> None:
             raise UsageError(f"{side} has no results: {experiment.id} ended before its first round did")
 
 
+def _options(a: Experiment, b: Experiment) -> Iterator[Difference]:
+    """Yield the options that decide what all workloads are, and were given differently."""
+    for name in sorted({*a.options, *b.options} - _NO_OTHER_WORK):
+        if a.options.get(name) != b.options.get(name):
+            of_a, of_b = (_option(one.options.get(name)) for one in (a, b))
+            yield Difference(f"--{name}", of_a, of_b, Weight.DECIDES, "it is another workload", _NO_SOURCE)
+
+
+def _option(value: str | None) -> str:
+    return "not given" if value is None else value or "given"
+
+
 def _definitions(workload: str, a: Experiment, b: Experiment) -> Iterator[Difference]:
     """Yield what a workload's definitions differ in, or may differ in."""
     for (subject, of_a), (_, of_b) in zip(_definition(workload, a), _definition(workload, b), strict=True):
@@ -92,25 +107,15 @@ def _definitions(workload: str, a: Experiment, b: Experiment) -> Iterator[Differ
 
 def _definition(workload: str, experiment: Experiment) -> list[tuple[str, str | None]]:
     cell = experiment.cells.get(workload)
-    operations = experiment.operations.get(workload)
     clients = cell.clients if cell else experiment.design.clients
     return [
         ("scale of the data set", _text(experiment.scales, workload)),
         ("load generator", _text(experiment.generators, workload)),
         ("clients", str(clients)),
-        ("what is counted", operations or "transactions"),
+        ("what is counted", experiment.operations.get(workload, "transactions")),
         ("data between rounds", _text(experiment.reset_policies, workload)),
         ("cell", f"{cell.load}, {readable_bytes(cell.database_bytes)}" if cell else "none"),
-        ("options", _options(experiment, operations)),
     ]
-
-
-def _options(experiment: Experiment, operations: str | None) -> str:
-    """Return what steps were asked for: preset, rows, mode. Elsewhere options say nothing about the work."""
-    if operations is None:
-        return "none"
-    told = (f"{name}={value}" for name, value in sorted(experiment.options.items()))
-    return ", ".join(told) or "none"
 
 
 def _text(values: Mapping[str, Any], workload: str) -> str | None:

@@ -65,8 +65,9 @@ class MachineFact:
 class ComparedMetric:
     """One metric of one workload and variant. ``a`` and ``b`` are geometric means over rounds.
 
-    ``verdict`` is on B against A. Where the number of clients varies, ``clients`` is that number, and
-    ``load`` what they issue. ``operation`` is what is counted, if not transactions.
+    ``verdict`` is on B against A. Where the number of clients or of parallel workers varies, ``level`` is
+    that number, ``unit`` what it counts, ``clients`` how many of these there are, and ``load`` what they
+    issue. ``operation`` is what is counted, if not transactions.
     """
 
     workload: str
@@ -77,6 +78,8 @@ class ComparedMetric:
     verdict: Verdict
     load: str | None = None
     clients: int | None = None
+    level: int | None = None
+    unit: str | None = None  # clients, workers
     operation: str | None = None
     client_shares: tuple[float | None, float | None] = (None, None)
     """Of the CPU time of client and server together, what the client took."""

@@ -61,7 +61,7 @@ def answer(found: MachineComparison) -> str:
 
 
 def _places(ones: Sequence[ComparedMetric], found: MachineComparison) -> list[str]:
-    """Return workloads with their effects; of numbers of clients the range of the effects."""
+    """Return workloads with their effects; of numbers of clients or workers the range of the effects."""
     places: dict[str, list[ComparedMetric]] = {}
     for one in ones:
         places.setdefault(_name(one, one.load or one.workload, found), []).append(one)
@@ -74,19 +74,21 @@ def _effects(ones: Sequence[ComparedMetric]) -> str:
     if effects and ones[0].verdict.decision in {Decision.BETTER, Decision.WORSE}:
         least, most = min(effects), max(effects)
         shown = numbers.change(least) if len(effects) == 1 else numbers.change_range(least, most)
-    if ones[0].clients is None:
+    if (unit := ones[0].unit) is None:
         return f" ({shown})" if shown else ""
-    clients = ", ".join(str(one.clients) for one in ones)
-    return f" with {clients} clients" + (f" ({shown})" if shown else "")
+    levels = ", ".join(str(one.level) for one in ones)
+    return f" with {levels} {unit.removesuffix('s') if levels == '1' else unit}" + (
+        f" ({shown})" if shown else ""
+    )
 
 
 def metric_tables(found: MachineComparison) -> Iterator[Table]:
-    """Yield a table for every workload; for those that differ in their clients alone, one by clients."""
-    for (name, is_grid), ones in groupby(
-        found.metrics, key=lambda one: (_name(one, one.load or one.workload, found), one.clients is not None)
+    """Yield a table for every workload; for those that differ in their level alone, one by levels."""
+    for (name, unit), ones in groupby(
+        found.metrics, key=lambda one: (_name(one, one.load or one.workload, found), one.unit)
     ):
         rows = [*ones]
-        yield _by_clients(name, rows) if is_grid else _by_metric(name, rows, found)
+        yield _by_level(name, unit, rows) if unit else _by_metric(name, rows, found)
 
 
 def _by_metric(name: str, ones: Sequence[ComparedMetric], found: MachineComparison) -> Table:
@@ -102,10 +104,10 @@ def _by_metric(name: str, ones: Sequence[ComparedMetric], found: MachineComparis
     )
 
 
-def _by_clients(name: str, ones: Sequence[ComparedMetric]) -> Table:
+def _by_level(name: str, unit: str, ones: Sequence[ComparedMetric]) -> Table:
     others = [metric for metric in dict.fromkeys(one.metric for one in ones) if metric != PRIMARY_METRIC]
     heads = columns(
-        *("clients", "throughput, A → B", "B to A"),
+        *(unit, "throughput, A → B", "B to A"),
         *(_TITLES.get(metric, metric).partition(" (")[0] for metric in others),
         "client's share of CPU",
         numbers_from=0,
@@ -117,12 +119,12 @@ def _by_clients(name: str, ones: Sequence[ComparedMetric]) -> Table:
         if first is not None:
             rows.append(
                 (
-                    *(str(first.clients), _values(first.a, first.b), _short_effect(first)),
+                    *(str(first.level), _values(first.a, first.b), _short_effect(first)),
                     *(_short_effect(by_metric.get(metric)) for metric in others),
                     _shares(first),
                 )
             )
-    return Table(f"{name}, by clients; ± half of the interval's width", heads, tuple(rows))
+    return Table(f"{name}, by {unit}; ± half of the interval's width", heads, tuple(rows))
 
 
 def derived_tables(ratios: Sequence[DerivedRatio], found: MachineComparison) -> Iterator[Table]:

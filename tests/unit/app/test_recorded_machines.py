@@ -93,6 +93,7 @@ def test_that_instances_are_compared_is_said(found: MachineComparison) -> None:
     assert "this compares instances, not architectures: CPUs 2 and 4; cores 2 and 4" in found.warnings
     assert [side.machine.partition(",")[2] for side in found.sides] == [" 2 CPUs", " 4 CPUs"]
     assert found.sides[1].notes == (NOTE,)
+    assert found.warnings[0] == f"B IS {NOTE}"
 
 
 def test_price_and_frequency_follow_from_the_ratio(found: MachineComparison) -> None:

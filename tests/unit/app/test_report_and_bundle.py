@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
+from tests.golden.synthetic_workers import experiment as of_workers
 from tests.unit.app.test_redaction_of_experiments import PRIVATE, SECRETS, planted
 from tests.unit.report.plan_of_parts import composed
 
@@ -80,6 +81,34 @@ def test_bundle_without_slices_says_nothing_of_them(tmp_path: Path) -> None:
     assert "Is the planned configuration faster than the default one?" in readme
 
 
+def readme_of(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+        (name,) = [one for one in archive.namelist() if one.endswith("/README.txt")]
+        return archive.read(name).decode()
+
+
+def test_a_bundle_with_a_query_of_the_users_own_says_that_it_is_in_it(tmp_path: Path) -> None:
+    query = "SELECT count(*) FROM patients WHERE born = '1962-03-09'"
+    measured = replace(of_workers(), options={"query": query}, notes=(f"the query: {query}",))
+    path = export_bundle(measured, tmp_path / "query.zip")
+    assert (
+        "databases were left out.\n\n"
+        "The query that was measured is in it as it was given, with its constants and the names of tables "
+        "and columns:\n"
+        "in experiment.json (options.query, notes) and in report.html. Only what is named above was left out "
+        "of it, as\n"
+        "far as it is recognised there. Read it before you pass the bundle on.\n\n"
+        "Written by"
+    ) in readme_of(path)
+    with zipfile.ZipFile(path) as archive:
+        for name in ("experiment.json", "report.html"):
+            (member,) = [one for one in archive.namelist() if one.endswith(f"/{name}")]
+            assert "1962-03-09" in archive.read(member).decode()
+    without = readme_of(export_bundle(of_workers(), tmp_path / "without.zip"))
+    assert "query" not in without
+    assert "databases were left out.\nWritten by" in without
+
+
 def test_exporting_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     one = export_bundle(experiment(), tmp_path / "1.zip", slices_of=no_slices).read_bytes()
     assert one == export_bundle(experiment(), tmp_path / "2.zip", slices_of=no_slices).read_bytes()
@@ -91,6 +120,17 @@ def test_no_file_of_a_bundle_holds_anything_planted(tmp_path: Path) -> None:
         for name in archive.namelist():
             content = archive.read(name).decode()
             assert not [planted_ for planted_ in (*SECRETS, *PRIVATE) if planted_ in content], name
+
+
+def test_a_bundle_whose_experiment_contradicts_itself_is_not_verified(tmp_path: Path) -> None:
+    first, *others = experiment().blocks
+    arm, other = first.arms
+    below = replace(arm, values={**arm.values, "throughput_tps": -5.0})
+    blocks = (replace(first, arms=(below, other)), *others)
+    path = export_bundle(replace(experiment(), blocks=blocks), tmp_path / "b.zip")
+    assert verify_bundle(path).problems == (
+        f"block 1 of round 1 of {first.workload}: throughput_tps of default is -5, below 0",
+    )
 
 
 def test_bundle_lands_in_the_current_directory_unless_told_otherwise(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.golden.synthetic import experiment
@@ -58,6 +59,36 @@ def test_blocks_have_to_be_of_the_experiment_and_their_figures_finite() -> None:
         f"{name}: throughput_tps of default is not finite",
     )
     assert of(arms=(replace(arm, running_s=math.nan),)) == (f"{name}: running_s of default is not finite",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"values": {"throughput_tps": -12.5}}, "throughput_tps of default is -12.5, below 0"),
+        ({"values": {"throughput_tps": math.nan}}, "throughput_tps of default is not finite"),
+        (
+            {"values": {"throughput_tps": 0.0}, "transactions": 7},
+            "throughput_tps of default is 0, of 7 transactions",
+        ),
+        ({"values": {"latency_ms_p99": -0.1}}, "latency_ms_p99 of default is -0.1, below 0"),
+        ({"running_s": -3.0}, "running_s of default is -3, below 0"),
+        ({"transactions": -1}, "transactions of default is -1, below 0"),
+    ],
+)
+def test_figures_have_to_be_possible(changes: dict[str, Any], what: str) -> None:
+    base = of_clients()
+    block = base.blocks[0]
+    arms = (replace(block.arms[0], **changes),)
+    name = f"block 1 of round 1 of {block.workload}"
+    assert contradictions(replace(base, blocks=(replace(block, arms=arms),))) == (f"{name}: {what}",)
+
+
+def test_where_nothing_was_completed_a_rate_is_0_and_counters_may_go_back() -> None:
+    base = experiment()
+    block = base.blocks[0]
+    nothing = {"throughput_tps": 0.0, "minor_faults_per_transaction": -1.0}
+    arms = (replace(block.arms[0], transactions=0, values=nothing),)
+    assert contradictions(replace(base, blocks=(replace(block, arms=arms),))) == ()
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, math.nan])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Mapping
@@ -13,8 +14,10 @@ from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 from tests.golden.synthetic_clients import CLIENTS, LOAD
 from tests.golden.synthetic_clients import experiment as of_clients
 from tests.golden.synthetic_steps import experiment as of_ten_steps
+from tests.golden.synthetic_workers import experiment as of_workers
 
 from pgdyno.experiments.machine_comparison import compare_machines
+from pgdyno.model.document import to_document
 from pgdyno.model.experiment import ArmBlock, Experiment
 from pgdyno.model.machine_comparison import ComparedMetric, DerivedRatio, MachineComparison
 from pgdyno.model.variant import Variant
@@ -149,6 +152,17 @@ def test_clients_are_compared_one_number_at_a_time_with_what_the_client_takes() 
         assert b == pytest.approx(0.40, abs=0.01)  # 25 of 62.5
 
 
+def test_workers_are_compared_one_number_at_a_time_and_told_from_clients() -> None:
+    found = compare_machines(of_workers(), faster(of_workers(), {TPS: 2.0}))
+    rates = [json.loads(json.dumps(to_document(one))) for one in found.metrics if one.metric == TPS]
+    assert [(one["load"], one["clients"], one["level"], one["unit"]) for one in rates] == [
+        *(("count", 1, workers, "workers") for workers in range(5)),
+        *(("count, 2 clients at once", 2, workers, "workers") for workers in range(5)),
+    ]
+    by_clients = compare_machines(of_clients(), faster(of_clients())).metrics
+    assert {(one.level == one.clients, one.unit) for one in by_clients} == {(True, "clients")}
+
+
 def test_a_missed_background_rate_is_not_compared() -> None:
     steps = of_ten_steps()
     found = compare_machines(steps, replace(steps, id="other"))
@@ -183,6 +197,20 @@ def test_a_machine_that_was_disturbed_throughout_is_named_though_its_limit_was_l
     found = compare_machines(experiment(), faster(experiment(), design=design, blocks=blocks))
     assert "B was disturbed: the hypervisor took 26% of its CPU time" in found.warnings
     assert not [one for one in found.warnings if one.startswith("A was disturbed")]
+
+
+def test_that_a_side_was_simulated_comes_first() -> None:
+    note = "SIMULATED: its rates were made up"
+    unsafe = (Variant("default", {"fsync": "off"}), experiment().variants[1])
+    measured = replace(experiment(), variants=unsafe)
+    found = compare_machines(measured, faster(measured, notes=(note,)))
+    assert found.warnings[0] == "B IS SIMULATED: its rates were made up"
+    assert found.sides[1].notes == (note,)
+    both = replace(experiment(), notes=(note,))
+    assert compare_machines(both, faster(both)).warnings[:2] == (
+        "A IS SIMULATED: its rates were made up",
+        "B IS SIMULATED: its rates were made up",
+    )
 
 
 def test_only_notes_that_differ_are_kept() -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 from tests.golden.synthetic_clients import experiment as of_clients
 from tests.golden.synthetic_steps import experiment as of_ten_steps
+from tests.golden.synthetic_workers import experiment as of_degrees
 
 from pgdyno.experiments.same_experiment import common_part
 from pgdyno.model.errors import UsageError
@@ -74,9 +75,50 @@ def test_another_workload_of_the_same_name_is_refused(changes: dict[str, Any], w
 def test_steps_of_another_size_are_refused() -> None:
     one = replace(of_ten_steps(), options={"preset": "quick"})
     said = refusal(one, replace(one, id="other", options={"preset": "ax162-s"}))
-    assert "insert-benchmark-l.i0: options: preset=quick on A, preset=ax162-s on B" in said
-    assert said.count("preset=quick") == 6
-    assert "; and 4 more" in said
+    assert said == (
+        f"A and B did not run the same workload\nDETAIL:  --preset: quick on A, ax162-s on B\n{SAME_COMMAND}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "what"),
+    [
+        (
+            {"query": "SELECT 1"},
+            {"query": "SELECT count(*) FROM orders"},
+            "--query: SELECT 1 on A, SELECT count(*) FROM orders on B",
+        ),
+        ({"writes": ""}, {}, "--writes: given on A, not given on B"),
+        ({"preset": "page-cache"}, {"preset": "disk"}, "--preset: page-cache on A, disk on B"),
+        ({}, {"preset": "disk"}, "--preset: not given on A, disk on B"),
+        ({"protocol": "simple"}, {"protocol": "extended"}, "--protocol: simple on A, extended on B"),
+        (
+            {"query": "SELECT 1", "preset": "disk"},
+            {"query": "SELECT 2", "preset": "page-cache"},
+            "--preset: disk on A, page-cache on B; --query: SELECT 1 on A, SELECT 2 on B",
+        ),
+    ],
+)
+def test_grids_that_were_asked_for_other_work_are_refused(
+    of_a: dict[str, str], of_b: dict[str, str], what: str
+) -> None:
+    one, two = (replace(of_degrees(), options={**options, "budget": "60s"}) for options in (of_a, of_b))
+    assert refusal(one, replace(two, id="other")) == (
+        f"A and B did not run the same workload\nDETAIL:  {what}\n{SAME_COMMAND}"
+    )
+
+
+def test_how_long_is_measured_and_which_cells_there_are_makes_no_other_workload() -> None:
+    one = replace(of_degrees(), options={"query": "SELECT 1", "budget": "60s", "clients": "2"})
+    two = replace(
+        one,
+        id="other",
+        options={"query": "SELECT 1", "budget": "900s", "workload": "count", "accept": ""},
+        workloads=one.workloads[:5],
+    )
+    common = common_part(one, two)
+    assert common.workloads == one.workloads[:5]
+    assert common.left_out == tuple(f"{name}: only A ran it" for name in one.workloads[5:])
 
 
 def test_where_it_runs_and_how_arms_are_paired_makes_no_other_workload() -> None:

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from tests.golden.synthetic import READ_ONLY, experiment
 from tests.golden.synthetic_clients import experiment as of_clients
+from tests.golden.synthetic_workers import experiment as of_workers
 from tests.unit.experiments.test_machine_comparison import CPU, P99, TPS, faster, with_frequency
 
 from pgdyno.experiments.machine_comparison import compare_machines
@@ -47,6 +48,11 @@ def found() -> MachineComparison:
 @pytest.fixture(scope="module")
 def by_clients() -> MachineComparison:
     return compare_machines(of_clients(), faster(of_clients(), {TPS: 2.0, CPU: 0.5}))
+
+
+@pytest.fixture(scope="module")
+def by_workers() -> MachineComparison:
+    return compare_machines(of_workers(), faster(of_workers(), {TPS: 1.5}))
 
 
 def text_of(shown: MachineComparison, width: int = 110) -> str:
@@ -104,6 +110,35 @@ def test_by_clients_there_is_a_row_for_each_number(by_clients: MachineComparison
     ]
     assert table.rows[0][4] == "25\N{NO-BREAK SPACE}% → 40\N{NO-BREAK SPACE}%"
     assert "±" in table.rows[0][2]
+
+
+def test_by_workers_there_is_a_row_for_each_number_in_tables_by_clients_at_once(
+    by_workers: MachineComparison,
+) -> None:
+    alone, at_once = metric_tables(by_workers)
+    assert alone.caption == "count, by workers; ± half of the interval's width"
+    assert at_once.caption == "count, 2 clients at once, by workers; ± half of the interval's width"
+    for table in (alone, at_once):
+        assert table.columns[0].title == "workers"
+        assert [row[0] for row in table.rows] == ["0", "1", "2", "3", "4"]
+    assert "count, by workers" in text_of(by_workers)
+    page = render_machines(by_workers)
+    assert "count, by workers" in page
+    assert "by clients" not in page
+
+
+def test_the_answer_about_workers_names_their_numbers(by_workers: MachineComparison) -> None:
+    said = answer(by_workers).replace("\N{NO-BREAK SPACE}", " ")
+    assert said.startswith("Throughput: B is better on count with 0, 1, 2, 3, 4 workers (+49.")
+    told = re.findall(r"2 clients at once with ([\d, ]+) workers", said)  # a level that drifted is undecided
+    assert sorted(level for levels in told for level in levels.split(", ")) == ["0", "1", "2", "3", "4"]
+    assert "1 clients" not in said
+
+
+def test_a_single_worker_is_one() -> None:
+    one = of_workers(alone={1: 10.0}, at_once={})
+    said = answer(compare_machines(one, faster(one, {TPS: 1.5})))
+    assert said.startswith("Throughput: B is better on count with 1 worker (+")
 
 
 def test_prices_and_frequencies_have_a_table_each(found: MachineComparison) -> None:
