@@ -93,7 +93,11 @@ _FORCED: Mapping[str, str] = {
     "default_transaction_read_only": "on",
 }
 _HASHED = {"enable_mergejoin": "off"}  # else the plan could be another one from some degree on
-_BY_PARTITIONS = {**_HASHED, "enable_partitionwise_join": "on", "enable_partitionwise_aggregate": "on"}
+_BY_PARTITIONS = {"enable_partitionwise_join": "on", "enable_partitionwise_aggregate": "on"}
+_BESIDES: Mapping[str, Mapping[str, str]] = {
+    HASH_JOIN: _HASHED,
+    PARTITION_WISE: {**_HASHED, **_BY_PARTITIONS},
+}
 _PARTITIONS = {"partitions": "8"}  # arbitrary
 _PUBLISHED = (
     "published for PostgreSQL 9.6 on a virtual machine with 32 cores: 200 million rows in memory took "
@@ -221,13 +225,10 @@ def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workl
         load=load,
         sql=query.sql,
         workers=workers,
-        session_settings=forced(workers),
+        session_settings={**forced(workers), **_BESIDES.get(name, {})},
     )
-    if name == HASH_JOIN:
-        return replace(cell, session_settings={**cell.session_settings, **_HASHED})
     if name == PARTITION_WISE:
-        by_partitions = {**cell.session_settings, **_BY_PARTITIONS}
-        return replace(cell, data_set=replace(data_set, options=_PARTITIONS), session_settings=by_partitions)
+        return replace(cell, data_set=replace(data_set, options=_PARTITIONS))
     if name == CREATE_INDEX:
         settings = {**_NOT_LEFT_BEHIND, "max_parallel_maintenance_workers": str(workers)}
         return replace(cell, reset=ResetPolicy.RESTORE, builds_index=True, session_settings=settings)
