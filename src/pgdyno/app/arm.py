@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import Any, LiteralString, Protocol
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
+from pgdyno.app.attached_server import LIBPQ_VARIABLES
 from pgdyno.generators._contract import Target
 from pgdyno.meters import MeterModule
 from pgdyno.meters._contract import Counters
@@ -122,6 +124,19 @@ class Arm:
             connection.execute(_LIMITED)
             stack.pop_all()
         return connection
+
+    def connect_like_its_load(self) -> psycopg.Connection:
+        """Open a session as generators do: same role, database, way in and environment, nothing set."""
+        target = self.target()
+        secrets = {
+            keyword: self.environment[variable]
+            for keyword, variable in LIBPQ_VARIABLES.items()
+            if variable in self.environment
+        }
+        way = make_conninfo(
+            host=target.host, port=target.port, user=target.user, dbname=target.database, **secrets
+        )
+        return psycopg.connect(way, autocommit=True)
 
     def lost(self, error: psycopg.OperationalError) -> ServerError:
         """Return the error for a control connection that could not be made or used."""

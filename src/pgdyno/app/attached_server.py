@@ -17,7 +17,7 @@ from pgdyno.server.connection import Connection, connect
 from pgdyno.server.inspection import identify_backend
 
 _DATA_DIRECTORY = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'"
-_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
+LIBPQ_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
 
 
 @dataclass(frozen=True)
@@ -84,4 +84,4 @@ def _data_directory(connection: Connection) -> str | None:
 def _environment(info: psycopg.ConnectionInfo) -> dict[str, str]:
     """Return as libpq's variables what a command line must not show, or has no place for."""
     parameters = {**info.get_parameters(), "password": info.password}
-    return {variable: parameters[name] for name, variable in _VARIABLES.items() if parameters.get(name)}
+    return {variable: parameters[name] for name, variable in LIBPQ_VARIABLES.items() if parameters.get(name)}

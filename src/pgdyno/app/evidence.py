@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgdyno.app.arm import Arm
+from pgdyno.app.durability_reading import read_durability
 from pgdyno.app.inspect import inspect_dsn
 from pgdyno.host.kernel_files import read_kernel_files
 from pgdyno.host.tree import Tree
 from pgdyno.levers.resources import Figures
 from pgdyno.model.document import to_document
-from pgdyno.model.experiment import SettingDifference
+from pgdyno.model.durability_reading import DurabilityReading
+from pgdyno.model.experiment import Experiment, SettingDifference
 from pgdyno.model.facts import Unknown
 from pgdyno.model.kernel_file import value_in
 from pgdyno.model.plan import HUGE_PAGES, kind_of
@@ -29,7 +31,18 @@ class Evidence:
     study: Study
     host: Facts = field(default_factory=dict)
     server: Facts = field(default_factory=dict)
+    durability: tuple[DurabilityReading, ...] = ()
     _settings: dict[tuple[str, str], SettingDifference] = field(default_factory=dict)
+
+    def added_to(self, experiment: Experiment) -> Experiment:
+        """Return the experiment with everything that was collected."""
+        return replace(
+            experiment,
+            settings=self.settings,
+            host=self.host,
+            server=self.server,
+            durability=self.durability,
+        )
 
     @property
     def settings(self) -> tuple[SettingDifference, ...]:
@@ -47,6 +60,13 @@ class Evidence:
             self._note_settings(arm, names)
             if arm.variant.name == self.study.baseline and not self.server:
                 self._note_facts(arm)
+
+    def read_durability(self, arms: Sequence[Arm]) -> None:
+        """Record how durable the servers are now, where that is not known yet."""
+        for arm in arms:
+            reading = read_durability(arm)
+            if reading not in self.durability:
+                self.durability = (*self.durability, reading)
 
     def _note_settings(self, arm: Arm, names: Sequence[str]) -> None:
         """Record every setting that any variant changes: where this one does not, it is what "before" was."""

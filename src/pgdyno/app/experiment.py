@@ -18,9 +18,11 @@ from pgdyno.app.adaptive import next_cells
 from pgdyno.app.arena import Arena
 from pgdyno.app.evidence import Evidence, Facts
 from pgdyno.app.recovery import recover
+from pgdyno.app.resumption import require_same
 from pgdyno.app.rounds import Running, run_round
 from pgdyno.app.tpch_validation import tpch_facts, validated
 from pgdyno.experiments.analysis import analyse
+from pgdyno.experiments.durability import is_hopeless, withhold
 from pgdyno.experiments.stolen_time import lift_limit
 from pgdyno.experiments.stopping import (
     is_finished,
@@ -32,7 +34,7 @@ from pgdyno.experiments.stopping import (
     void_share,
 )
 from pgdyno.meters import load as load_meters
-from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UsageError
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
@@ -173,45 +175,13 @@ class ExperimentRun:
         Raises: UsageError if it is another experiment than the one asked for now.
         """
         stored = self.store.load(experiment_id)
-        if experiment_id in self.store.origins():
-            raise UsageError(
-                f"experiment {experiment_id} was imported: what is measured here would not be the same",
-                hint="repeat its command line without --resume",
-            )
-        asked = self._new(study, Context(), memory_notes)
-        if stored.variants != asked.variants or stored.workloads != asked.workloads:
-            was = " ".join(str(variant) for variant in stored.variants)
-            raise UsageError(
-                f"experiment {experiment_id} compared other variants or workloads",
-                detail=f"it compared {was} on {', '.join(stored.workloads)}",
-                hint="repeat its command line and add --resume",
-            )
-        if (stored.scales, stored.installation) != (asked.scales, asked.installation):
-            raise UsageError(
-                f"experiment {experiment_id} used other data or another PostgreSQL",
-                detail=f"it ran {stored.installation} at scale {_scale(stored)}, not "
-                f"{asked.installation} at scale {_scale(asked)}",
-                hint="repeat its command line and add --resume",
-            )
         labels = {*_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
-        if not labels <= {*stored.notes}:
-            raise UsageError(
-                f"experiment {experiment_id} was run in another mode or at another size",
-                detail=f"asked for: {'; '.join(sorted(labels - {*stored.notes}))}",
-                hint="repeat its command line and add --resume",
-            )
-        if stored.generators != asked.generators:
-            issued = ", ".join(f"{workload} by {name}" for workload, name in stored.generators.items())
-            raise UsageError(
-                f"experiment {experiment_id} used another load generator",
-                detail=f"it had {issued or 'an older pgdyno'}",
-                hint="repeat its command line, --generator included, and add --resume",
-            )
-        if stored.design.is_isolated != study.design.is_isolated:
-            raise UsageError(
-                f"experiment {experiment_id} pinned client and server in another way",
-                hint="repeat its command line, --isolate or --no-isolate included, and add --resume",
-            )
+        require_same(
+            stored,
+            self._new(study, Context(), memory_notes),
+            labels,
+            is_imported=experiment_id in self.store.origins(),
+        )
         recovered = recover(stored, self.store, self.arena, self.workloads)
         self.store.add_blocks(experiment_id, recovered)
         self.store.forget_slices(experiment_id, self.store.unread(experiment_id))
@@ -227,7 +197,7 @@ class ExperimentRun:
     def _rounds(
         self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None
     ) -> Experiment:
-        evidence = Evidence(study, experiment.host, experiment.server)
+        evidence = Evidence(study, experiment.host, experiment.server, experiment.durability)
         running = Running(
             experiment_id=experiment.id,
             arena=arena,
@@ -237,6 +207,7 @@ class ExperimentRun:
             random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
             keep_slice=partial(self.store.add_slice, experiment.id),
             look_at=evidence.look_at,
+            read_durability=evidence.read_durability,
             announce=self.progress.step,
             changed=frozenset(
                 workload.data_set.key
@@ -257,12 +228,7 @@ class ExperimentRun:
                 self.store.add_blocks(experiment.id, run_round(running, done, shuffled))
                 self.arena.loads.forget(experiment.id)
             done += 1
-            experiment = replace(
-                self.store.load(experiment.id),
-                settings=evidence.settings,
-                host=evidence.host,
-                server=evidence.server,
-            )
+            experiment = evidence.added_to(self.store.load(experiment.id))
             self.store.save(experiment)
             experiment = lift_limit(experiment)
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
@@ -276,7 +242,9 @@ class ExperimentRun:
                 lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
                 repeats = max(0, lost - (planned - wanted))
             self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
-            if is_too_noisy(experiment.blocks, experiment.design) or self._is_finished(study, experiment):
+            if is_too_noisy(experiment.blocks, experiment.design) or is_hopeless(experiment):
+                break
+            if self._is_finished(study, experiment):
                 break
         measured = self.store.load(experiment.id)
         told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
@@ -294,7 +262,7 @@ class ExperimentRun:
             _without_unmeasured(experiment) if is_complete else experiment,
             design=design if is_complete else experiment.design,
             verdicts=_verdicts(study, experiment),
-            notes=(*experiment.notes, *_noise_note(experiment)),
+            notes=(*experiment.notes, *_noise_note(experiment), *_hopeless_note(experiment)),
             is_complete=is_complete,
         )
         self.store.add_blocks(concluded.id, concluded.blocks)
@@ -322,13 +290,14 @@ def _without_unmeasured(experiment: Experiment) -> Experiment:
 
 
 def _verdicts(study: Study, experiment: Experiment) -> tuple[Verdict, ...]:
-    return analyse(
+    verdicts = analyse(
         experiment.blocks,
         workloads=study.workloads,
         variants=[variant.name for variant in study.variants],
         baseline=study.baseline,
         design=study.design,
     )
+    return withhold(verdicts, experiment)
 
 
 def _noise_note(experiment: Experiment) -> tuple[str, ...]:
@@ -344,6 +313,12 @@ def _noise_note(experiment: Experiment) -> tuple[str, ...]:
     return (note,)
 
 
+def _hopeless_note(experiment: Experiment) -> tuple[str, ...]:
+    if not is_hopeless(experiment):
+        return ()
+    return ("measuring stopped early: the servers are not equally durable, so that no verdict can be given",)
+
+
 def _marks(study: Study) -> tuple[str, ...]:
     unsafe = [f"{v.name}: {setting}" for v in study.variants for setting in v.unsafe_settings]
     return (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
@@ -357,12 +332,6 @@ def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
 def _labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """Say how workloads of several steps are run; figures are comparable only where this is the same."""
     return tuple(dict.fromkeys(workload.label for workload in workloads if workload.label))
-
-
-def _scale(experiment: Experiment) -> str:
-    if experiment.tpch:
-        return experiment.tpch.scale
-    return ", ".join(sorted({str(scale) for scale in experiment.scales.values()}))
 
 
 def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:

@@ -20,6 +20,7 @@ from pgdyno.app.experiment import experiment_id
 from pgdyno.app.measure import in_trials
 from pgdyno.experiments.composition import parts_of, product_verdicts
 from pgdyno.levers.sharing import not_shareable, shareable_runs
+from pgdyno.model.durability_reading import DurabilityReading
 from pgdyno.model.errors import HugePagesError
 from pgdyno.model.experiment import DesignKind, Experiment
 from pgdyno.model.study import Study
@@ -117,7 +118,17 @@ def _composed(study: Study, runs: Sequence[Sequence[Variant]], measured: Sequenc
         notes=(*study.notes, *_notes(measured)),
         is_complete=all(one.is_complete for one in measured),
         parts=parts_of(measured, names),
+        durability=_readings(measured),
     )
+
+
+def _readings(measured: Sequence[Experiment]) -> tuple[DurabilityReading, ...]:
+    """Return every different reading of the parts, once."""
+    found: list[DurabilityReading] = []
+    for reading in (one for part in measured for one in part.durability):
+        if reading not in found:
+            found.append(reading)
+    return tuple(found)
 
 
 def _notes(measured: Sequence[Experiment]) -> Iterator[str]:

@@ -55,6 +55,7 @@ class Running:
     random: Random
     keep_slice: KeepSlice
     look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
+    read_durability: Callable[[Sequence[Arm]], None]  # and again after its load has ended
     announce: Callable[[str], None]  # told what is done now, where that takes long
     changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
     answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
@@ -82,8 +83,10 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     blocks: list[Block] = []
     with arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
         running.look_at(arms)
+        running.read_durability(arms)
         for workload in workloads:
             blocks += _measure(running, round_index, workload, arms, places)
+        running.read_durability(arms)
         _check_invariant(workloads, arms)
     return blocks
 
@@ -113,10 +116,14 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
     blocks: list[Block] = []
     with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
         alone.look_at(arms)
+        alone.read_durability(arms)
         if workloads[0].tpch is not None:
-            return measure_pass(_pass_of(alone, arms[0], workloads[0], round_index), workloads, alone.answers)
-        for workload in workloads:
-            blocks += _measure_alone(alone, round_index, workload, arms)
+            one_pass = _pass_of(alone, arms[0], workloads[0], round_index)
+            blocks += measure_pass(one_pass, workloads, alone.answers)
+        else:
+            for workload in workloads:
+                blocks += _measure_alone(alone, round_index, workload, arms)
+        alone.read_durability(arms)
         _check_invariant(workloads, arms)
     if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
         alone.arena.discard(alone.variants, [place], data_set)

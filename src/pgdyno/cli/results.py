@@ -77,6 +77,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
+        "durability": durability_document(experiment),
         "void_blocks": [
             {"workload": b.workload, "round": b.round, "block": b.index, "reason": reason}
             for b in experiment.blocks
@@ -148,6 +149,13 @@ def splits_document(experiment: Experiment) -> Json:
     from pgdyno.experiments.transaction_split import transaction_splits
 
     return to_document(transaction_splits(experiment))
+
+
+def durability_document(experiment: Experiment) -> dict[str, Json]:
+    """Return what was read back of the servers' durability, and what is wrong with it."""
+    from pgdyno.experiments.durability import warnings
+
+    return {"readings": to_document(experiment.durability), "warnings": list(warnings(experiment))}
 
 
 def steps_document(experiment: Experiment) -> list[dict[str, object]]:

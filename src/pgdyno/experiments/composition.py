@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import chain, islice, pairwise
 
 from pgdyno.experiments.analysis import judge, log_ratios, verdict_metrics
+from pgdyno.experiments.durability import doubts, withheld, withhold
 from pgdyno.model.experiment import Experiment, Part
 from pgdyno.model.metric import Metric
 from pgdyno.model.verdict import Verdict
@@ -37,12 +38,15 @@ def _judged(experiment: Experiment, path: Sequence[str]) -> list[Verdict]:
     return [
         verdict
         for before, variant in pairwise(path)
-        for verdict in judge(
-            experiment.blocks,
-            workloads=experiment.workloads,
-            variants=(before, variant),
-            baseline=before,
-            design=experiment.design,
+        for verdict in withhold(
+            judge(
+                experiment.blocks,
+                workloads=experiment.workloads,
+                variants=(before, variant),
+                baseline=before,
+                design=experiment.design,
+            ),
+            experiment,
         )
     ]
 
@@ -68,7 +72,7 @@ def _product_verdict(
         for experiment, end in zip(experiments, ends, strict=True)
     }
     design = experiments[0].design
-    return decide_product(
+    verdict = decide_product(
         steps,
         workload=workload,
         metric=metric,
@@ -84,6 +88,12 @@ def _product_verdict(
             if block.workload == workload and block.void_for(end, experiment.baseline)
         ),
     )
+    why = [
+        doubt
+        for experiment, end in zip(experiments, ends, strict=True)
+        for doubt in doubts(experiment, experiment.baseline, end)
+    ]
+    return withheld(verdict, why) if why else verdict
 
 
 def _by_round(experiment: Experiment, workload: str, metric: Metric, end: str) -> list[list[float]]:

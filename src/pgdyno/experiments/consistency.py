@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from pgdyno.experiments.durability import doubts
 from pgdyno.model.experiment import ArmBlock, Block, Experiment
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # it names files, and is typed
@@ -37,6 +38,8 @@ def _of_names(experiment: Experiment) -> Iterator[str]:
     for verdict in experiment.verdicts:
         if verdict.workload not in experiment.workloads or verdict.variant not in variants:
             yield f'a verdict is on "{verdict.variant}" under "{verdict.workload}", which it does not have'
+        elif not verdict.is_withheld and doubts(experiment, verdict.baseline, verdict.variant):
+            yield f'a verdict is on "{verdict.variant}", whose server was not as durable as it says'
 
 
 def _of_design(experiment: Experiment) -> Iterator[str]:

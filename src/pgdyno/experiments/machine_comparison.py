@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from pgdyno.experiments.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
 from pgdyno.experiments.differences import differences
+from pgdyno.experiments.durability import breaches, warnings
 from pgdyno.experiments.machine_facts import frequency_warning, instance_warning, machine_facts
 from pgdyno.experiments.recorded_facts import client_share, fact_at, frequency_mhz, stolen_share
 from pgdyno.experiments.same_experiment import Common, common_part
@@ -89,6 +90,7 @@ def _metric(
         return None
     missed = [reason for side, one in ((A, a), (B, b)) for reason in _missed(side, one, workload, variant)]
     missed += _emulated(a, b)
+    missed += [f"{side}: {why}" for side, one in ((A, a), (B, b)) for why in breaches(one, variant)]
     of_a, of_b = ([], []) if missed else rounds
     verdict = decide_apart(
         of_b,
@@ -219,6 +221,7 @@ def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | 
         for variant in one.variants:
             if variant.name in common.variants and not variant.is_durable:
                 yield f"NOT DURABLE: {variant.name} on {side}: {', '.join(variant.unsafe_settings)}"
+        yield from (f"{why} ({side})" for why in warnings(one))
     if of_instances is not None:
         yield of_instances
     if frequency_mhz(a) and frequency_mhz(b) and (of_frequencies := frequency_warning(a, b)):

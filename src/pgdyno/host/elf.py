@@ -1,13 +1,15 @@
-"""The code in a program's file: as much of the ELF format as it takes to find it.
+"""The code of a program's file and the functions of a library's: as much of the ELF format as that takes.
 
-Programs have tens of megabytes, so that only the headers and the code itself are read.
+Programs have tens of megabytes, so that only the headers and what is looked for are read.
 
-Source: System V Application Binary Interface, chapters 4 ("Object Files") and the AArch64 supplement; elf(5).
+Source: System V Application Binary Interface, chapters 4 ("Object Files"), 5 ("Dynamic Linking") and the
+AArch64 supplement; elf(5).
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection, Iterator
 from io import SEEK_END
 from typing import BinaryIO
 
@@ -19,6 +21,11 @@ _64_BIT_LITTLE_ENDIAN = b"\x02\x01"  # ELFCLASS64, ELFDATA2LSB
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _IN_THE_FILE, _EXECUTABLE = 1, 4  # SHT_PROGBITS, SHF_EXECINSTR
+_DYNAMIC_SYMBOLS = 11  # SHT_DYNSYM
+_SYMBOL = struct.Struct("<IBBHQQ")
+_UNDEFINED = 0  # SHN_UNDEF: the library takes such a symbol from another one
+_FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
+_LIMIT_BYTES = 64 << 20  # of a symbol table; the largest libraries have a few megabytes
 
 
 def read_code(file: BinaryIO, machine: int) -> bytes | Unknown:
@@ -33,6 +40,42 @@ def read_code(file: BinaryIO, machine: int) -> bytes | Unknown:
     if not count or entry_bytes != _SECTION.size:
         return Unknown("its sections are not listed")
     return _executable(file, sections_at, count)
+
+
+def defined_functions(file: BinaryIO, names: Collection[str]) -> frozenset[str] | Unknown:
+    """Return which of these functions a 64-bit program or library offers to others."""
+    head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size or head[:6] != b"\x7fELF" + _64_BIT_LITTLE_ENDIAN:
+        return Unknown("not a 64-bit ELF file")
+    fields = _HEADER.unpack(head)
+    sections_at, entry_bytes, count = fields[6], fields[11], fields[12]
+    if entry_bytes != _SECTION.size:
+        return Unknown("its sections are not listed")
+    file.seek(sections_at)
+    table = file.read(count * _SECTION.size)
+    if len(table) < count * _SECTION.size:
+        return Unknown("cut short")
+    sections = list(_SECTION.iter_unpack(table))
+    found: set[str] = set()
+    for _name, kind, _flags, _address, offset, size, link, *_ in sections:
+        if kind == _DYNAMIC_SYMBOLS and link < count and size <= _LIMIT_BYTES:
+            symbols = _part(file, offset, size)
+            texts = _part(file, *sections[link][4:6])
+            found |= {name for name in _functions(symbols, texts) if name in names}
+    return frozenset(found)
+
+
+def _functions(symbols: bytes, texts: bytes) -> Iterator[str]:
+    """Yield the names of the functions that a table of symbols defines."""
+    whole = len(symbols) - len(symbols) % _SYMBOL.size
+    for name, info, _other, section, _value, _size in _SYMBOL.iter_unpack(symbols[:whole]):
+        if section != _UNDEFINED and info & 0xF in _FUNCTIONS:
+            yield texts[name : texts.find(b"\0", name)].decode(errors="replace")
+
+
+def _part(file: BinaryIO, offset: int, size: int) -> bytes:
+    file.seek(offset)
+    return file.read(min(size, _LIMIT_BYTES))
 
 
 def _executable(file: BinaryIO, sections_at: int, count: int) -> bytes | Unknown:

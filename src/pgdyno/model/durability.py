@@ -24,8 +24,17 @@ class Lock:
 
     def allows(self, value: str) -> bool:
         """Whether a value is safe. A spelling that is not known counts as unsafe."""
-        spellings = {spelling for one in self.safe for spelling in _SPELLINGS.get(one, (one,))}
-        return value.strip().lower() in spellings
+        return any(is_same_value(value, one) for one in self.safe)
+
+
+def is_same_value(one: str, other: str) -> bool:
+    """Whether two values of a setting of the lock are the same, however they are spelled."""
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(value: str) -> str:
+    folded = value.strip().lower()
+    return next((name for name, spellings in _SPELLINGS.items() if folded in spellings), folded)
 
 
 DURABILITY_LOCK: Mapping[str, Lock] = MappingProxyType(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from pgdyno.model.durability_reading import DurabilityReading
 from pgdyno.model.plan import Plan
 from pgdyno.model.step_record import StepRecord
 from pgdyno.model.tpch import TpchFacts
@@ -236,6 +237,7 @@ class Experiment:
     parts: tuple[Part, ...] = ()
     tpch: TpchFacts | None = None  # of a workload like TPC-H
     emulated_machine: str = ""  # what the server was built for, where an emulator ran it: its speed is none
+    durability: tuple[DurabilityReading, ...] = ()  # every different one, in the order of time
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pgdyno.experiments.durability import warnings
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.variant import Variant
@@ -106,6 +107,7 @@ def _notes(experiment: Experiment) -> dict[str, object]:
     return {
         "unsafe": unsafe,
         "loud_notes": [
+            *warnings(experiment),
             *filter(None, [emulation_warning(experiment)]),
             *(
                 note

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno.experiments.durability import warnings
 from pgdyno.experiments.scaling import shown_by_curves
 from pgdyno.experiments.transaction_split import shown_by_splits
 from pgdyno.model.experiment import Experiment
@@ -98,6 +99,7 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
     for variant in unsafe_variants(experiment):
         settings = ", ".join(variant.unsafe_settings)
         yield f"NOT DURABLE: {variant.name} can lose committed data in a crash ({settings})"
+    yield from warnings(experiment)
     if (warning := emulation_warning(experiment)) is not None:
         yield warning
     if not experiment.is_complete:

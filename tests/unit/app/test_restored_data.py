@@ -74,6 +74,7 @@ def restored(monkeypatch: pytest.MonkeyPatch, changed: frozenset[str]) -> int:
         random=np.random.default_rng(1),
         keep_slice=lambda *_: None,
         look_at=lambda _: None,
+        read_durability=lambda _: None,
         announce=lambda _: None,
         changed=changed,
     )

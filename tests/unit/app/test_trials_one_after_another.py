@@ -68,6 +68,7 @@ def run_alternating(
         random=np.random.default_rng(1),
         keep_slice=lambda *_: None,
         look_at=lambda _: None,
+        read_durability=lambda _: None,
         announce=said.append,
     )
     return run_round(running, round_index, WORKLOADS), arena
