@@ -94,8 +94,8 @@ def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permission
 
 
 def _reason_not_to_apply(done: Acceleration, permissions: Permissions) -> str | None:
-    if not done.acceptance.is_accepted:
-        return "it is not proven to pay"
+    if not done.decision.pays:
+        return f'it is applied only if it pays, and the answer is "{done.decision.state}"'
     if not done.plan.lines:
         return "there is nothing to change"
     if done.plan.needs_restart and not permissions.restart:

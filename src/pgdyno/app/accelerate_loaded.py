@@ -16,7 +16,7 @@ from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import alternating, measure_attached
 from pgdyno.app.planning import plan_for
-from pgdyno.experiments.acceptance import accept
+from pgdyno.experiments.plan_decision import decide_plan
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError
 from pgdyno.model.experiment import Design
@@ -77,5 +77,5 @@ def accelerate_loaded(
     context = Context(document_of(attached.subject.host), document_of(attached.subject.server), planned.plan)
     switch = Switch(access, request.base, planned.plan, allow_restart, is_standby_order_kept)
     experiment = measure_attached(study, attached, switch, request.conditions, progress, context)
-    acceptance = accept(experiment.verdicts, PLAN, max_loss=request.max_loss)
-    return Acceleration(planned.plan, acceptance, experiment, ())
+    decision = decide_plan(experiment, PLAN, request.terms(planned.plan))
+    return Acceleration(planned.plan, decision, experiment)

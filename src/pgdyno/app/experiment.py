@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
+from typing import TypeAlias
 
 import numpy as np
 from numpy.random import Generator as Random
@@ -25,6 +26,7 @@ from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.durability import is_hopeless, withhold
 from pgdyno.experiments.stolen_time import lift_limit
 from pgdyno.experiments.stopping import (
+    as_even,
     is_finished,
     is_too_noisy,
     minimum_rounds,
@@ -65,6 +67,10 @@ class Context:
     emulated_machine: str = ""  # as in ``Experiment``
 
 
+Futile: TypeAlias = Callable[[Experiment], bool]
+"""Whether what was measured so far makes it useless to go on. It can only stop an experiment."""
+
+
 @dataclass
 class ExperimentRun:
     """One experiment on its way: ``run`` returns it finished, ``experiment`` is its state at any time."""
@@ -75,6 +81,7 @@ class ExperimentRun:
     workloads: Mapping[str, Workload]
     clock: Callable[[], float] = time.monotonic
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
+    is_futile: Futile | None = None  # asked once, after half of the rounds
 
     def run(
         self,
@@ -236,7 +243,7 @@ class ExperimentRun:
             if budget_s is not None and (done == first + 1 or study.is_adaptive):
                 # Rounds of an adaptive study become shorter, as fewer cells are in question.
                 more = rounds_within(budget_s - elapsed_s, round_s, max(1, least - (done - first - 1)))
-                planned = done - 1 + more
+                planned = as_even(done - 1 + more, least, study.design)
             wanted = planned if budget_s is None else least
             if not study.is_adaptive:  # which looks at what counts before each round
                 lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
@@ -244,7 +251,7 @@ class ExperimentRun:
             self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
             if is_too_noisy(experiment.blocks, experiment.design) or is_hopeless(experiment):
                 break
-            if self._is_finished(study, experiment):
+            if self._is_finished(study, experiment) or self._is_futile(experiment, done, planned):
                 break
         measured = self.store.load(experiment.id)
         told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
@@ -254,6 +261,9 @@ class ExperimentRun:
         if study.design.stopping is Stopping.FIXED:
             return False
         return is_finished(_verdicts(study, experiment), study.design, experiment.blocks)
+
+    def _is_futile(self, experiment: Experiment, done: int, planned: int) -> bool:
+        return self.is_futile is not None and done == (planned + 1) // 2 and self.is_futile(experiment)
 
     def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
         experiment = lift_limit(measured)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.app import wiring
 from pgdyno.app.attached_switch import Switch
-from pgdyno.app.experiment import Context, ExperimentRun
+from pgdyno.app.experiment import Context, ExperimentRun, Futile
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.levers.sharing import not_shareable
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
@@ -42,6 +42,7 @@ class Conditions:
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
+    is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
 
 
 def measure(
@@ -69,7 +70,12 @@ def measure(
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         accepting = replace(arena, accepts_builds=conditions.accepts_builds)
         run = ExperimentRun(
-            accepting, store, progress, conditions.workloads, is_resumable=conditions.is_resumable
+            accepting,
+            store,
+            progress,
+            conditions.workloads,
+            is_resumable=conditions.is_resumable,
+            is_futile=conditions.is_futile,
         )
         return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
 

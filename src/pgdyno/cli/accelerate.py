@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +12,17 @@ import click
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
-    layers_option,
     parse_layers,
     warn_about_password,
 )
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.errors import UsageError
 from pgdyno.model.kernel_file import display_name
+from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.accelerate import AccelerateRequest
+    from pgdyno.app.accelerate import AccelerateRequest, Acceleration
     from pgdyno.app.accelerate_attached import AttachedAcceleration
     from pgdyno.model.ports import Progress
     from pgdyno.server.installation import Installation
@@ -30,7 +31,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.command(
     name="accelerate",
     epilog="\b\nExamples:\n"
-    "  pgdyno accelerate --embedded --budget 8m\n"
+    "  pgdyno accelerate --embedded\n"
+    "  pgdyno accelerate --embedded --attribute --budget 25m\n"
     "  pgdyno accelerate --dsn service=production --budget 30m\n"
     "  pgdyno accelerate --dsn service=production --allow-restart"
     " --restart-command 'systemctl restart postgresql@17-main'",
@@ -42,21 +44,44 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option("--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's].")
 @click.option(
     "--budget",
-    default="8m",
+    default="10m",
     show_default=True,
     metavar="TIME",
-    help="About how long it may take. Each comparison has at least the five rounds of a verdict: layers that "
-    "are measured in parts may take several times as long.",
+    help="How long it may take, the loading of data included.",
+)
+@click.option(
+    "--min-gain",
+    metavar="PERCENT",
+    help="The gain of throughput that makes the change worth while [default: 5% for other programs, 2% for a "
+    "restart, else 0%].",
 )
 @click.option(
     "--max-loss",
     default="5%",
     show_default=True,
     metavar="PERCENT",
-    help="No workload may possibly lose more than this.",
+    help="No workload may possibly lose more throughput than this.",
 )
-@layers_option
-@click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice.")
+@click.option(
+    "--max-tail-loss",
+    default="10%",
+    show_default=True,
+    metavar="PERCENT",
+    help="No workload's slowest transactions may possibly take longer by more than this.",
+)
+@click.option(
+    "--layers",
+    metavar="LAYER,…",
+    help='Layers to plan, or "all" [default: application with --dsn, else all that this user may change].',
+)
+@click.option(
+    "--attribute",
+    is_flag=True,
+    help="Measure what each layer is worth, too: the plan without it, beside the whole. Takes longer.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Orders every random choice."
+)
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
 @click.option("--restart-command", metavar="COMMAND", help="How to restart it, run without a shell.")
@@ -66,13 +91,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 def command(*, is_json: bool, **options: Any) -> None:
     """Make a PostgreSQL measurably faster, prove it, and be able to undo it.
 
-    Measures the configuration as found against pgdyno's plan and pgtune's, on scratch servers of the same
-    build with byte-identical data, then measures the winner afresh. A running server named by --dsn is
-    looked at, and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it
-    pays. ``pgdyno revert`` undoes that. With --layers application,system root also changes the running
-    kernel, for the time of each trial; steps that do so take whole trials, which need longer to tell the
-    same difference, and the plan as a whole is the product of all steps.
-    With --layers application,compiler the plan's server is the newest of pgdyno build's, of the same major.
+    Measures the configuration as found against pgdyno's whole plan, side by side on scratch servers of the
+    same build with byte-identical data, and says whether the plan pays: faster beyond doubt by more than it
+    costs, slower on no workload, and no longer tail of latency. A running server named by --dsn is looked at,
+    and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays.
+    ``pgdyno revert`` undoes that.
+
+    Without --dsn, root's plan has the running kernel's values as well, set with receipts while it is measured
+    and restored at the end; a verified build of pgdyno build's, of the same major, is used if there is one.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
     asked = Asked(**options, figures=StatedFigures(**figures))
@@ -94,8 +120,11 @@ class Asked:
     workloads: tuple[str, ...]
     scale: int | None
     budget: str
+    min_gain: str | None
     max_loss: str
-    layers: str
+    max_tail_loss: str
+    layers: str | None
+    attribute: bool
     seed: int
     allow_load: bool
     allow_restart: bool
@@ -160,26 +189,39 @@ class Asked:
                 )
 
     def _request(self, installation: Installation) -> AccelerateRequest:
-        from pgdyno.app.accelerate import DEFAULT_WORKLOADS, AccelerateRequest, design_for
+        from pgdyno.app.accelerate import DEFAULT_WORKLOADS, AccelerateRequest
         from pgdyno.app.measure import Conditions
         from pgdyno.app.wiring import may_change_host
         from pgdyno.app.workload_choice import find_workloads
         from pgdyno.levers.planner import PlanRequest
+        from pgdyno.model.experiment import Design
         from pgdyno.model.variant import Variant
 
-        budget_s = parse_duration_s(self.budget)
         names = self.workloads or DEFAULT_WORKLOADS
-        conditions = Conditions(
-            installation,
-            find_workloads(names, (), self.scale),
-            replace(design_for(budget_s), seed=self.seed),
-        )
+        workloads = find_workloads(names, (), self.scale)
         plan = PlanRequest(
-            figures=self.figures.parsed(),
-            layers=parse_layers(self.layers),
-            may_change_host=may_change_host(),
+            figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
         )
-        return AccelerateRequest(conditions, Variant("default"), budget_s, parse_percent(self.max_loss), plan)
+        return AccelerateRequest(
+            Conditions(installation, workloads, Design(seed=self.seed)),
+            Variant("default"),
+            parse_duration_s(self.budget),
+            max_loss=parse_percent(self.max_loss),
+            max_tail_loss=parse_percent(self.max_tail_loss),
+            min_gain=None if self.min_gain is None else parse_percent(self.min_gain),
+            plan=plan,
+            is_attributed=self.attribute,
+        )
+
+    def _layers(self) -> tuple[Layer, ...]:
+        from pgdyno.app.wiring import may_change_host
+
+        if self.layers is not None:
+            return parse_layers(self.layers)
+        if self.dsn is not None:
+            return (Layer.APPLICATION,)
+        of_the_machine = (Layer.SYSTEM, Layer.HARDWARE) if may_change_host() else ()
+        return (Layer.APPLICATION, Layer.COMPILER, *of_the_machine)
 
 
 def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
@@ -187,7 +229,6 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
-    from pgdyno.report.parts import parts_text
     from pgdyno.report.plan_text import unavailable_text
 
     if is_json:
@@ -195,12 +236,14 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
         return
     done = result.acceleration
     print_experiment(done.experiment)
-    verdict = "pays" if done.acceptance.is_accepted else "is not proven to pay"
-    click.echo(f"\nThe plan {verdict}: {'; '.join(done.acceptance.reasons)}.")
+    click.echo(f"\n{done.decision.sentence}")
+    if (more := done.minutes_to_decide) is not None:
+        click.echo(f"About {more:.0f} more minutes would tell: --budget {_longer(done)}.")
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     click.echo(unavailable_text(done.plan), nl=False)
-    if text := parts_text(done.experiment) or layers_text(done.trial, done.layers):
+    compared = [variant.name for variant in done.experiment.variants[1:]]
+    if text := layers_text(done.experiment, compared):
         click.echo(f"\n{text}", nl=False)
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
@@ -209,27 +252,32 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     click.echo(f"\nReport: {write_report(done.experiment)}")
 
 
+def _longer(done: Acceleration) -> str:
+    """Return a budget that holds the rounds so far and those that are missing, in whole minutes."""
+    from pgdyno.experiments.stopping import round_s
+
+    so_far = done.experiment.design.rounds * round_s(done.experiment) / 60
+    return f"{math.ceil(so_far + (done.minutes_to_decide or 0.0)) + 1}m"
+
+
 def _document(result: AttachedAcceleration) -> dict[str, object]:
     from pgdyno.cli.results import comparison_document
     from pgdyno.model.document import to_document
 
     done = result.acceleration
     return {
-        "is_accepted": done.acceptance.is_accepted,
-        "reasons": list(done.acceptance.reasons),
+        "decision": {
+            "state": done.decision.state.value,
+            "sentence": done.decision.sentence,
+            "minutes_to_decide": done.minutes_to_decide,
+        },
+        "is_accepted": done.decision.pays,
+        "reasons": list(done.decision.reasons),
         "plan": to_document(done.plan),
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
         **comparison_document(done.experiment),
         "layers": to_document(done.layer_verdicts),
-        "parts": [
-            {
-                "experiment": part.experiment,
-                "design": part.kind.value,
-                "rounds": part.rounds,
-                "variants": list(part.variants),
-            }
-            for part in done.experiment.parts
-        ],
-        "earlier_experiments": [experiment.id for experiment in done.earlier],
+        "parts": [],
+        "earlier_experiments": [],
     }

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pgdyno.experiments.analysis import is_comparable
-from pgdyno.model.experiment import Block, Design, Stopping
+from pgdyno.model.experiment import Block, Design, DesignKind, Experiment, Stopping
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
 
@@ -27,6 +27,18 @@ def rounds_within(remaining_s: float, round_s: float, minimum: int) -> int:
     Never fewer than a verdict needs: a budget that is too small is exceeded rather than wasted.
     """
     return max(minimum, 1 + int(remaining_s / round_s))
+
+
+def round_s(earlier: Experiment) -> float:
+    """Return how long a round of all workloads took, by the time between the first and the last."""
+    starts = {block.round: block.started_ns for block in reversed(earlier.blocks)}
+    first, last = min(starts), max(starts)
+    return (starts[last] - starts[first]) / 1e9 / max(1, last - first)
+
+
+def as_even(rounds: int, minimum: int, design: Design) -> int:
+    """Return an even number of rounds in turns, so that every arm has every seat as often as the others."""
+    return rounds - rounds % 2 if design.kind is DesignKind.DUET and rounds > minimum else rounds
 
 
 def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: int, wanted: int) -> int:

@@ -8,8 +8,8 @@ so that whole trials have to alternate.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
 
 from pgdyno.levers import load
 from pgdyno.model.plan import HUGE_PAGES, kind_of
@@ -22,26 +22,42 @@ def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
     return tuple(path for path in paths if len(variants) > 1 and not _is_shareable(path, variants))
 
 
-def shareable_runs(variants: Sequence[Variant]) -> tuple[tuple[Variant, ...], ...]:
-    """Return variants that lead on from each other in the fewest runs whose members can take turns.
+@dataclass(frozen=True)
+class SideBySide:
+    """Variants that can take turns. ``alike`` are the kernel's files that all of them were given alike."""
 
-    Each run begins with the last variant of the one before. Two neighbours that cannot take turns are a run
-    of their own.
+    variants: tuple[Variant, ...]
+    alike: tuple[str, ...]
+
+
+def side_by_side(variants: Sequence[Variant]) -> SideBySide:
+    """Return the variants as they can take turns on one machine.
+
+    A server takes all of its share of a pool of huge pages, or none: ``on`` and ``off`` instead of ``try``,
+    which would take what another one left. Of what cannot be switched with the turns, all of them get the
+    value of the first variant that names it.
     """
-    runs = [[variants[0]]]
-    for before, variant in pairwise(variants):
-        extended = [*runs[-1], variant]
-        if len(extended) > 2 and not_shareable(extended):
-            runs.append([before, variant])
-        else:
-            runs[-1] = extended
-    return tuple(map(tuple, runs))
+    exact = tuple(_with_exact_pages(variant, variants) for variant in variants)
+    alike = not_shareable(exact)
+    wanted = {path: next(one.files[path] for one in exact if path in one.files) for path in alike}
+    return SideBySide(tuple(replace(one, settings={**one.settings, **wanted}) for one in exact), alike)
+
+
+def _with_exact_pages(variant: Variant, variants: Sequence[Variant]) -> Variant:
+    if not any(_is_pool(path) for one in variants for path in one.files):
+        return variant
+    takes_pages = any(map(_is_pool, variant.files))
+    return replace(variant, settings={**variant.settings, "huge_pages": "on" if takes_pages else "off"})
+
+
+def _is_pool(path: str) -> bool:
+    return kind_of(path) == HUGE_PAGES
 
 
 def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
     if all(variant.settings == variants[0].settings for variant in variants):
         return True  # what differs is the build: each server takes as much of a pool as the others
-    if kind_of(path) == HUGE_PAGES:
+    if _is_pool(path):
         return all(_takes_its_own(path, variant) for variant in variants)
     if len({variant.files.get(path) for variant in variants}) == 1:
         return True

@@ -1,4 +1,4 @@
-"""What each layer of a plan adds, as plain text: the configurations between the baseline and it. Pure."""
+"""What each layer of a plan is worth, as plain text: the whole plan beside the plan without it. Pure."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from pgdyno.report import numbers
 from pgdyno.report.words import PRIMARY_METRIC
 
 
-def layers_text(trial: Experiment, layers: Sequence[str]) -> str:
-    """Return a line for each configuration and workload; nothing for a plan of one layer.
+def layers_text(experiment: Experiment, variants: Sequence[str]) -> str:
+    """Return a line for each of these variants and workload; nothing for one variant alone.
 
-    ``layers`` are the configurations in order, the whole plan last.
+    ``variants`` are the whole plan, and the plan without each of its layers.
     """
-    if len(layers) < 2:
+    if len(variants) < 2:
         return ""
-    head = f"Layer by layer, throughput against {trial.baseline} in the trial ({trial.id}):"
-    return "\n".join([head, *_lines(trial, layers)]) + "\n"
+    head = (
+        f"What each layer is worth: throughput against {experiment.baseline}, of the plan and without a layer"
+    )
+    return "\n".join([f"{head}:", *_lines(experiment, variants)]) + "\n"
 
 
-def _lines(trial: Experiment, layers: Sequence[str]) -> Iterator[str]:
-    found = {(one.variant, one.workload): one for one in trial.verdicts if one.metric == PRIMARY_METRIC}
-    width = max(map(len, layers))
-    for layer in layers:
-        for place, workload in enumerate(trial.workloads):
-            if (verdict := found.get((layer, workload))) is not None:
-                yield f"  {layer if place == 0 else '':{width}}  {workload:22}  {_effect(verdict)}"
+def _lines(experiment: Experiment, variants: Sequence[str]) -> Iterator[str]:
+    found = {(one.variant, one.workload): one for one in experiment.verdicts if one.metric == PRIMARY_METRIC}
+    width = max(map(len, variants))
+    for name in variants:
+        for place, workload in enumerate(experiment.workloads):
+            if (verdict := found.get((name, workload))) is not None:
+                yield f"  {name if place == 0 else '':{width}}  {workload:22}  {_effect(verdict)}"
 
 
 def _effect(verdict: Verdict) -> str:

@@ -14,23 +14,6 @@ _KINDS = {DesignKind.DUET: "duet", DesignKind.ALTERNATING: "whole trials"}
 _IN_ALL = "in all"
 
 
-def parts_text(experiment: Experiment) -> str:
-    """Return what each step adds and all of them make, a line for each workload; nothing without parts."""
-    if not experiment.parts:
-        return ""
-    rows = [(step, workload, how, _words(verdict)) for step, workload, verdict, how in _rows(experiment)]
-    widths = [max(len(row[place]) for row in rows) for place in range(3)]
-    lines = ["Layer by layer, throughput of each against the one before:"]
-    last = ""
-    for step, *others in rows:
-        cells = ["" if step == last else step, *others[:2]]
-        padded = (f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
-        lines.append(f"  {'  '.join(padded)}  {others[2]}")
-        last = step
-    reports = ", ".join(part.experiment for part in experiment.parts)
-    return "\n".join([*lines, f"Each part has a report of its own (pgdyno report ID): {reports}"]) + "\n"
-
-
 def parts_table(experiment: Experiment) -> Table:
     """Return the same as a table."""
     rows = tuple(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,34 +52,6 @@ def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an ex
         return replace(draft, reason=reason.reason, is_withheld=True)
     question = _Question(metric, level, equivalence_margin, power, is_anytime=stopping is not Stopping.FIXED)
     return _answer(draft, sample, question)
-
-
-def decide_product(  # noqa: PLR0913 — as above
-    steps: Mapping[str, Sequence[Sequence[float]]],
-    *,
-    workload: str,
-    metric: Metric,
-    variant: str,
-    baseline: str,
-    level: float = 0.95,
-    equivalence_margin: float = 0.02,
-    power: float = 0.80,
-    void_blocks: int = 0,
-) -> Verdict:
-    """Return the verdict on what a chain of steps changes in all, each measured on its own.
-
-    Shapes: steps[name][round][block] = ln(after / before) of one step, as ``decide`` takes them; their
-    numbers were fixed beforehand. ``variant`` is where the last step ends, ``baseline`` where the first one
-    begins. What cannot be said of one step cannot be said of all; the reason names it.
-    Raises: ValueError for a log-ratio that is not finite.
-    """
-    samples = {name: Sample.of(log_ratios) for name, log_ratios in steps.items()}
-    draft = _draft(list(samples.values()), (workload, metric.name, variant, baseline), void_blocks)
-    for name, sample in samples.items():
-        if reason := nested.missing(sample):
-            return replace(draft, reason=f"{name}: {reason.reason}", is_withheld=True)
-    question = _Question(metric, level, equivalence_margin, power, is_anytime=False)
-    return _answer_product(draft, samples, question)
 
 
 def decide_apart(  # noqa: PLR0913 — as above
@@ -188,17 +160,6 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
     )
     if inference.is_withheld:
         return replace(verdict, reason=_why_withheld(sample, inference), is_withheld=True)
-    return _decided(verdict, question)
-
-
-def _answer_product(draft: Verdict, samples: Mapping[str, Sample], question: _Question) -> Verdict:
-    level, margin = question.level, question.margin
-    inference = infer_product([*samples.values()], level=level, margin=margin)
-    verdict = _with_interval(draft, inference, question)
-    for name, sample in samples.items():
-        of_step = infer(sample, level=level, margin=margin, is_anytime=False)
-        if of_step.is_withheld:
-            return replace(verdict, reason=f"{name}: {_why_withheld(sample, of_step)}", is_withheld=True)
     return _decided(verdict, question)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.levers.sharing import not_shareable, shareable_runs
+from pgdyno.levers.sharing import SideBySide, not_shareable, side_by_side
 from pgdyno.model.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -54,29 +54,31 @@ def test_servers_that_differ_in_their_build_alone_take_equal_shares_of_a_pool() 
     assert not_shareable([Variant("default"), found, built]) == (POOL, SWAPPINESS)
 
 
-def runs(*variants: Variant) -> list[str]:
-    return [" ".join(variant.name for variant in run) for run in shareable_runs(variants)]
+DEFAULT = Variant("default", {"work_mem": "4MB"})
 
 
-DEFAULT = Variant("default")
-APPLICATION = Variant("application", {"work_mem": "8MB"})
-SYSTEM = Variant("system", {"work_mem": "8MB", SWAPPINESS: "1", POOL: "600"})
-HARDWARE = Variant("hardware", {**SYSTEM.settings, "/proc/sys/vm/dirty_bytes": "1"})
-PLAN = Variant("plan", SYSTEM.settings, server="built")
+def test_variants_that_can_take_turns_stay_as_they_are() -> None:
+    plan = Variant("plan", {"work_mem": "8MB"}, server="built")
+    assert side_by_side([DEFAULT, plan]) == SideBySide((DEFAULT, plan), ())
 
 
-def test_neighbours_that_can_take_turns_are_together_and_each_run_begins_where_one_ends() -> None:
-    assert runs(DEFAULT, APPLICATION, SYSTEM, PLAN) == [
-        "default application", "application system", "system plan",
-    ]  # fmt: skip
-    built = Variant("built", APPLICATION.settings, server="built")
-    assert runs(DEFAULT, APPLICATION, built) == ["default application built"]
-    assert runs(DEFAULT, APPLICATION, SYSTEM, HARDWARE) == [
-        "default application", "application system", "system hardware",
-    ]  # fmt: skip
+def test_each_server_takes_all_of_its_share_of_a_pool_or_none() -> None:
+    plan = Variant("plan", {"huge_pages": "try", POOL: "600"})
+    found = side_by_side([DEFAULT, plan])
+    assert [variant.settings for variant in found.variants] == [
+        {"work_mem": "4MB", "huge_pages": "off"},
+        {"huge_pages": "on", POOL: "600"},
+    ]
+    assert found.alike == ()
+    assert not_shareable(found.variants) == ()
 
 
-def test_one_step_is_one_run_however_it_has_to_be_measured() -> None:
-    assert runs(DEFAULT, SYSTEM) == ["default system"]
-    assert runs(DEFAULT, SYSTEM, PLAN) == ["default system", "system plan"]
-    assert runs(DEFAULT) == ["default"]
+def test_what_the_machine_has_one_of_is_the_same_for_all_and_named() -> None:
+    plan = Variant("plan", {"work_mem": "8MB", SWAPPINESS: "1", POOL: "600"})
+    without = Variant("without-system", {"work_mem": "8MB"})
+    found = side_by_side([DEFAULT, plan, without])
+    assert [variant.files.get(SWAPPINESS) for variant in found.variants] == ["1", "1", "1"]
+    assert [variant.files.get(POOL) for variant in found.variants] == [None, "600", None]
+    assert [variant.gucs["huge_pages"] for variant in found.variants] == ["off", "on", "off"]
+    assert found.alike == (SWAPPINESS,)
+    assert not_shareable(found.variants) == ()

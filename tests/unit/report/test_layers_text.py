@@ -1,4 +1,4 @@
-"""What each layer of a plan adds, as the terminal shows it."""
+"""What each layer of a plan is worth, as the terminal shows it."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def trial(*verdicts: Any) -> Any:
     return SimpleNamespace(id="trial-1", baseline="default", workloads=WORKLOADS, verdicts=verdicts)
 
 
-def test_every_layer_has_a_line_for_every_workload() -> None:
+def test_every_variant_has_a_line_for_every_workload() -> None:
     text = layers_text(
         trial(
-            verdict("application", WORKLOADS[0], 1.1),
-            verdict("application", WORKLOADS[1], 1.05),
+            verdict("without-system", WORKLOADS[0], 1.1),
+            verdict("without-system", WORKLOADS[1], 1.05),
             verdict("plan", WORKLOADS[0], 1.4),
             verdict("plan", WORKLOADS[0], 0.7, "server_cpu_us_per_tx"),
             verdict("plan", WORKLOADS[1], None),
             verdict("pgtune", WORKLOADS[0], 1.0),
         ),
-        ("application", "plan"),
+        ("plan", "without-system"),
     )
     assert text.replace("\N{NO-BREAK SPACE}", " ") == (
-        "Layer by layer, throughput against default in the trial (trial-1):\n"
-        "  application  sysbench-read-only      +10.0 % (+8.0 % … +12.0 %), better\n"
-        "               sysbench-read-write     +5.0 % (+3.0 % … +7.0 %), better\n"
-        "  plan         sysbench-read-only      +40.0 % (+38.0 % … +42.0 %), better\n"
-        "               sysbench-read-write     inconclusive: too few rounds\n"
+        "What each layer is worth: throughput against default, of the plan and without a layer:\n"
+        "  plan            sysbench-read-only      +40.0 % (+38.0 % … +42.0 %), better\n"
+        "                  sysbench-read-write     inconclusive: too few rounds\n"
+        "  without-system  sysbench-read-only      +10.0 % (+8.0 % … +12.0 %), better\n"
+        "                  sysbench-read-write     +5.0 % (+3.0 % … +7.0 %), better\n"
     )
 
 

@@ -8,33 +8,17 @@ its figures are from scipy 1.17: ttest_ind(FINE, [-y for y in COARSE], equal_var
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 
-from pgdyno.model.metric import METRICS
-from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.stats import nested
-from pgdyno.stats.decision import decide, decide_product
 from pgdyno.stats.inference import infer_product
 from pgdyno.stats.product import product_estimate
 from pgdyno.stats.sample import Sample
 
 FINE = [[0.10], [0.12], [0.11], [0.09], [0.13]]
 COARSE = [[-0.30], [0.20], [0.10], [-0.10], [0.35]]
-DRIFTING = [[0.01], [0.021], [0.03], [0.041], [0.05]]
-
-
-def judge(steps: Mapping[str, Sequence[Sequence[float]]]) -> Verdict:
-    return decide_product(
-        steps,
-        workload="pgbench-select",
-        metric=METRICS["throughput_tps"],
-        variant="plan",
-        baseline="default",
-        void_blocks=3,
-    )
 
 
 def test_log_ratios_and_variances_add() -> None:
@@ -46,51 +30,17 @@ def test_log_ratios_and_variances_add() -> None:
 
 
 def test_the_interval_is_that_of_welch() -> None:
-    verdict = judge({"fine": FINE, "coarse": COARSE})
-    assert verdict.interval is not None
-    assert verdict.effect == pytest.approx(math.exp(0.16))
-    assert math.log(verdict.interval.low) == pytest.approx(-0.1562190750332)
-    assert math.log(verdict.interval.high) == pytest.approx(0.4762190750332)
-    assert verdict.p_value == pytest.approx(0.23341885725261)
-    assert (verdict.decision, verdict.variant, verdict.baseline) == (
-        Decision.INCONCLUSIVE, "plan", "default",
-    )  # fmt: skip
-    assert (verdict.rounds, verdict.blocks, verdict.void_blocks) == (5, 10, 3)
+    found = infer_product([Sample.of(FINE), Sample.of(COARSE)], level=0.95, margin=0.02)
+    assert float(found.low) == pytest.approx(-0.1562190750332)
+    assert float(found.high) == pytest.approx(0.4762190750332)
+    assert float(found.p_value) == pytest.approx(0.23341885725261)
 
 
 def test_fine_steps_are_shown_together() -> None:
     """Twice FINE: mean 0.22, s = √0.0001 = 0.01, ν = 8, t(0.975, 8) = 2.306004 from the tables."""
-    verdict = judge({"first": FINE, "second": FINE})
-    assert verdict.decision is Decision.BETTER
-    assert verdict.interval is not None
-    assert math.log(verdict.interval.low) == pytest.approx(0.22 - 0.02306004, abs=1e-8)
-    assert math.log(verdict.interval.high) == pytest.approx(0.22 + 0.02306004, abs=1e-8)
-    assert verdict.reason == "24.6 % higher, 95 % interval +21.8 %..+27.5 %"
-
-
-def test_one_step_alone_is_what_it_always_was() -> None:
-    alone = judge({"only": FINE})
-    usual = decide(
-        FINE, workload="pgbench-select", metric=METRICS["throughput_tps"], variant="plan", baseline="default"
-    )
-    assert alone.p_value == pytest.approx(usual.p_value)
-    assert alone.mde == pytest.approx(usual.mde)
-    assert (alone.decision, alone.reason) == (usual.decision, usual.reason)
-    assert alone.equivalence is not None
-    assert usual.equivalence is not None
-    assert alone.equivalence.interval.low == pytest.approx(usual.equivalence.interval.low)
-
-
-def test_what_cannot_be_said_of_a_step_cannot_be_said_of_all() -> None:
-    few = judge({"fine": FINE, "system": COARSE[:4]})
-    assert (few.decision, few.is_withheld) == (Decision.INCONCLUSIVE, True)
-    assert few.reason.startswith("system: withheld: 4 rounds of started servers are too few")
-    drifted = judge({"system": DRIFTING, "fine": FINE})
-    assert drifted.is_withheld
-    assert drifted.reason.startswith("system: withheld: the ratio drifted")
-    nothing = judge({"fine": FINE, "system": []})
-    assert (nothing.effect, nothing.interval, nothing.is_withheld) == (None, None, True)
-    assert nothing.reason == "system: only 0 of at least 4 blocks were measured"
+    found = infer_product([Sample.of(FINE), Sample.of(FINE)], level=0.95, margin=0.02)
+    assert float(found.low) == pytest.approx(0.22 - 0.02306004, abs=1e-8)
+    assert float(found.high) == pytest.approx(0.22 + 0.02306004, abs=1e-8)
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:

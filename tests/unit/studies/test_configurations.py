@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.app.accelerate import without_peer
 from pgdyno.model.experiment import Design
 from pgdyno.model.variant import Variant
 from pgdyno.studies import configurations
@@ -39,10 +38,3 @@ def test_each_layer_adds_to_the_one_before_and_the_last_one_brings_its_build() -
     ]  # fmt: skip
     assert variants[1].settings == {"jit": "off", "work_mem": "8MB"}
     assert variants[2].settings == variants[3].settings
-
-
-def test_with_little_time_the_layers_take_that_of_pgtune() -> None:
-    notes = ("pgtune's io_method = io_uring is left out: unknown value", "the machine is busy")
-    study = without_peer(configurations.study(replace(CONTEXT, notes=notes)))
-    assert [variant.name for variant in study.variants] == ["default", PLAN]
-    assert study.notes[-1] == ("pgtune is left out: the plan's layers take its time; --budget 20m has room")
