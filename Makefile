@@ -19,8 +19,8 @@ $(STAMP): pyproject.toml hatch_build.py $(DRIVER)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pg,tpch,dev]'
 	@touch $@
 
-accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (about 8 minutes)
-	@$(BIN)/pgdyno accelerate --embedded --budget 8m
+accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (10 minutes)
+	@$(BIN)/pgdyno accelerate --embedded
 
 test: setup test-driver ## run all tests
 	@$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal --durations=20 --durations-min=15
@@ -49,6 +49,7 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
+	@$(BIN)/python -m bench.decide
 
 # The published client is not part of pgdyno: REFERENCE='--reference iibench.py --python VENV/bin/python'.
 bench: setup ## what this machine can tell apart, and what our own driver costs (about 70 minutes)

@@ -229,7 +229,6 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
-    from pgdyno.report.plan_text import unavailable_text
 
     if is_json:
         print_json(_document(result))
@@ -241,7 +240,8 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
         click.echo(f"About {more:.0f} more minutes would tell: --budget {_longer(done)}.")
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
-    click.echo(unavailable_text(done.plan), nl=False)
+    if done.plan.skipped:
+        click.echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
     compared = [variant.name for variant in done.experiment.variants[1:]]
     if text := layers_text(done.experiment, compared):
         click.echo(f"\n{text}", nl=False)
