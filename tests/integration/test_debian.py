@@ -79,7 +79,9 @@ def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that
     before = settings(debian15)
     restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
     workload = ("--workload", "pgbench-select", "--scale", "1", "--budget", "20s")
-    done = CliRunner().invoke(cli, ["accelerate", "--dsn", debian15.dsn, *workload, *restart, "--json"])
+    done = CliRunner().invoke(
+        cli, ["accelerate", "--dsn", debian15.dsn, "--yes", *workload, *restart, "--json"]
+    )
     assert done.exit_code == 0, done.output + str(done.exception)
     document = json.loads(done.stdout)
     assert {one["variant"] for one in document["comparisons"]} == {"plan"}

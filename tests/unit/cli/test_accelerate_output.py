@@ -91,3 +91,10 @@ def test_odd_values_are_refused_before_anything_is_loaded(arguments: list[str], 
     done = CliRunner().invoke(cli, ["accelerate", "--embedded", *arguments])
     assert done.exit_code == 2 or isinstance(done.exception, UsageError)
     assert said in f"{done.output}{done.exception}"
+
+
+@pytest.mark.parametrize("option", ["--allow-load", "--allow-restart", "--yes"])
+def test_what_an_owner_allows_concerns_a_running_server(option: str) -> None:
+    done = CliRunner().invoke(cli, ["accelerate", "--embedded", option])
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception).startswith(f"{option} concerns a running server, and none was named")
