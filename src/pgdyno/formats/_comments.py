@@ -19,7 +19,9 @@ def wrapped(text: str, width: int) -> list[str]:
 def comment(text: str, mark: str = "#", *, indent: str = "") -> str:
     """Return one remark as comment lines, each beginning with ``mark``."""
     lines = wrapped(text, WIDTH - len(indent) - len(mark) - 1)
-    return "\n".join(f"{indent}{mark} {line}" for line in lines)
+    # Udev joins a line that ends with a backslash with the next one, also where it is a comment.
+    ended = (f"{line} ." if line.endswith("\\") else line for line in lines)
+    return "\n".join(f"{indent}{mark} {line}" for line in ended)
 
 
 def comments(texts: Iterable[str], mark: str = "#", *, indent: str = "") -> str:

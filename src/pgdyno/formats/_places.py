@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pgdyno.formats._contract import counted, host_lines, setting_lines
+from pgdyno.formats._expressible import kernel_path, plain
 from pgdyno.model.kernel_file import COUPLED, SYSCTL_ROOT, display_name
 from pgdyno.model.msr import register_of
 from pgdyno.model.plan import Change, Plan, PlanLine
 
 _DEVICE = re.compile(r"^/sys/(?:class/)?(block|net)/([^/]+)/(.+)$")
+_TMPFILES, _DASH = "tmpfiles.d", "\\x2d"
 TMPFILES_PATH = "/etc/tmpfiles.d/60-pgdyno.conf"
 _NOTHING = "The plan changes nothing of the machine; --layers all plans the machine too."
 
@@ -62,8 +64,13 @@ def lines_in(plan: Plan, *places: Place) -> tuple[PlanLine, ...]:
 
 
 def tmpfiles_line(change: Change) -> str:
-    """Return a line of tmpfiles.d: ``w`` writes into a file that exists. Percent signs start specifiers."""
-    return f"w {change.key} - - - - {change.value.replace('%', '%%')}"
+    """Return a line of tmpfiles.d: ``w`` writes into a file that exists.
+
+    Percent signs start specifiers there, backslashes escapes; a dash stands for nothing. Raises: FormatError
+    for a path or value that such a line cannot hold.
+    """
+    value = plain(change.value, _TMPFILES).replace("\\", "\\\\").replace("%", "%%")
+    return f"w {kernel_path(change.key, _TMPFILES)} - - - - {_DASH if value == '-' else value}"
 
 
 def former_value(change: Change) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import setting_lines, summary
+from pgdyno.formats._expressible import encodable
 from pgdyno.formats._targets import Selection, in_base_unit, is_boolean, select, target
 from pgdyno.model.plan import Effect, Plan, PlanLine
 from pgdyno.model.server import Server
@@ -83,7 +84,12 @@ def undo_of(line: PlanLine, server: Server, provider: Provider) -> str:
     return f"back to {bare}" + (f", which is {change.current}" if bare != change.current else "")
 
 
+def quoted(word: str) -> str:
+    """Quote a word of a shell. Raises: FormatError if it cannot be written in UTF-8, or has a NUL in it."""
+    return shlex.quote(encodable(word, "a shell script"))
+
+
 def _listed(line: PlanLine, server: Server, provider: Provider, selection: Selection) -> str:
     remarks = selection.explain(line, undo_of(line, server, provider))
-    word = shlex.quote(provider.word(parameter(line, server, provider)))
+    word = quoted(provider.word(parameter(line, server, provider)))
     return f"{comments(remarks, indent=_INDENT)}\n{_INDENT}{word}"

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from pgdyno.formats._contract import explanation, host_lines, setting_lines
+from pgdyno.formats._expressible import setting_name
 from pgdyno.model.errors import SettingError
 from pgdyno.model.guc import Guc
 from pgdyno.model.kernel_file import display_name
@@ -100,8 +101,10 @@ def _statement(table: dict[str, Any]) -> Statement:
 def select(plan: Plan, server: Server, where: Target) -> Selection:
     """Part a plan into what can be changed there and what cannot.
 
-    Raises: SettingError for a setting that the server does not know.
+    Raises: SettingError for a setting that the server does not know; FormatError for a name that is none.
     """
+    for line in setting_lines(plan):
+        setting_name(line.change.key, where.title)
     reasons = {line.change.key: _obstacle(line.change, server, where) for line in setting_lines(plan)}
     kept = tuple(line for line in setting_lines(plan) if not reasons[line.change.key])
     names = (line.change.key for line in kept)

@@ -6,8 +6,10 @@ import re
 
 from pgdyno.model.server import Server
 
-_DEBIAN = re.compile(r"^/etc/postgresql/([^/]+)/([^/]+)/")
-_RED_HAT = re.compile(r"^/var/lib/pgsql/([^/]+)/data/")  # the packages of the PostgreSQL project
+_DEBIAN = re.compile(r"^/etc/postgresql/(\d+(?:\.\d+)?)/([A-Za-z0-9_.-]+)/", re.ASCII)
+_RED_HAT = re.compile(
+    r"^/var/lib/pgsql/(\d+(?:\.\d+)?)/data/", re.ASCII
+)  # the packages of the PostgreSQL project
 _ANY = "postgresql.service"
 
 

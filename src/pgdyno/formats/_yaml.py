@@ -12,10 +12,16 @@ from textwrap import dedent
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, TaggedScalar
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from pgdyno.formats._comments import WIDTH, comments, joined, wrapped
+from pgdyno.formats._expressible import encodable, refusal
 
+_LANGUAGE = "YAML"
+_TEXT = "tag:yaml.org,2002:str"
+_RESOLVER = VersionedResolver(version="1.1")
 _INDENT = 2
 _UNBROKEN = 1 << 16  # columns: values are never folded
 
@@ -60,11 +66,34 @@ def _settings(entries: Iterable[Entry], *, indent: int) -> CommentedMap:
 
 
 def quoted(text: str) -> str:
-    """Return a text that stays one, whatever it looks like."""
-    scalar: str = DoubleQuotedScalarString(text)
+    """Return a text that stays one, whatever it looks like.
+
+    Raises: FormatError for a text that cannot be written in UTF-8, or with a NUL in it.
+    """
+    scalar: str = DoubleQuotedScalarString(encodable(text, _LANGUAGE))
     return scalar
 
 
 def verbatim(text: str) -> TaggedScalar:
-    """Return a text of several lines that Ansible does not take for a template."""
-    return TaggedScalar(value=text, style="|", tag="!unsafe")
+    """Return a text of several lines that Ansible does not take for a template.
+
+    Raises: FormatError for a text that Ansible has no way to read.
+    """
+    # A block has no escapes, and Ansible's reader takes none that begins with a tab.
+    is_block = text[:1].strip() and all(line.isprintable() for line in text.split("\n"))
+    return TaggedScalar(value=_readable(text), style="|" if is_block else '"', tag="!unsafe")
+
+
+def untemplated(text: str) -> TaggedScalar:
+    """Return a text of one line that Ansible does not take for a template.
+
+    Raises: FormatError for a text that Ansible has no way to read.
+    """
+    return TaggedScalar(value=_readable(text), style='"', tag="!unsafe")
+
+
+def _readable(text: str) -> str:
+    """Return a text that Ansible reads as one below its tag: there, even a quoted ``on`` is a Boolean."""
+    if _RESOLVER.resolve(ScalarNode, text, (True, False)) != _TEXT:
+        raise refusal(text, "a playbook", "Ansible reads it as something else than a text")
+    return encodable(text, _LANGUAGE)

@@ -1,8 +1,8 @@
 """An Ansible playbook that installs a plan as files, with modules of ansible-core only.
 
-The files are those of the formats conf, sysctl and udev, and one for tmpfiles.d. Their text is marked unsafe,
-which in Ansible means: not a template. Sources: Ansible's documentation, "Unsafe or raw strings",
-ansible.builtin.
+The files are those of the formats conf, sysctl and udev, and one for tmpfiles.d. Their text, and all else
+that the server has told, is marked unsafe, which in Ansible means: not a template. Sources: Ansible's
+documentation, "Unsafe or raw strings", ansible.builtin.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pgdyno.formats._comments import comments
 from pgdyno.formats._contract import Format, counted, explanation, host_lines, setting_lines, summary
 from pgdyno.formats._places import TMPFILES_PATH, Place, elsewhere, former_value, lines_in, tmpfiles_line
 from pgdyno.formats._unit import configuration_file, unit_of
-from pgdyno.formats._yaml import document, quoted, verbatim
+from pgdyno.formats._yaml import document, quoted, untemplated, verbatim
 from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
@@ -40,13 +40,13 @@ def render(plan: Plan, server: Server) -> str:
         "Limits of the server's unit are not in it: --format systemd.",
     ]
     play = {
-        "name": quoted(f"settings for PostgreSQL {server.version}, as planned by pgdyno"),
+        "name": untemplated(f"settings for PostgreSQL {server.version}, as planned by pgdyno"),
         "hosts": quoted("{{ target | default('localhost') }}"),
         "become": True,
         "gather_facts": False,
         "vars": {
-            "postgresql_conf": quoted(configuration_file(server)),
-            "postgresql_unit": quoted(unit_of(server)),
+            "postgresql_conf": untemplated(configuration_file(server)),
+            "postgresql_unit": untemplated(unit_of(server)),
             "restart": False,
         },
         "tasks": [*_settings(plan, server), *_machine(plan)],

@@ -6,11 +6,21 @@ Numbers are in PostgreSQL's own units. Source: Microsoft Learn, "az postgres fle
 from __future__ import annotations
 
 from pgdyno.formats._contract import Format
+from pgdyno.formats._expressible import refusal
 from pgdyno.formats._script import Parameter, Provider, script
 from pgdyno.model.plan import Plan
 from pgdyno.model.server import Server
 
 FORMAT = Format("azure", "Azure Database for PostgreSQL, by the Azure command line")
+
+
+def _word(parameter: Parameter) -> str:
+    """Return name=value. Raises: FormatError for a value that begins with @: az reads it from a file."""
+    if parameter.value.startswith("@"):
+        raise refusal(parameter.value, "a command of az", "it begins with @, which names a file there")
+    return parameter.assignment()
+
+
 _PROVIDER = Provider(
     target="azure",
     head=(
@@ -21,7 +31,7 @@ _PROVIDER = Provider(
         "with --query '[?isReadOnly].name'",
     ),
     arguments="group=${1:?name the resource group}\nserver=${2:?name the server}",
-    word=Parameter.assignment,
+    word=_word,
     command=(
         'for parameter in "${parameters[@]}"; do\n'
         '  az postgres flexible-server parameter set --resource-group "$group" --server-name "$server" \\\n'

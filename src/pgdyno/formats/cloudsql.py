@@ -7,11 +7,20 @@ PostgreSQL's own units. Sources: Cloud SQL's documentation, "Configure database 
 from __future__ import annotations
 
 from pgdyno.formats._contract import Format
+from pgdyno.formats._expressible import held
 from pgdyno.formats._script import Parameter, Provider, script
 from pgdyno.model.plan import Plan
 from pgdyno.model.server import Server
 
 FORMAT = Format("cloudsql", "Google Cloud SQL database flags, by gcloud")
+_SEPARATOR = ";"
+
+
+def _word(parameter: Parameter) -> str:
+    """Return name=value. Raises: FormatError for a value with gcloud's separator in it: it would be two."""
+    return held(parameter.assignment(), "gcloud's list of flags", _SEPARATOR)
+
+
 _PROVIDER = Provider(
     target="cloudsql",
     head=(
@@ -21,7 +30,7 @@ _PROVIDER = Provider(
         "Undo: run it with the former values, without flags that were not set; none: --clear-database-flags.",
     ),
     arguments="instance=${1:?name the instance}\nshift",
-    word=Parameter.assignment,
+    word=_word,
     more='"$@"',
     command=(
         '((${#parameters[@]})) || { echo "no flag to set" >&2; exit 1; }\n'

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pgdyno.formats._comments import comments
 from pgdyno.formats._contract import Format, explanation, setting_lines, summary
+from pgdyno.formats._expressible import encodable, setting_name
 from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("conf", "snippet for postgresql.conf")
+_LANGUAGE = "postgresql.conf"
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the snippet. Values set by ALTER SYSTEM or on the command line still win over it."""
+    """Return the snippet. Values set by ALTER SYSTEM or on the command line still win over it.
+
+    Raises: FormatError for a name or value that postgresql.conf cannot hold.
+    """
     head = [
         f"pgdyno: {summary(plan, server)}.",
         "Values set with ALTER SYSTEM or on the command line win over this file.",
@@ -21,10 +26,21 @@ def render(plan: Plan, server: Server) -> str:
 
 
 def _block(line: PlanLine) -> str:
-    return f"{comments(explanation(line))}\n{line.change.key} = {quoted(line.change.value)}"
+    name = setting_name(line.change.key, _LANGUAGE)
+    return f"{comments(explanation(line))}\n{name} = {quoted(line.change.value)}"
 
 
 def quoted(value: str) -> str:
-    """Quote a value as postgresql.conf reads it: backslashes start escapes there."""
-    escaped = value.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
+    """Quote a value as postgresql.conf reads it: backslashes start escapes, and a line feed ends the value.
+
+    Raises: FormatError for a value that cannot be written in UTF-8, or with a NUL in it.
+    """
+    escaped = encodable(value, _LANGUAGE).replace("\\", "\\\\").replace("'", "''")
+    return "'" + "".join(map(_octal, escaped)) + "'"
+
+
+def _octal(character: str) -> str:
+    """Return a character, or its bytes as the escapes of three octal digits that the server reads."""
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode())

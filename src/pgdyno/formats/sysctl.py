@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
+from pgdyno.formats._expressible import kernel_path, plain
 from pgdyno.formats._places import Place, elsewhere, former_value, head_of, lines_in
 from pgdyno.model.kernel_file import SYSCTL_ROOT
 from pgdyno.model.plan import Change, Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("sysctl", "file for /etc/sysctl.d")
+_LANGUAGE = "sysctl.d"
 PATH = "/etc/sysctl.d/60-pgdyno.conf"
 
 
@@ -39,8 +41,8 @@ def _block(line: PlanLine) -> str:
 
 
 def setting(change: Change) -> str:
-    """Return a change as a line of sysctl.d."""
-    return f"{sysctl_name(change.key)} = {change.value}"
+    """Return a change as a line of sysctl.d. Raises: FormatError for what such a line cannot hold."""
+    return f"{sysctl_name(kernel_path(change.key, _LANGUAGE))} = {plain(change.value, _LANGUAGE)}"
 
 
 def sysctl_name(path: str) -> str:

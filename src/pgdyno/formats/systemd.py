@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format
+from pgdyno.formats._expressible import plain
 from pgdyno.formats._places import elsewhere
 from pgdyno.formats._unit import unit_of
 from pgdyno.model.plan import Plan
@@ -97,7 +98,7 @@ def _to_try(plan: Plan) -> Iterator[str]:
     if trials:
         yield "# To try one at a time, and to keep if a measurement says so:"
     for one in trials:
-        lines = "\n".join(f"#{line}" for line in one.unit_lines)
+        lines = "\n".join(f"#{plain(line, 'a unit of systemd')}" for line in one.unit_lines)
         yield f"{comments([f'{one.lever}: {one.reason}'])}\n{lines}"
 
 

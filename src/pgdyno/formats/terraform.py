@@ -5,11 +5,10 @@ Sources: the documentation of Terraform's AWS provider; Terraform's language, "S
 
 from __future__ import annotations
 
-import json
-
 from pgdyno.formats._amazon import apply_method
 from pgdyno.formats._comments import comments
 from pgdyno.formats._contract import Format, setting_lines, summary
+from pgdyno.formats._expressible import encodable
 from pgdyno.formats._script import parameter, undo_of
 from pgdyno.formats._targets import Selection, select, target
 from pgdyno.formats.rds import PROVIDER
@@ -18,6 +17,8 @@ from pgdyno.model.server import Server
 
 FORMAT = Format("terraform", "Terraform resource aws_db_parameter_group for Amazon RDS")
 _INDENT = "  "
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_BMP_END = 0xFFFF
 
 
 def render(plan: Plan, server: Server) -> str:
@@ -33,7 +34,7 @@ def render(plan: Plan, server: Server) -> str:
     parts = [
         (
             f'name_prefix = "pgdyno-"\nfamily      = "postgres{server.major}"\n'
-            f'description = "planned by pgdyno for PostgreSQL {server.version}"'
+            f"description = {quoted(f'planned by pgdyno for PostgreSQL {server.version}')}"
         ),
         *(_block(line, server, selection) for line in setting_lines(selection.plan)),
         "lifecycle {\n  create_before_destroy = true\n}",
@@ -55,8 +56,19 @@ def _block(line: PlanLine, server: Server, selection: Selection) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote a text so that Terraform does not look for templates in it."""
-    return json.dumps(text, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
+    """Quote a text so that Terraform does not look for templates in it.
+
+    Raises: FormatError for a text that cannot be written in UTF-8, or with a NUL in it.
+    """
+    escaped = "".join(map(_escaped, encodable(text, "HCL")))
+    return '"' + escaped.replace("${", "$${").replace("%{", "%%{") + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES or character.isprintable():
+        return _ESCAPES.get(character, character)
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= _BMP_END else f"\\U{code:08x}"
 
 
 def _indented(text: str) -> str:

@@ -14,12 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
+from pgdyno.formats._expressible import kernel_path, plain
 from pgdyno.formats._places import Place, device_file, elsewhere, head_of, lines_in, place_of
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("tuned", "TuneD profile, on top of TuneD's own for PostgreSQL")
+_LANGUAGE = "a TuneD profile"
+_REFUSED = "#;$\\\"'"  # comments, variables and functions, escapes, quotes
 PATH = "/etc/tuned/pgdyno/tuned.conf"
 _HERE = (Place.SYSCTL, Place.UDEV, Place.TMPFILES)
 _TRANSPARENT_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -28,8 +31,13 @@ _UNDO = "tuned-adm profile with the former profile's name"
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the profile. What TuneD cannot set is named in comments."""
+    """Return the profile. What TuneD cannot set is named in comments.
+
+    Raises: FormatError for a path or value that a profile cannot hold.
+    """
     lines = [line for line in lines_in(plan, *_HERE) if not _is_unnameable(line)]
+    for line in lines:
+        kernel_path(line.change.key, _LANGUAGE)
     head = [
         f"pgdyno: {counted(len(lines), 'change')} of the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: tuned-adm profile pgdyno",
@@ -40,7 +48,7 @@ def render(plan: Plan, server: Server) -> str:
     ]
     return joined(
         comments(head_of(plan, head)),
-        f"[main]\nsummary=PostgreSQL {server.version}, as planned by pgdyno\ninclude=postgresql",
+        f"[main]\nsummary=PostgreSQL {_value(server.version)}, as planned by pgdyno\ninclude=postgresql",
         *_sections(lines),
         comments(elsewhere(plan, lines)),
     )
@@ -70,10 +78,15 @@ def _sections(lines: Sequence[PlanLine]) -> Iterator[str]:
 def _section(name: str, options: Iterable[tuple[str, PlanLine]], settings: str = "") -> Iterator[str]:
     """Yield a section unless it has no options."""
     texts = [
-        f"{comments(explanation(line, _UNDO))}\n{option}={line.change.value}" for option, line in options
+        f"{comments(explanation(line, _UNDO))}\n{option}={_value(line.change.value)}"
+        for option, line in options
     ]
     if texts:
         yield f"[{name}]\n{settings}" + "\n\n".join(texts)
+
+
+def _value(text: str) -> str:
+    return plain(text, _LANGUAGE, _REFUSED)
 
 
 def _disk_options(lines: Sequence[PlanLine]) -> Mapping[str, list[tuple[str, PlanLine]]]:

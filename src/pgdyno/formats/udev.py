@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
+from pgdyno.formats._expressible import kernel_path, plain
 from pgdyno.formats._places import Place, device_file, elsewhere, former_value, head_of, lines_in
 from pgdyno.model.plan import Change, Plan, PlanLine
 from pgdyno.model.server import Server
 
 FORMAT = Format("udev", "udev rules for disks and network interfaces")
+_LANGUAGE = "a udev rule"
 PATH = "/etc/udev/rules.d/60-pgdyno.rules"
 RELOAD = "udevadm control --reload"
 TRIGGER = "udevadm trigger --action=change --subsystem-match=block --subsystem-match=net"
@@ -41,11 +43,15 @@ def _block(line: PlanLine) -> str:
 
 
 def rule(change: Change) -> str:
-    """Return a change as a rule. An interface that is given its name at the start is said to be moved."""
-    file = device_file(change.key)
+    """Return a change as a rule. An interface that is given its name at the start is said to be moved.
+
+    Percent and dollar signs start substitutions there. Raises: FormatError for what a rule cannot hold.
+    """
+    file = device_file(kernel_path(change.key, _LANGUAGE))
+    value = plain(change.value, _LANGUAGE, refused='"\\').replace("%", "%%").replace("$", "$$")
     assert file is not None  # noqa: S101 — what makes its place a udev rule
     actions = "add|change|move" if file.subsystem == "net" else "add|change"
     return (
         f'ACTION=="{actions}", SUBSYSTEM=="{file.subsystem}", KERNEL=="{file.device}", '
-        f'ATTR{{{file.attribute}}}="{change.value}"'
+        f'ATTR{{{file.attribute}}}="{value}"'
     )

@@ -5,7 +5,8 @@
     │   ├── VariantError               PGD-101
     │   ├── SettingError               PGD-102  unknown setting, value out of range or not in the list
     │   │   └── HugePagesError         PGD-104  the kernel has no room for so many, at this moment
-    │   └── ExperimentFileError        PGD-103
+    │   ├── ExperimentFileError        PGD-103
+    │   └── FormatError                PGD-105  a format has no way to write a name or value
     ├── RefusedError                   PGD-200  exit 4   understood, and refused as unsafe
     │   ├── DurabilityError            PGD-201
     │   ├── MemoryProofError           PGD-202
@@ -81,6 +82,12 @@ class HugePagesError(SettingError):
     """The kernel has no room for a pool of huge pages: free memory is scattered, or there is too little."""
 
     code = "PGD-104"
+
+
+class FormatError(UsageError):
+    """A text has something in it that a format has no way to write."""
+
+    code = "PGD-105"
 
 
 class ExperimentFileError(UsageError):

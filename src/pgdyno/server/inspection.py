@@ -6,10 +6,12 @@ an ordinary role, as a member of pg_monitor and as superuser; what the role may 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import LiteralString
 
+from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import Guc
 from pgdyno.model.server import Server
@@ -25,7 +27,15 @@ _BACKEND_START: LiteralString = """
     SELECT pg_catalog.date_part('epoch', backend_start)::float8
       FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()"""
 
+_VERSION = re.compile(r"\d+[A-Za-z0-9 ._+~:,()/@-]{0,200}", re.ASCII)
+"""A number, and what packagers and forks add to it (configure --with-extra-version)."""
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
+"""How paths begin on Unix and on Windows."""
+
 _SHARED_MEMORY: LiteralString = "SELECT sum(allocated_size)::bigint FROM pg_catalog.pg_shmem_allocations"
+
+
+_SHOWN = 200  # characters of an invalid value; arbitrary
 
 
 @dataclass(frozen=True)
@@ -39,14 +49,15 @@ class Backend:
 def inspect_server(connection: Connection) -> Server:
     """Read all that the connected role may see. Co-location is not known here: it takes a look at the host.
 
-    Raises: ServerError if the server does not answer what every role may ask; ConnectionFailedError if the
-    connection is lost.
+    Raises: ServerError if the server does not answer what every role may ask, or not as PostgreSQL does;
+    ConnectionFailedError if the connection is lost.
     """
     settings = read_settings(connection)
+    _check_configuration_file(settings)
     privileges = read_privileges(connection)
     return Server(
-        version_num=int(settings["server_version_num"].setting),
-        version=settings["server_version"].setting,
+        version_num=_version_num(settings),
+        version=_version(settings),
         settings=settings,
         capabilities=read_capabilities(connection, settings),
         overrides=read_overrides(connection),
@@ -73,6 +84,44 @@ def identify_backend(connection: Connection) -> Backend:
     return Backend(
         pid=require(connection, "SELECT pg_catalog.pg_backend_pid()", int, "pg_backend_pid()"),
         start_s=ask(connection, _BACKEND_START, float, "pg_stat_activity.backend_start").or_none(),
+    )
+
+
+def _version_num(settings: Mapping[str, Guc]) -> int:
+    told = _told(settings, "server_version_num")
+    if not (told.isascii() and told.isdigit()):
+        raise _not_postgresql("server_version_num", told, "PostgreSQL tells a whole number, 180006")
+    return int(told)
+
+
+def _version(settings: Mapping[str, Guc]) -> str:
+    """Return the version, which nobody has to quote. Its form is the server's choice, its characters not."""
+    told = _told(settings, "server_version")
+    if not _VERSION.fullmatch(told):
+        raise _not_postgresql("server_version", told, "PostgreSQL tells 18.6 or 18.6 (Debian 18.6-1)")
+    return told
+
+
+def _check_configuration_file(settings: Mapping[str, Guc]) -> None:
+    """Raise unless it is an absolute path, or hidden from this role, or not there."""
+    guc = settings.get("config_file")
+    if guc is None or not guc.setting:
+        return
+    if not (_ABSOLUTE.match(guc.setting) and guc.setting.isprintable()):
+        raise _not_postgresql("config_file", guc.setting, "PostgreSQL tells an absolute path")
+
+
+def _told(settings: Mapping[str, Guc], name: str) -> str:
+    guc = settings.get(name)
+    return "" if guc is None else guc.setting
+
+
+def _not_postgresql(name: str, told: str, usual: str) -> ServerError:
+    shown = ascii(told[:_SHOWN])[1:-1]
+    return ServerError(
+        f'the server gives an invalid value for "{name}": "{shown}"',
+        detail=usual,
+        hint="connect to the server itself if there is a proxy between",
     )
 
 

@@ -14,6 +14,7 @@ from tests.fix_plan import plan_of, rich_plan, rich_server, setting
 
 from pgdyno import formats
 from pgdyno.formats import aurora, azure, cloudsql, rds
+from pgdyno.model.errors import FormatError
 from pgdyno.model.plan import Plan
 
 IN_BASE_UNITS = {  # 6 GB in 8 kB, 24 MB in kB, 16 GB in MB, 15 min in s, 500 µs in ms
@@ -188,3 +189,21 @@ def test_what_no_source_speaks_of_is_written_down_and_marked() -> None:
     mark = "not verified: no source says whether Amazon RDS lets it be changed"
     assert text.count(mark) == 1
     assert text.index("# jit: on → off") < text.index(mark)
+
+
+def test_a_value_with_gclouds_separator_of_flags_is_refused() -> None:
+    plan = plan_of(setting("log_line_prefix", "%m ", "%m;log_statement=all"))
+    with pytest.raises(FormatError) as caught:
+        cloudsql.render(plan, rich_server())
+    assert caught.value.message == (
+        'cannot write "log_line_prefix=%m;log_statement=all" into gcloud\'s list of flags'
+    )
+    assert caught.value.detail == 'it has ";" in it'
+
+
+def test_a_value_that_az_would_read_from_a_file_is_refused() -> None:
+    plan = plan_of(setting("log_line_prefix", "%m ", "@/etc/passwd"))
+    with pytest.raises(FormatError) as caught:
+        azure.render(plan, rich_server())
+    assert caught.value.message == 'cannot write "@/etc/passwd" into a command of az'
+    assert caught.value.detail == "it begins with @, which names a file there"
