@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.unit.journal.data_directory import data_directory, give_to_owner
 from tests.unit.journal.receipts import TARGET, receipt
 
 from pgdyno.app.stopped import find_stopped
@@ -19,12 +19,6 @@ from pgdyno.model.journal import Receipt
 
 DOWN = ConnectionFailedError("could not connect to the server", detail="Connection refused")
 HERE, THERE = "host=/run port=5432", "host=/run port=5433"
-
-
-def data_directory(path: Path) -> Path:
-    (path / "global").mkdir(parents=True)
-    (path / "global/pg_control").write_bytes(int(TARGET.identity).to_bytes(8, sys.byteorder))
-    return path
 
 
 def changed(path: Path, address: str = HERE, *, number: int = 1, is_machine_known: bool = True) -> Receipt:
@@ -99,6 +93,7 @@ def test_a_primary_elsewhere_is_not_mistaken_for_its_standby_here(tmp_path: Path
 def test_a_server_that_runs_and_lets_nobody_in_is_mended_with_sql(tmp_path: Path) -> None:
     path = data_directory(tmp_path / "main")
     (path / "postmaster.pid").write_text("1\n")  # a process that is always there
+    give_to_owner(path / "postmaster.pid")
     with pytest.raises(StillChangedError) as caught:
         find_stopped(access(HERE), Contents((changed(path),), ()), DOWN)
     assert caught.value.hint == (
