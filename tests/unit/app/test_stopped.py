@@ -14,7 +14,7 @@ from pgdyno.app.stopped import find_stopped
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import Contents
 from pgdyno.journal.target import this_machine
-from pgdyno.model.errors import ConnectionFailedError, StillChangedError, UsageError
+from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, StillChangedError, UsageError
 from pgdyno.model.journal import Receipt
 
 DOWN = ConnectionFailedError("could not connect to the server", detail="Connection refused")
@@ -49,6 +49,11 @@ def test_a_server_is_found_by_its_files_however_it_was_reached(tmp_path: Path) -
     contents = Contents((changed(one), changed(other, THERE)), ())
     found = find_stopped(access(data_directory=other), contents, DOWN)
     assert (found.target.address, found.files.path, len(found.receipts)) == (THERE, other, 1)
+
+
+def test_a_named_directory_that_is_no_servers_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryError, match=f'data directory "{tmp_path}"'):
+        find_stopped(access(data_directory=tmp_path), Contents((changed(tmp_path),), ()), DOWN)
 
 
 def test_changes_of_another_server_are_not_touched_and_not_shown_as_its_own(tmp_path: Path) -> None:

@@ -234,3 +234,20 @@ def test_a_directory_that_is_exchanged_meanwhile_is_not_followed(
 def test_a_pid_file_that_names_no_process_names_no_postmaster(tmp_path: Path, content: str) -> None:
     (tmp_path / "postmaster.pid").write_text(content)
     assert not cluster(tmp_path).has_postmaster()
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_it"),
+    [
+        pytest.param("1\n/data\n1790000000\n5432\n", True, id="itself"),
+        pytest.param("1\n/data\n1790000000\n5433\n", False, id="another port"),
+        pytest.param("1\n/data\n1790000100\n5432\n", False, id="started later"),
+        pytest.param("1\n/data\nnever\n5432\n", False, id="no time"),
+        pytest.param("1\n/data\n", False, id="starting"),
+    ],
+)
+def test_a_running_server_is_known_by_its_pid_file(tmp_path: Path, lines: str, *, is_it: bool) -> None:
+    (tmp_path / "postmaster.pid").write_text(lines)
+    directory = cluster(tmp_path)
+    assert directory.is_running_as(TARGET.identity, "5432", 1_790_000_000.4) is is_it
+    assert not directory.is_running_as("1", "5432", 1_790_000_000.4)
