@@ -47,6 +47,9 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
 
+race: setup ## as root: whether a user who exchanges names misleads root in data directories (some minutes)
+	@$(BIN)/python -m bench.race
+
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
 	@$(BIN)/python -m bench.decide
@@ -61,4 +64,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 	@$(BIN)/python -m bench.driver --budget 10m
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
-.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine lint simulate bench
+.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine lint race simulate bench

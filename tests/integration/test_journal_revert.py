@@ -26,6 +26,7 @@ from pgdyno.app.apply import ApplyRequest, apply_plan
 from pgdyno.app.revert import RevertRequest, preview_revert, revert
 from pgdyno.app.status import journal_status, server_status
 from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.directory import Directory
 from pgdyno.journal.log import open_journal, read_journal
 from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import locked_session
@@ -424,8 +425,8 @@ def test_what_somebody_sets_while_the_file_is_replaced_stays(
     apply(access, work_mem="8MB")
     prepare = ServerFiles._write
 
-    def meanwhile(files: ServerFiles, temporary: Path, content: bytes) -> None:
-        prepare(files, temporary, content)
+    def meanwhile(files: ServerFiles, directory: Directory, content: bytes) -> None:
+        prepare(files, directory, content)
         server.execute("ALTER SYSTEM SET temp_buffers = '9MB'")
 
     with monkeypatch.context() as busy:

@@ -21,6 +21,7 @@ from pgdyno.server.connection import connect
 from pgdyno.server.inspection import inspect_server
 from pgdyno.server.installation import Installation, installation_at
 from pgdyno.server.interchange import ConnectTo, paths_of, preloaded, read_demands, read_offers
+from pgdyno.server.login_rules import login_rules
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.instructions import lacking as lacking_instructions
 from pgdyno.toolchain.manifest import Manifest, read_manifest
@@ -79,8 +80,10 @@ class InterchangeCheck:
         self, target: Installation, server: Server, demands: Demands, settings: dict[str, str]
     ) -> Offers:
         check = StartCheck(target, self.workspace)
-        with check.started(server, settings) as scratch, closing(connect(scratch.dsn)) as connection:
-            return read_offers(connection, demands, scratch.data_directory / "pg_hba.conf")
+        with self.workspace.scratch() as own, login_rules(own) as rules:
+            settings = {**settings, "hba_file": str(rules.path)}
+            with check.started(server, settings) as scratch, closing(connect(scratch.dsn)) as connection:
+                return read_offers(connection, demands, rules)
 
 
 def _require_cpu(target: Installation) -> None:
@@ -113,7 +116,7 @@ def _owner(session: Session, files: ServerFiles | None) -> Account:
             detail=f"its data directory: {session.target.data_directory or 'not shown to this role'}",
             hint="run pgdyno as root or as the server's user, on its machine or in its container",
         )
-    uid = files.path.stat().st_uid
+    uid = files.owner()
     if os.geteuid() not in (0, uid):
         raise PrivilegeError(
             "only root and the server's own user may switch it",

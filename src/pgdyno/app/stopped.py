@@ -58,8 +58,13 @@ def find_stopped(access: ServerAccess, contents: Contents, failure: ConnectionFa
 
 
 def receipts_of_named(access: ServerAccess, contents: Contents) -> tuple[Receipt, ...]:
-    """Return the open receipts of the server that the user named, oldest first, without asking it."""
+    """Return the open receipts of the server that the user named, oldest first, without asking it.
+
+    Raises: DataDirectoryError if he named a directory that is not that of a server's user.
+    """
     files = None if access.data_directory is None else ServerFiles(access.data_directory)
+    if files is not None and files.path.is_dir():
+        files.owner()  # says why files that were named are not used
     return tuple(
         receipt
         for receipt in contents.open

@@ -1,7 +1,7 @@
 """The files of a server's data directory, where this process reaches them.
 
-Only ``postgresql.auto.conf`` is ever written, atomically, with the owner and mode it had. A symbolic link
-in its place is never followed: root would be writing wherever the directory's owner wants.
+Only ``postgresql.auto.conf`` is ever written, atomically, with the owner and mode it had. Root works there
+with the rights of the server's user, who is known by the control file; see ``directory``.
 """
 
 from __future__ import annotations
@@ -9,41 +9,40 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.durable import sync_directory
+from pgdyno.journal.directory import Directory, failure, opened_directory
 from pgdyno.journal.query import Connection, run
 from pgdyno.journal.settings import AUTO_CONF
 from pgdyno.journal.target import this_machine
-from pgdyno.model.errors import DataDirectoryError, StorageError
+from pgdyno.model.errors import DataDirectoryError, PgdynoError, StorageError
 from pgdyno.model.journal import Target
 
-_CONTROL_FILE = "global/pg_control"
 _TEMPORARY = "postgresql.auto.conf.pgdyno"
+_IDENTIFIER_BYTES = 8  # at the beginning of ControlFileData
 _START_TOLERANCE_S = 60.0  # between the pid file and the moment that the server calls its start
+_MOST_DIGITS = 7  # of a process id: at most 2^22 on Linux, proc_sys_kernel(5), pid_max
 
 
 @dataclass(frozen=True)
 class ServerFiles:
-    """A data directory whose files can be read and replaced."""
+    """A data directory whose files can be read and replaced.
+
+    Each method opens it anew. Raises: DataDirectoryError if it is none, or is not that of a server's user.
+    """
 
     path: Path
 
     def read_auto_conf(self) -> bytes:
         """Return the bytes of postgresql.auto.conf; none if there is no such file.
 
-        Raises: StorageError if it cannot be read or is a symbolic link.
+        Raises: StorageError if it cannot be read, is no plain file, too large, or another user's.
         """
-        try:
-            file = os.open(self.path / AUTO_CONF, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise self._failure("read", error) from error
-        with os.fdopen(file, "rb") as stream:
-            return stream.read()
+        with self._opened() as (directory, _):
+            return self._auto_conf(directory)
 
     def replace_auto_conf(self, content: bytes, *, expected: bytes) -> bool:
         """Replace postgresql.auto.conf in one step, so that a crash leaves the old or the new one.
@@ -53,40 +52,45 @@ class ServerFiles:
         writes between that last look and the rename, some microseconds, is lost.
         Raises: StorageError if it cannot be written; then the old one is still there.
         """
-        temporary = self.path / _TEMPORARY
-        try:
-            self.remove_leftovers()
-            self._write(temporary, content)
-            if self.read_auto_conf() != expected:
-                self.remove_leftovers()
-                return False
-            temporary.replace(self.path / AUTO_CONF)
-            sync_directory(self.path)
-        except OSError as error:
-            raise self._failure("write", error) from error
+        with self._opened() as (directory, _):
+            try:
+                directory.remove(_TEMPORARY)
+                self._write(directory, content)
+                if self._auto_conf(directory) != expected:
+                    directory.remove(_TEMPORARY)
+                    return False
+                directory.rename(_TEMPORARY, AUTO_CONF)
+            except OSError as error:
+                raise self._failure("write", error) from error
         return True
 
     def remove_leftovers(self) -> None:
         """Remove the file that a killed pgdyno may have left beside postgresql.auto.conf."""
-        with suppress(FileNotFoundError):
-            (self.path / _TEMPORARY).unlink()
+        with self._opened() as (directory, _):
+            try:
+                directory.remove(_TEMPORARY)
+            except OSError as error:
+                raise self._failure("write", error) from error
+
+    def owner(self) -> int:
+        """Return the number of the user whom the data directory and its control file belong to."""
+        with self._opened() as (directory, _):
+            return directory.owner
 
     def system_identifier(self) -> str:
-        """Return the system identifier: the first eight bytes of pg_control (ControlFileData)."""
-        try:
-            head = (self.path / _CONTROL_FILE).read_bytes()[:8]
-        except OSError as error:
-            raise DataDirectoryError(
-                f'could not read the control file of data directory "{self.path}"', detail=error.strerror
-            ) from error
-        return str(int.from_bytes(head, sys.byteorder))
+        """Return the system identifier."""
+        with self._opened() as (_, identifier):
+            return identifier
 
     def has_postmaster(self) -> bool:
         """Whether the process that postmaster.pid names exists: then the server is not simply down."""
+        with self._opened() as (directory, _):
+            pid = next(iter(_postmaster_lines(directory)), "")
+        if not pid.isdecimal() or len(pid) > _MOST_DIGITS or int(pid) == 0:
+            return False
         try:
-            pid = int((self.path / "postmaster.pid").read_text().split("\n")[0])
-            os.kill(pid, 0)
-        except (FileNotFoundError, ProcessLookupError, ValueError):
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
             return False
         except OSError:
             return True  # it exists, and belongs to another user
@@ -100,8 +104,9 @@ class ServerFiles:
         """
         named = None if target.data_directory is None else Path(target.data_directory)
         try:
-            is_named = named is None or not (named / _CONTROL_FILE).exists() or named.samefile(self.path)
-            is_cluster = self.system_identifier() == target.identity
+            with self._opened() as (directory, identifier):
+                is_named = named is None or not _is_another(named, directory)
+                is_cluster = identifier == target.identity
         except (DataDirectoryError, OSError):
             return False
         return is_named and is_cluster and target.machine in (None, this_machine())
@@ -109,22 +114,79 @@ class ServerFiles:
     def patroni_file(self) -> str | None:
         """Return the name of a file that only Patroni leaves in a data directory; None if there is none."""
         names = ("patroni.dynamic.json", "postgresql.base.conf")
-        return next((name for name in names if (self.path / name).exists()), None)
+        with self._opened() as (directory, _):
+            return next((name for name in names if directory.has(name)), None)
 
-    def _write(self, temporary: Path, content: bytes) -> None:
-        like = (self.path / AUTO_CONF).lstat()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(temporary, flags, 0o600)
-        with os.fdopen(file, "wb") as stream:
-            if os.geteuid() == 0:
-                os.fchown(file, like.st_uid, like.st_gid)
-            os.fchmod(file, stat.S_IMODE(like.st_mode))
-            stream.write(content)
-            stream.flush()
-            os.fsync(file)
+    def is_running_as(self, identifier: str, port: str, started: float) -> bool:
+        """Whether a server of this identifier runs here, on this port, since this time (seconds, Unix)."""
+        with self._opened() as (directory, found):
+            lines = _postmaster_lines(directory)
+            if len(lines) < 4 or not lines[2].strip().isdecimal():
+                return False
+            is_same = (found, lines[3].strip()) == (identifier, port)
+        return is_same and abs(float(lines[2]) - started) < _START_TOLERANCE_S
 
-    def _failure(self, verb: str, error: OSError) -> StorageError:
-        return StorageError(f"could not {verb} {self.path / AUTO_CONF}", detail=error.strerror)
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Directory, str]]:
+        """Provide the directory and the system identifier in it, which proves whose a directory it is."""
+        try:
+            with opened_directory(self.path) as directory:
+                yield directory, self._identifier(directory)
+        except OSError as error:
+            raise failure(
+                DataDirectoryError, f'could not read data directory "{self.path}"', error
+            ) from error
+
+    def _identifier(self, directory: Directory) -> str:
+        if directory.owner == 0:
+            raise DataDirectoryError(
+                f'data directory "{self.path}" belongs to root',
+                detail="PostgreSQL does not run as root, and takes no directory of another user",
+                hint="name the directory that the server runs on, which belongs to the server's user",
+            )
+        try:
+            with directory.inner("global") as inner:
+                head = inner.read_start("pg_control", _IDENTIFIER_BYTES)
+        except OSError as error:
+            raise failure(
+                DataDirectoryError, f'could not read the control file of data directory "{self.path}"', error
+            ) from error
+        return str(int.from_bytes(head, sys.byteorder))
+
+    def _auto_conf(self, directory: Directory) -> bytes:
+        try:
+            return directory.read(AUTO_CONF)[0]
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise self._failure("read", error) from error
+
+    def _write(self, directory: Directory, content: bytes) -> None:
+        like = directory.status(AUTO_CONF)
+        owner = (like.st_uid, like.st_gid) if os.geteuid() == 0 else None
+        directory.create(_TEMPORARY, content, stat.S_IMODE(like.st_mode), owner)
+
+    def _failure(self, verb: str, error: OSError) -> PgdynoError:
+        return failure(StorageError, f"could not {verb} {self.path / AUTO_CONF}", error)
+
+
+def _postmaster_lines(directory: Directory) -> list[str]:
+    """Return the lines of postmaster.pid; none if the server is down. Raises: OSError."""
+    try:
+        return directory.read("postmaster.pid")[0].decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _is_another(path: Path, directory: Directory) -> bool:
+    """Whether a data directory lies at a path, and is not this one. Raises: OSError."""
+    try:
+        with opened_directory(path) as other:
+            with other.inner("global") as inner:
+                inner.status("pg_control")
+            return not os.path.samestat(os.fstat(other.descriptor), os.fstat(directory.descriptor))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def files_of(path: Path, connection: Connection) -> ServerFiles | None:
@@ -135,9 +197,7 @@ def files_of(path: Path, connection: Connection) -> ServerFiles | None:
     files = ServerFiles(path)
     try:
         files.read_auto_conf()
-        identifier = files.system_identifier()
-        lines = (path / "postmaster.pid").read_text().splitlines()
-    except (StorageError, DataDirectoryError, OSError):
+    except (StorageError, DataDirectoryError):
         return None
     row = run(
         connection,
@@ -145,7 +205,7 @@ def files_of(path: Path, connection: Connection) -> ServerFiles | None:
         " pg_catalog.current_setting('port'),"
         " pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::float8",
     )[0]
-    if len(lines) < 4:
+    try:
+        return files if files.is_running_as(*row) else None
+    except (StorageError, DataDirectoryError):
         return None
-    is_same = (identifier, lines[3].strip()) == (row[0], row[1])
-    return files if is_same and abs(float(lines[2]) - row[2]) < _START_TOLERANCE_S else None

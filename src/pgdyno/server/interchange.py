@@ -19,6 +19,7 @@ from pgdyno.model.interchange import Demands, Offers, options_in
 from pgdyno.model.server import Server
 from pgdyno.server.connection import Connection
 from pgdyno.server.inspection import inspect_server
+from pgdyno.server.login_rules import LoginRules
 from pgdyno.server.query import Row, ask_rows
 
 ConnectTo: TypeAlias = Callable[[str], Connection]
@@ -124,17 +125,17 @@ def read_demands(connection: Connection, connect_to: ConnectTo, server: Server) 
     )
 
 
-def read_offers(connection: Connection, demands: Demands, hba_file: Path) -> Offers:
-    """Ask a scratch server of the programs, which writes its ``hba_file`` anew and loads libraries for it.
+def read_offers(connection: Connection, demands: Demands, rules: LoginRules) -> Offers:
+    """Ask a scratch server of the programs, started with these rules, and let it load libraries for it.
 
-    Raises: ServerError, ConnectionFailedError.
+    Raises: ServerError, ConnectionFailedError; RefusedError for demands that no server can have.
     """
     server = inspect_server(connection)
     return Offers(
         layout=_layout(connection),
         extensions=frozenset((name, version) for name, version in _rows(connection, _AVAILABLE)),
         refused=dict(_refused(connection, demands.libraries)),
-        unsupported_methods=_unsupported(connection, demands.auth_methods, hba_file),
+        unsupported_methods=_unsupported(connection, demands.auth_methods, rules),
         has_ssl=server.capabilities.has_ssl.or_none() is True,
         compressions=_compressions(server),
         has_xml=_has_xml(connection),
@@ -204,10 +205,9 @@ def _collator(connection: Connection) -> str | None:
     return rows[0][0] if rows else None
 
 
-def _unsupported(connection: Connection, methods: Iterable[str], hba_file: Path) -> frozenset[str]:
+def _unsupported(connection: Connection, methods: Iterable[str], rules: LoginRules) -> frozenset[str]:
     """Return the methods that the programs do not know, by what they say of lines with them."""
-    with hba_file.open("a", encoding="utf-8") as file:
-        file.writelines(f"host all all 127.0.0.1/32 {method}\n" for method in sorted(methods))
+    rules.append(methods)
     errors = (error for (error,) in _rows(connection, _HBA_ERRORS))
     return frozenset(found[1] for error in errors if (found := _UNSUPPORTED.search(error)))
 

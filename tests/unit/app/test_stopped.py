@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.unit.journal.data_directory import data_directory, give_to_owner
 from tests.unit.journal.receipts import TARGET, receipt
 
 from pgdyno.app.stopped import find_stopped
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import Contents
 from pgdyno.journal.target import this_machine
-from pgdyno.model.errors import ConnectionFailedError, StillChangedError, UsageError
+from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, StillChangedError, UsageError
 from pgdyno.model.journal import Receipt
 
 DOWN = ConnectionFailedError("could not connect to the server", detail="Connection refused")
 HERE, THERE = "host=/run port=5432", "host=/run port=5433"
-
-
-def data_directory(path: Path) -> Path:
-    (path / "global").mkdir(parents=True)
-    (path / "global/pg_control").write_bytes(int(TARGET.identity).to_bytes(8, sys.byteorder))
-    return path
 
 
 def changed(path: Path, address: str = HERE, *, number: int = 1, is_machine_known: bool = True) -> Receipt:
@@ -55,6 +49,11 @@ def test_a_server_is_found_by_its_files_however_it_was_reached(tmp_path: Path) -
     contents = Contents((changed(one), changed(other, THERE)), ())
     found = find_stopped(access(data_directory=other), contents, DOWN)
     assert (found.target.address, found.files.path, len(found.receipts)) == (THERE, other, 1)
+
+
+def test_a_named_directory_that_is_no_servers_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryError, match=f'data directory "{tmp_path}"'):
+        find_stopped(access(data_directory=tmp_path), Contents((changed(tmp_path),), ()), DOWN)
 
 
 def test_changes_of_another_server_are_not_touched_and_not_shown_as_its_own(tmp_path: Path) -> None:
@@ -99,6 +98,7 @@ def test_a_primary_elsewhere_is_not_mistaken_for_its_standby_here(tmp_path: Path
 def test_a_server_that_runs_and_lets_nobody_in_is_mended_with_sql(tmp_path: Path) -> None:
     path = data_directory(tmp_path / "main")
     (path / "postmaster.pid").write_text("1\n")  # a process that is always there
+    give_to_owner(path / "postmaster.pid")
     with pytest.raises(StillChangedError) as caught:
         find_stopped(access(HERE), Contents((changed(path),), ()), DOWN)
     assert caught.value.hint == (

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.journal.directory import failure, roots_directory
 from pgdyno.journal.durable import replace_file, sync_directory, written_beside
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, StorageError
 from pgdyno.model.persisted_file import as_bytes, as_text, checksum
@@ -51,7 +52,12 @@ class PersistedFileWriter:
                 f"{key} is not a plain file: somebody has put something else in its place",
                 hint="take it away, or leave out --persist",
             )
-        directory = next(parent for parent in path.parents if parent.is_dir())
+        directory = self._existing(key)
+        try:
+            with roots_directory(directory):
+                pass
+        except OSError as error:
+            raise failure(OwnershipError, f"cannot write {key}", error) from error
         if not os.access(directory, os.W_OK | os.X_OK):
             raise PrivilegeError(
                 f"cannot write {key}",
@@ -78,7 +84,8 @@ class PersistedFileWriter:
             if found.value is None:
                 self._remove(key, found)
             elif self._is_as_found(key, found):
-                written_beside(self._locate(key)).unlink(missing_ok=True)
+                with roots_directory(self._locate(key).parent) as directory:
+                    directory.remove(written_beside(self._locate(key).name))
             else:
                 mode, owner, group = (int(found.state[name]) for name in (_MODE, _OWNER, _GROUP))
                 self._replace(key, as_bytes(found.value), mode, (owner, group))
@@ -125,29 +132,37 @@ class PersistedFileWriter:
     def _replace(self, key: str, content: bytes, mode: int, owner: tuple[int, int] | None) -> None:
         """Let the file have this content, mode and owner, all at once, and survive a power failure."""
         path = self._locate(key)
+        with roots_directory(self._existing(key)):  # then nobody else can exchange what is made in it
+            pass
         for missing in self._missing(key):
-            directory = self._locate(missing)
-            directory.mkdir()
-            directory.chmod(_NEW_DIRECTORY)  # whatever the umask
-            sync_directory(directory.parent)
-        replace_file(path, content, mode, owner)
+            made = self._locate(missing)
+            made.mkdir()
+            made.chmod(_NEW_DIRECTORY)  # whatever the umask
+            sync_directory(made.parent)
+        with roots_directory(path.parent) as directory:
+            replace_file(directory, path.name, content, mode, owner)
 
     def _remove(self, key: str, found: Found) -> None:
         path = self._locate(key)
-        for file in (path, written_beside(path)):
-            file.unlink(missing_ok=True)
         if path.parent.is_dir():
+            with roots_directory(path.parent) as directory:
+                for name in (path.name, written_beside(path.name)):
+                    directory.remove(name)
             sync_directory(path.parent)
-        for made in reversed(list(filter(None, found.state[MADE].split("\n")))):
-            directory = self._locate(made)
+        for name in reversed(list(filter(None, found.state[MADE].split("\n")))):
+            made = self._locate(name)
             with suppress(OSError):  # somebody else has put something there, or has taken it away
-                directory.rmdir()
-                sync_directory(directory.parent)
+                made.rmdir()
+                sync_directory(made.parent)
 
     def _missing(self, key: str) -> list[str]:
         """Return the directories above a file that are not there, the outermost first."""
         parents = (parent for parent in self._locate(key).parents if not parent.exists())
         return [self._name_of(parent) for parent in parents][::-1]
+
+    def _existing(self, key: str) -> Path:
+        """Return the innermost directory above a file that is there."""
+        return next(parent for parent in self._locate(key).parents if parent.is_dir())
 
     def _locate(self, key: str) -> Path:
         return self.root / key.lstrip("/")
@@ -158,4 +173,4 @@ class PersistedFileWriter:
 
 def _not_written(key: str, error: OSError) -> PgdynoError:
     kind = PrivilegeError if isinstance(error, PermissionError) else StorageError
-    return kind(f"could not write {key}", detail=error.strerror)
+    return failure(kind, f"could not write {key}", error)

@@ -11,13 +11,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.durable import (
-    opened_directory,
-    read_file,
-    remove_leftover,
-    replace_file,
-    replace_link,
-)
+from pgdyno.journal.directory import UntrustedError, failure, opened_directory
+from pgdyno.journal.durable import replace_file, replace_link, written_beside
 from pgdyno.journal.query import Connect, run
 from pgdyno.model import pg_ctl_conf
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, ServerError, StorageError
@@ -70,10 +65,12 @@ class PgCtlOptionsWriter(_ProgramWriter):
         """Replace the options. Raises: StorageError, PrivilegeError."""
         path = Path(key)
         try:
-            content, status = read_file(path)
-            changed = as_bytes(pg_ctl_conf.with_options(as_text(content), value))
-            if changed != content:
-                replace_file(path, changed, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
+            with opened_directory(path.parent) as directory:
+                content, status = directory.read(path.name)
+                changed = as_bytes(pg_ctl_conf.with_options(as_text(content), value))
+                if changed != content:
+                    owner = (status.st_uid, status.st_gid)
+                    replace_file(directory, path.name, changed, stat.S_IMODE(status.st_mode), owner)
         except OSError as error:
             raise _not_written(path, error) from error
 
@@ -94,11 +91,12 @@ class PgCtlOptionsWriter(_ProgramWriter):
     def value(self, key: str) -> str | None:
         """Return the options; None if there is no such line. Raises: PrivilegeError."""
         try:
-            return pg_ctl_conf.options_in(as_text(read_file(Path(key))[0]))
+            with opened_directory(Path(key).parent) as directory:
+                return pg_ctl_conf.options_in(as_text(directory.read(Path(key).name)[0]))
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise PrivilegeError(f"could not read {key}", detail=error.strerror) from error
+            raise failure(PrivilegeError, f"could not read {key}", error) from error
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,8 @@ class ProgramLinkWriter(_ProgramWriter):
         if self.value(key) == value:
             return
         try:
-            replace_link(Path(key), value)
+            with opened_directory(Path(key).parent) as directory:
+                replace_link(directory, Path(key).name, value)
         except OSError as error:
             raise _not_written(Path(key), error) from error
 
@@ -143,9 +142,12 @@ class ProgramLinkWriter(_ProgramWriter):
         return str((Path(key).parent / wanted / "bin").resolve()) == effective
 
     def value(self, key: str) -> str | None:
-        """Return where the link leads; None if there is none."""
+        """Return where the link leads; None if there is none. Raises: PrivilegeError."""
         try:
-            return str(Path(key).readlink())
+            with opened_directory(Path(key).parent) as directory:
+                return directory.link_target(Path(key).name)
+        except UntrustedError as error:
+            raise failure(PrivilegeError, f"could not read {key}", error) from error
         except OSError:
             return None
 
@@ -183,7 +185,7 @@ def running_programs(connect: Connect) -> str:
 def _remove_leftover(path: Path) -> None:
     try:
         with opened_directory(path.parent) as directory:
-            remove_leftover(path, directory)
+            directory.remove(written_beside(path.name))
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -199,4 +201,4 @@ def _require_writable(path: Path) -> None:
 
 def _not_written(path: Path, error: OSError) -> PgdynoError:
     kind = PrivilegeError if isinstance(error, PermissionError) else StorageError
-    return kind(f"could not write {path}", detail=error.strerror)
+    return failure(kind, f"could not write {path}", error)

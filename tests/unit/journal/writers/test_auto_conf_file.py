@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.journal.data_directory import data_directory
 
 from pgdyno.journal.auto_conf import Entry, parse, render, with_value
 from pgdyno.journal.server_files import ServerFiles
@@ -22,8 +23,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def writer(directory: Path, content: bytes) -> AutoConfFileWriter:
-    (directory / "postgresql.auto.conf").write_bytes(content)
-    return AutoConfFileWriter(ServerFiles(directory))
+    return AutoConfFileWriter(ServerFiles(data_directory(directory, content)))
 
 
 @given(order=st.permutations(["work_mem", "jit", "shared_buffers"]), count=st.integers(0, 3))

@@ -164,3 +164,26 @@ def test_a_full_disk_leaves_the_former_file() -> None:
             "could not write /etc/sysctl.d/60-pgdyno.conf\nDETAIL:  No space left on device"
         )
         assert writer.value_if_any(SYSCTLS) == TEXT
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where others could mislead it")
+def test_a_directory_that_is_not_roots_is_not_written_in(root: Path, writer: PersistedFileWriter) -> None:
+    found = writer.read(SYSCTLS)
+    os.chown(root / "etc/sysctl.d", 4711, 4712)
+    with pytest.raises(OwnershipError) as caught:
+        writer.check(SYSCTLS)
+    assert caught.value.message == f"cannot write {SYSCTLS}"
+    assert caught.value.detail == f"directory {root}/etc/sysctl.d belongs to user 4711, not to root"
+    with pytest.raises(StorageError, match=f"could not write {SYSCTLS}"):
+        writer.write(SYSCTLS, TEXT)
+    with pytest.raises(StorageError, match=f"could not write {SYSCTLS}"):
+        writer.restore(SYSCTLS, found)
+    assert list((root / "etc/sysctl.d").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where others could mislead it")
+def test_no_directory_is_made_in_one_that_is_not_roots(root: Path, writer: PersistedFileWriter) -> None:
+    os.chown(root / "etc", 4711, 4712)
+    with pytest.raises(StorageError, match=f"could not write {RULES}"):
+        writer.write(RULES, TEXT)
+    assert [path.name for path in (root / "etc").iterdir()] == ["sysctl.d"]

@@ -1,0 +1,86 @@
+"""Follows a path one name at a time, and says whose the links and directories on it are.
+
+Nothing is looked at twice: each name is opened below the descriptor of the one before, and a symbolic link is
+read through its own descriptor. Whatever is exchanged meanwhile, the answer is about what was passed through.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_MOST_LINKS = 40  # like the kernel: path_resolution(7)
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # O_PATH: neither reads nor waits, whatever it is
+
+
+@dataclass
+class Walk:
+    """Where a path has led: ``descriptor`` and ``status`` are those of the place that was reached.
+
+    ``links`` and ``directories`` are those on the way, each with the number of its owner.
+    """
+
+    descriptor: int
+    status: os.stat_result
+    links: list[tuple[Path, int]] = field(default_factory=list)
+    directories: list[tuple[Path, int]] = field(default_factory=list)
+
+    def move(self, descriptor: int) -> None:
+        """Go on from another descriptor, which is this object's to close from now on."""
+        os.close(self.descriptor)
+        self.descriptor, self.status = descriptor, os.fstat(descriptor)
+
+
+@contextmanager
+def walk(path: Path) -> Iterator[Walk]:
+    """Provide the directory that an absolute or relative path leads to.
+
+    Raises: OSError, with ENOTDIR if it is none, and ELOOP for more links than the kernel would follow.
+    """
+    start = os.open("/", _LOOK)
+    reached = Walk(start, os.fstat(start))
+    try:
+        _follow(reached, path)
+        yield reached
+    finally:
+        os.close(reached.descriptor)
+
+
+def _follow(reached: Walk, path: Path) -> None:
+    place, left = Path("/"), list(path.absolute().parts[:0:-1])
+    while left:
+        name = left.pop()
+        inner = os.open(name, _LOOK, dir_fd=reached.descriptor)
+        if not stat.S_ISLNK(os.fstat(inner).st_mode):
+            reached.directories.append((place, reached.status.st_uid))
+            place = place / name
+            reached.move(inner)
+            _require_directory(reached, place)
+            continue
+        target = _read_link(reached, inner, place / name)
+        left += [part for part in target.parts[::-1] if part != target.anchor]
+        if target.is_absolute():
+            reached.directories.append((place, reached.status.st_uid))
+            reached.move(os.open("/", _LOOK))
+            place = Path("/")
+
+
+def _read_link(reached: Walk, link: int, place: Path) -> Path:
+    """Return where an open link leads, take down whose it is, and close it."""
+    try:
+        reached.links.append((place, os.fstat(link).st_uid))
+        if len(reached.links) > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
+        return Path(os.readlink("", dir_fd=link))
+    finally:
+        os.close(link)
+
+
+def _require_directory(reached: Walk, place: Path) -> None:
+    if not stat.S_ISDIR(reached.status.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
