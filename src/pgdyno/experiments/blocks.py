@@ -9,7 +9,7 @@ import numpy as np
 
 from pgdyno.experiments.attribution import ArmCount, charged_running_s
 from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
-from pgdyno.model.metric import LAUNCHED_WORKERS
+from pgdyno.model.metric import LAUNCHED_WORKERS, WAL_SEGMENTS
 
 _ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
 
@@ -133,6 +133,12 @@ def huge_page_asymmetry(observations: Sequence[ArmObservation], *, is_comparable
         listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in sizes.items())
         return f"memory on huge pages differs between arms with equal settings ({listed})"
     return None
+
+
+def created_segments(observations: Sequence[ArmObservation]) -> dict[str, float]:
+    """Return how many WAL segments all servers together had to create in a block; nothing if none."""
+    count = sum(observation.meters.get(WAL_SEGMENTS, 0.0) for observation in observations)
+    return {WAL_SEGMENTS: count} if count else {}
 
 
 def missing_workers(observations: Sequence[ArmObservation], workers: int | None) -> str | None:

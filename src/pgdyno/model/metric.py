@@ -33,6 +33,7 @@ SERVER_CPU = "server_cpu_us_per_transaction"
 CLIENT_CPU = "client_cpu_us_per_transaction"
 LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
+WAL_SEGMENTS = "wal_segments_created"
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -79,6 +80,7 @@ METRICS: dict[str, Metric] = {
             "",
             Better.NEITHER,
         ),
+        Metric(WAL_SEGMENTS, "WAL segments created", "", Better.NEITHER),
         Metric("checkpoints", "checkpoints completed", "", Better.NEITHER),
         Metric("cache_hit_ratio", "shared buffer hit ratio", "", Better.NEITHER),
         Metric(LAUNCHED_WORKERS, "parallel workers launched, share of those planned", "", Better.NEITHER),
