@@ -33,6 +33,7 @@ SERVER_CPU = "server_cpu_us_per_transaction"
 CLIENT_CPU = "client_cpu_us_per_transaction"
 LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
+TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/tail.py
 WAL_SEGMENTS = "wal_segments_created"
 
 METRICS: dict[str, Metric] = {
@@ -48,6 +49,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric("latency_ms_p50", "median latency", "ms", Better.LOWER),
         Metric("latency_ms_p95", "95th percentile latency", "ms", Better.LOWER),
+        Metric(TAIL_MEAN, "mean latency of the slowest 5 %", "ms", Better.LOWER, has_verdict=True),
         Metric("latency_ms_p99", "99th percentile latency", "ms", Better.LOWER, has_verdict=True),
         Metric("latency_ms_p999", "99.9th percentile latency", "ms", Better.NEITHER),
         Metric("latency_ms_max", "longest latency", "ms", Better.NEITHER),
