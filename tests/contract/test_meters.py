@@ -141,6 +141,14 @@ def test_versions_without_statistics_of_the_wal_have_no_full_page_images() -> No
     assert found.read(Version13()) is None
 
 
+def test_versions_without_statistics_of_input_and_output_count_no_segments() -> None:
+    class Version15(Answering):
+        def has_relation(self, name: str) -> bool:
+            return name != "pg_stat_io"
+
+    assert meter_of("wal_segments_created").read(Version15()) is None
+
+
 def meter_of(metric: str) -> MeterModule:
     (found,) = (m for m in METERS if m.METER.metric == metric)
     return found

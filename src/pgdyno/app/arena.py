@@ -51,8 +51,13 @@ class Arena(Protocol):
         """Whether the seat of every variant holds the data set."""
         ...
 
-    def restore(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
-        """Put the data set, as it was loaded, on the seat of every variant."""
+    def restore(
+        self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet, writing_s: float = 0.0
+    ) -> None:
+        """Put the data set, as it was loaded, on the seat of every variant.
+
+        Each will be written to for ``writing_s``; servers that pgdyno starts get WAL segments for that.
+        """
         ...
 
     def discard(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:

@@ -73,7 +73,13 @@ class AttachedArena(OnRunningServer):
         """Whether every seat's database is there."""
         return {self._database(seat, data_set) for seat in seats} <= set(self.databases.ours())
 
-    def restore(self, _variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
+    def restore(
+        self,
+        _variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        _writing_s: float = 0.0,  # the server's WAL is its owner's
+    ) -> None:
         """Copy the data set's template to every seat's database."""
         for seat in seats:
             self.databases.copy(self._templates[data_set.key], self._database(seat, data_set))

@@ -35,6 +35,7 @@ from pgdyno.experiments.stopping import (
     typical_void_reason,
     void_share,
 )
+from pgdyno.experiments.wal_ahead import wal_notes
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
@@ -272,7 +273,12 @@ class ExperimentRun:
             _without_unmeasured(experiment) if is_complete else experiment,
             design=design if is_complete else experiment.design,
             verdicts=_verdicts(study, experiment),
-            notes=(*experiment.notes, *_noise_note(experiment), *_hopeless_note(experiment)),
+            notes=(
+                *experiment.notes,
+                *_noise_note(experiment),
+                *_hopeless_note(experiment),
+                *(wal_notes(experiment) if is_complete else ()),
+            ),
             is_complete=is_complete,
         )
         self.store.add_blocks(concluded.id, concluded.blocks)

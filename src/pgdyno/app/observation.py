@@ -14,6 +14,7 @@ from pgdyno.experiments.blocks import (
     audit_block,
     build_block,
     checkpoint_asymmetry,
+    created_segments,
     huge_page_asymmetry,
     missing_workers,
     void_reason,
@@ -86,7 +87,7 @@ def build_blocks(
             _observe(run, block, position, shares[position][index], design, meters)
             for position in range(len(run.arms))
         ]
-        audit = _audit(block, design, split)
+        audit = {**_audit(block, design, split), **created_segments(observations)}
         void = (
             void_reason(audit, design.thresholds)
             or checkpoint_asymmetry(observations, is_comparable=is_comparable)

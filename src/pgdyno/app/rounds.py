@@ -26,17 +26,18 @@ from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, buil
 from pgdyno.app.steps import measure_step, step_seed
 from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.experiments.blocks import join_trials
-from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of
+from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of, writing_time_s
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, MeasurementError
 from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Slice
-from pgdyno.model.metric import METRICS, SERVER_CPU
+from pgdyno.model.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.server.processes import read_host_cpu
 
+_OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
 _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
 
 KeepSlice = Callable[[str, int, int, Slice], None]
@@ -77,7 +78,8 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     places = seats(count, round_index)
     # A workload that is not in this group, because of its limit on memory, may have changed the data set too.
     if data_set.key in running.changed or not arena.has_seats(running.variants, places, data_set):
-        arena.restore(running.variants, places, data_set)
+        writing_s = writing_time_s(workloads, running.design, count)
+        arena.restore(running.variants, places, data_set, writing_s)
     if not is_duet:
         return _alternating_round(running, round_index, workloads, places)
     blocks: list[Block] = []
@@ -268,5 +270,5 @@ def _checkpoint_debt(running: Running, workload: Workload, arm: Arm) -> Readings
     debt = difference(before, read_meters(running.meters, arm))
     # The load's backends are ending at this moment, and what ended processes have used reaches the CPU meter
     # only when they are reaped: it would look like the checkpoint's. The clock sees live processes only.
-    owed = {m: d for m, d in debt.items() if m != "checkpoints" and not METRICS[m].is_level}
+    owed = {m: d for m, d in debt.items() if m not in _OF_BLOCKS_ALONE and not METRICS[m].is_level}
     return {**owed, SERVER_CPU: (cpu_us,)}

@@ -33,7 +33,13 @@ class VisitedArena(OnRunningServer):
         """Return true: the one seat is the database itself."""
         return True
 
-    def restore(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
+    def restore(
+        self,
+        _variants: Sequence[Variant],
+        _seats: Sequence[int],
+        _data_set: DataSet,
+        _writing_s: float = 0.0,
+    ) -> None:
         """Leave the data: whoever queries them here only reads, or is rolled back."""
 
     @contextmanager

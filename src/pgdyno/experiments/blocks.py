@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pgdyno.experiments.attribution import ArmCount, charged_running_s
+from pgdyno.experiments.tail import tail_mean
 from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
-from pgdyno.model.metric import LAUNCHED_WORKERS
+from pgdyno.model.metric import LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
 
 _ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
 
@@ -135,6 +136,12 @@ def huge_page_asymmetry(observations: Sequence[ArmObservation], *, is_comparable
     return None
 
 
+def created_segments(observations: Sequence[ArmObservation]) -> dict[str, float]:
+    """Return how many WAL segments all servers together had to create in a block; nothing if none."""
+    count = sum(observation.meters.get(WAL_SEGMENTS, 0.0) for observation in observations)
+    return {WAL_SEGMENTS: count} if count else {}
+
+
 def missing_workers(observations: Sequence[ArmObservation], workers: int | None) -> str | None:
     """Return a void reason if transactions that were to have parallel workers did not get all of them."""
     for observation in observations if workers else ():
@@ -163,10 +170,10 @@ def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, s
 
 
 def _latencies(count: ArmCount) -> dict[str, float]:
-    """Return percentiles in ms; nothing when nothing completed."""
+    """Return percentiles and the tail's mean in ms; nothing when nothing completed."""
     if count.latency_us.size == 0:
         return {}
     percentiles = np.percentile(count.latency_us, [50, 95, 99]) / 1000
-    return dict(
-        zip(("latency_ms_p50", "latency_ms_p95", "latency_ms_p99"), map(float, percentiles), strict=True)
-    )
+    names = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
+    by_name = dict(zip(names, map(float, percentiles), strict=True))
+    return {**by_name, TAIL_MEAN: tail_mean(count.latency_us) / 1000}

@@ -16,13 +16,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from pgdyno.model.experiment import Design, Slice
+from pgdyno.model.experiment import Design, DesignKind, Slice
+from pgdyno.model.workload import Workload
 
 
 def turns_of(arms: int, design: Design) -> int:
     """Return how many slices a block has: as many as fit its length, rounded up to whole balanced groups."""
     group = _group(arms)
     return math.ceil(max(arms, round(design.block_s / design.slice_s)) / group) * group
+
+
+def writing_time_s(workloads: Sequence[Workload], design: Design, arms: int) -> float:
+    """Return how long each arm's server is written to in a round, warm-ups included.
+
+    Steps of a longer workload have no length that is known before, and are left out.
+    """
+    at_a_time = 1 if design.kind is DesignKind.ALTERNATING else arms
+    each_s = design.warmup_s + design.blocks_per_round * design.block_s / at_a_time
+    return each_s * sum(not (workload.is_read_only or workload.is_step) for workload in workloads)
 
 
 def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:

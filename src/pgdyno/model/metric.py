@@ -33,6 +33,8 @@ SERVER_CPU = "server_cpu_us_per_transaction"
 CLIENT_CPU = "client_cpu_us_per_transaction"
 LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
+TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/tail.py
+WAL_SEGMENTS = "wal_segments_created"
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -47,6 +49,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric("latency_ms_p50", "median latency", "ms", Better.LOWER),
         Metric("latency_ms_p95", "95th percentile latency", "ms", Better.LOWER),
+        Metric(TAIL_MEAN, "mean latency of the slowest 5 %", "ms", Better.LOWER, has_verdict=True),
         Metric("latency_ms_p99", "99th percentile latency", "ms", Better.LOWER, has_verdict=True),
         Metric("latency_ms_p999", "99.9th percentile latency", "ms", Better.NEITHER),
         Metric("latency_ms_max", "longest latency", "ms", Better.NEITHER),
@@ -79,6 +82,7 @@ METRICS: dict[str, Metric] = {
             "",
             Better.NEITHER,
         ),
+        Metric(WAL_SEGMENTS, "WAL segments created", "", Better.NEITHER),
         Metric("checkpoints", "checkpoints completed", "", Better.NEITHER),
         Metric("cache_hit_ratio", "shared buffer hit ratio", "", Better.NEITHER),
         Metric(LAUNCHED_WORKERS, "parallel workers launched, share of those planned", "", Better.NEITHER),

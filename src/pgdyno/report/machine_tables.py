@@ -30,6 +30,7 @@ UNKNOWN = "unknown"
 _LONGEST = 60  # characters of a value; --json has all of it
 _TITLES = {
     "server_cpu_us_per_transaction": "server CPU (µs per transaction)",
+    "latency_ms_tail_mean": "slowest 5 %, mean latency (ms)",
     "latency_ms_p99": "p99 latency (ms)",
 }
 _ANSWERS = {

@@ -30,6 +30,7 @@ class Seats:
     """An arena whose seats all hold data; it counts how often they are restored."""
 
     restored: int = 0
+    writing_s: list[object] = field(default_factory=list)
     installation_name: str = "none"
     loads: Seats | None = None
     labels: list[str] = field(default_factory=list)
@@ -37,8 +38,9 @@ class Seats:
     def has_seats(self, *_: object) -> bool:
         return True
 
-    def restore(self, *_: object) -> None:
+    def restore(self, *asked: object) -> None:
         self.restored += 1
+        self.writing_s.append(asked[-1])
 
     @contextmanager
     def arms(self, *_: object) -> Iterator[list[object]]:
@@ -63,6 +65,11 @@ class Seats:
 
 def restored(monkeypatch: pytest.MonkeyPatch, changed: frozenset[str]) -> int:
     """Run one round of the reading workload; return how often data were restored for it."""
+    return seats_after(monkeypatch, changed, READS).restored
+
+
+def seats_after(monkeypatch: pytest.MonkeyPatch, changed: frozenset[str], workload: Workload) -> Seats:
+    """Run one round of a workload on one arm, in two blocks of 6 s after 2 s of warm-up."""
     seats = Seats()
     monkeypatch.setattr(rounds, "_measure", lambda *_: [])
     running = Running(
@@ -78,8 +85,8 @@ def restored(monkeypatch: pytest.MonkeyPatch, changed: frozenset[str]) -> int:
         announce=lambda _: None,
         changed=changed,
     )
-    run_round(running, 0, [READS])
-    return seats.restored
+    run_round(running, 0, [workload])
+    return seats
 
 
 def test_data_that_nothing_changes_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +95,14 @@ def test_data_that_nothing_changes_stay(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_data_that_servers_with_other_memory_change_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     assert restored(monkeypatch, frozenset([READS.data_set.key])) == 1
+
+
+def test_data_are_restored_with_wal_segments_for_the_time_in_which_they_are_written_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changed = frozenset([WRITES.data_set.key])
+    assert seats_after(monkeypatch, changed, WRITES).writing_s == [14.0]
+    assert seats_after(monkeypatch, changed, READS).writing_s == [0.0]
 
 
 def test_an_experiment_tells_its_rounds_which_data_its_workloads_change(

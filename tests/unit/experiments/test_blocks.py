@@ -15,6 +15,7 @@ from pgdyno.experiments.blocks import (
     audit_block,
     build_block,
     checkpoint_asymmetry,
+    created_segments,
     huge_page_asymmetry,
     join_trials,
     missing_workers,
@@ -50,6 +51,14 @@ def test_work_done_while_frozen_is_charged_to_the_arm_that_did_it() -> None:
     assert block.arms[1].values["throughput_tps"] == pytest.approx(1000 / 1.2)
     assert block.arms[1].values["frozen_cpu_share"] == pytest.approx(0.2 / 1.2)
     assert block.arms[0].values["latency_ms_p50"] == 2.0
+    assert block.arms[0].values["latency_ms_tail_mean"] == 3.0  # of three the slowest
+
+
+def test_segments_that_servers_created_stand_in_the_audit_if_there_are_any() -> None:
+    none = observation("a", 1)
+    some = [replace(none, meters={"wal_segments_created": count}) for count in (0.0, 2.0, 3.0)]
+    assert created_segments(some) == {"wal_segments_created": 5.0}
+    assert created_segments([none, some[0]]) == {}  # before version 18 nobody counts them
 
 
 def test_a_quiet_block_counts() -> None:

@@ -7,7 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pgdyno.experiments.schedule import seats, slice_order, trial_order
+from pgdyno.experiments.schedule import seats, slice_order, trial_order, writing_time_s
+from pgdyno.model.experiment import Design, DesignKind, ResetPolicy
+from pgdyno.model.workload import DataSet, Step, Workload
 
 
 def test_two_arms_take_turns_in_abba_or_baab() -> None:
@@ -53,3 +55,25 @@ def test_over_the_rounds_every_arm_has_every_seat() -> None:
 
 def test_trials_run_every_arm_once() -> None:
     assert sorted(trial_order(4, np.random.default_rng(2))) == [0, 1, 2, 3]
+
+
+READS = Workload("reads", "", DataSet("rows", 1, 100), ResetPolicy.KEEP)
+WRITES = Workload("writes", "", DataSet("rows", 1, 100), ResetPolicy.RESTORE)
+STEP = Workload("step", "", DataSet("rows", 1, 100), ResetPolicy.RESTORE, step=Step({}, 1, "rows", 1, "x"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "workloads", "seconds"),
+    [
+        # Of two blocks of 6 s, two arms have 3 s each, after 2 s of warm-up; a whole trial is one arm's.
+        (DesignKind.DUET, [READS, WRITES], 8.0),
+        (DesignKind.DUET, [WRITES, WRITES], 16.0),
+        (DesignKind.ALTERNATING, [WRITES], 14.0),
+        (DesignKind.DUET, [READS, STEP], 0.0),
+    ],
+)
+def test_a_server_is_written_to_in_its_warm_up_and_in_its_part_of_the_blocks(
+    kind: DesignKind, workloads: list[Workload], seconds: float
+) -> None:
+    design = Design(kind=kind, blocks_per_round=2, block_s=6.0, warmup_s=2.0)
+    assert writing_time_s(workloads, design, arms=2) == seconds

@@ -1,0 +1,21 @@
+"""WAL segments created: whoever creates one fills it with zeros and flushes it, and all writers wait."""
+
+from __future__ import annotations
+
+from pgdyno.meters._contract import Counters, Meter, MeterContext
+from pgdyno.model.metric import WAL_SEGMENTS
+
+METER = Meter(WAL_SEGMENTS, "pg_stat_io, object wal, context init, since version 18", reports_late=True)
+
+
+def read(context: MeterContext) -> Counters | None:
+    """Return segments created so far; one write is counted for each. None before version 18."""
+    if not context.has_relation("pg_stat_io"):
+        return None
+    (count,) = context.query("SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal' AND context = 'init'")
+    return None if count is None else (count,)
+
+
+def value(delta: Counters, transactions: int) -> float:  # noqa: ARG001 — the contract's signature
+    """Return the number of segments."""
+    return sum(delta)
