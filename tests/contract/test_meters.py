@@ -110,6 +110,7 @@ def test_its_value_is_a_number_per_transaction_or_a_total(meter: MeterModule) ->
         ("cache_hit_ratio", (3.0, 1.0)),
         ("wal_bytes_per_transaction", (3.0,)),
         ("wal_full_page_images_per_transaction", (3.0,)),
+        ("wal_segments_created", (3.0,)),
         ("page_table_bytes", (2 * 8 * 1024,)),
         ("huge_page_bytes", ((2048 + 4096) * 1024,)),
         ("parallel_workers_launched_share", (3.0, 1.0)),
