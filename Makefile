@@ -64,4 +64,7 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 	@$(BIN)/python -m bench.driver --budget 10m
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
-.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine lint race simulate bench
+bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (three hours, resumable)
+	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
+
+.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine lint race simulate bench bench-decide
