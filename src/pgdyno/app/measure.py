@@ -18,7 +18,7 @@ from pgdyno.model.guc import readable_bytes
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.variant import Variant, require_measurable
 from pgdyno.model.workload import Workload
 from pgdyno.server.installation import Installation
 
@@ -52,8 +52,10 @@ def measure(
     A duet needs all servers up at once; where their memory does not fit, trials alternate instead, and the
     experiment's notes say so.
     Raises: RefusedError for a server that an emulator would run, unless that is accepted, and then for
-    several variants: two such servers say nothing about each other. Whatever measuring raises.
+    several variants: two such servers say nothing about each other. VariantError for what no server is
+    given. Whatever measuring raises.
     """
+    require_measurable(study.variants)
     with (
         wiring.open_scratch_arena(
             conditions.installation,
