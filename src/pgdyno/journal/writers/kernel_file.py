@@ -32,7 +32,7 @@ class KernelFileWriter:
     def read(self, key: str) -> Found:
         """Return the value, the boot that it belongs to, and what would be lost by setting it."""
         value = self.value(key)
-        state = {"setting": value, BOOT: self.value(BOOT_ID), **self._set_anew_by(key)}
+        state = {"setting": value, BOOT: self._boot(), **self._set_anew_by(key)}
         return Found(value, state | ({COUNTERPART: self.value(COUPLED[key])} if key in COUPLED else {}))
 
     @property
@@ -105,7 +105,7 @@ class KernelFileWriter:
 
     def is_gone(self, found: Found) -> bool:
         """Whether the machine was restarted since, so that the kernel has forgotten what was written."""
-        return found.state.get(BOOT) not in (None, self.value(BOOT_ID))
+        return found.state.get(BOOT) not in (None, self._boot())
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — see HugePagePoolWriter
         """Whether writing ``other`` over ``one`` may leave ``now`` when it is interrupted."""
@@ -135,6 +135,15 @@ class KernelFileWriter:
             return None
         except OSError as error:
             raise PrivilegeError(f"could not read {display_name(key)}", detail=error.strerror) from error
+
+    def _boot(self) -> str:
+        """Return the boot's id, which is read and never written. Raises: PrivilegeError."""
+        try:
+            return self._locate(BOOT_ID).read_text().strip()
+        except OSError as error:
+            raise PrivilegeError(
+                "could not read the boot's id", detail=f"{BOOT_ID}: {error.strerror}"
+            ) from error
 
     def _put_back(self, key: str, found: Found) -> None:
         """Write what was found. The kernel shows a 0 for what its counterpart has put out of force."""

@@ -79,8 +79,6 @@ class MsrWriter(KernelFileWriter):
 
         Raises: SettingError if the processor refuses it; PrivilegeError.
         """
-        if register_of(key) is None:
-            return super()._text(key)  # the boot's id
         register = _prefetch_control(key)
         if not self._locate(register.device).exists():
             return None
