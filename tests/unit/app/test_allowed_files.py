@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
+from tests.unit.journal.machines import carry_out, make_machine, value_of
 
 from pgdyno import levers
 from pgdyno.app.allowed_files import allowed_file, is_levers, require_allowed_files
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.cli.output import Lines
+from pgdyno.journal.log import open_journal
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError, UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.study import Study
@@ -142,3 +144,12 @@ def test_the_option_is_the_commands() -> None:
     done = pgdyno("compare", *of_default, "--allow-file", "/etc/passwd")
     assert done.returncode == 2
     assert '--allow-file "/etc/passwd" is no file of the kernel' in done.stderr
+
+
+def test_what_an_earlier_version_has_changed_comes_back_all_the_same(tmp_path: Path) -> None:
+    """A receipt was written before the change: nobody asks again whether the file was a good idea."""
+    root = make_machine(tmp_path / "machine", {"/proc/sys/kernel/sysrq": "176", OVERCOMMIT: "0"})
+    with open_journal(tmp_path / "journal") as journal:
+        run, receipts = carry_out(root, journal, {"/proc/sys/kernel/sysrq": "1", OVERCOMMIT: "2"})
+        assert run.undo(receipts).drifted == ()
+    assert (value_of(root, "/proc/sys/kernel/sysrq"), value_of(root, OVERCOMMIT)) == ("176", "0")
