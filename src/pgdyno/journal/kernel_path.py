@@ -14,6 +14,7 @@ from pathlib import Path
 _OPENAT2 = 437  # on all machines that PostgreSQL has packages for
 _NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 0x02, 0x04, 0x08  # include/uapi/linux/openat2.h
 _STATFS_BYTES = 512  # more than any machine's; its first member is the file system's number
+_NUMBER = ctypes.c_uint if os.uname().machine.startswith("s390") else ctypes.c_long  # bits/statfs.h
 _ATTEMPTS = 16  # arbitrary; it takes another one if anything is renamed or mounted meanwhile
 _HOLD = os.O_PATH | os.O_CLOEXEC
 
@@ -70,7 +71,7 @@ def file_system_of(file: int) -> int:
     buffer = ctypes.create_string_buffer(_STATFS_BYTES)
     if _LIBC.fstatfs(file, buffer) != 0:
         raise _last_error("fstatfs")
-    return ctypes.c_long.from_buffer(buffer).value
+    return int(_NUMBER.from_buffer(buffer).value)
 
 
 def _openat2(directory: int, path: str, how: _OpenHow) -> int:
