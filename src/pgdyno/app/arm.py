@@ -130,7 +130,7 @@ class Arm:
         target = self.target()
         secrets = {
             keyword: self.environment[variable]
-            for keyword, variable in LIBPQ_VARIABLES.items()
+            for keyword, variable in {**LIBPQ_VARIABLES, "options": "PGOPTIONS"}.items()
             if variable in self.environment
         }
         way = make_conninfo(

@@ -14,6 +14,7 @@ from pgdyno.levers.resources import Figures, holds_huge_pages
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.guc import Guc
+from pgdyno.model.refused_settings import why_refused
 from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
@@ -126,6 +127,8 @@ def _notes(server: Server) -> tuple[str, ...]:
 def _shapes_performance(guc: Guc) -> bool:
     """Whether a scratch server should be set like this; also leaves out settings of extensions."""
     if guc.name in _OWN_SETTINGS or guc.name.startswith(_OWN_PREFIXES) or "." in guc.name:
+        return False
+    if why_refused(guc.name.lower(), guc.display()) is not None:
         return False
     return not guc.is_read_only and guc.context != "internal"
 

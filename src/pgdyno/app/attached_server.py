@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pgdyno.server.connection import Connection, connect
 from pgdyno.server.inspection import identify_backend
 
 _DATA_DIRECTORY = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'"
+_OPTIONS = "PGOPTIONS"
 LIBPQ_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
 
 
@@ -82,6 +84,13 @@ def _data_directory(connection: Connection) -> str | None:
 
 
 def _environment(info: psycopg.ConnectionInfo) -> dict[str, str]:
-    """Return as libpq's variables what a command line must not show, or has no place for."""
+    """Return as libpq's variables what a command line must not show, or has no place for.
+
+    Generators have the options of the control connection, wherever they come from: a PGOPTIONS that the
+    connection string has replaced must not reach them alone.
+    """
     parameters = {**info.get_parameters(), "password": info.password}
-    return {variable: parameters[name] for name, variable in LIBPQ_VARIABLES.items() if parameters.get(name)}
+    found = {variable: parameters[name] for name, variable in LIBPQ_VARIABLES.items() if parameters.get(name)}
+    if info.options or _OPTIONS in os.environ:
+        found[_OPTIONS] = info.options
+    return found

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from pgdyno.app.wiring import embedded, workspace
 from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.libpq_environment import libpq_variables_unset
 
 _PORT = 5432  # any: the socket directory is private
 
@@ -24,6 +25,7 @@ def running_embedded() -> Iterator[str]:
         server = Instance(installation, place.account, data_directory, sockets, _PORT)
         server.start()
         try:
-            yield server.dsn
+            with libpq_variables_unset():
+                yield server.dsn
         finally:
             server.stop(is_immediate=True)

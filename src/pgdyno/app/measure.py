@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.app import wiring
+from pgdyno.app.allowed_files import require_allowed_files
 from pgdyno.app.attached_switch import Switch
 from pgdyno.app.experiment import Context, ExperimentRun, Futile
 from pgdyno.app.scratch_arena import ScratchArena
@@ -18,7 +19,7 @@ from pgdyno.model.guc import readable_bytes
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.variant import Variant, require_measurable
 from pgdyno.model.workload import Workload
 from pgdyno.server.installation import Installation
 
@@ -41,6 +42,7 @@ class Conditions:
     resume: str | None = None
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
+    allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
     is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
 
@@ -53,8 +55,11 @@ def measure(
     A duet needs all servers up at once; where their memory does not fit, trials alternate instead, and the
     experiment's notes say so.
     Raises: RefusedError for a server that an emulator would run, unless that is accepted, and then for
-    several variants: two such servers say nothing about each other. Whatever measuring raises.
+    several variants: two such servers say nothing about each other; or for a file of the kernel that may
+    not be set. VariantError for what no server is given. Whatever measuring raises.
     """
+    require_measurable(study.variants)
+    require_allowed_files(study.variants, conditions.allowed_files)
     with (
         wiring.open_scratch_arena(
             conditions.installation,

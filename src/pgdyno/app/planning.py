@@ -18,7 +18,7 @@ from pgdyno.model.host import Host
 from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
-from pgdyno.model.variant import Variant
+from pgdyno.model.variant import Variant, require_measurable
 from pgdyno.studies._contract import APPLICATION, PGTUNE, PLAN, SYSTEM, TUNED, StudyContext
 
 
@@ -80,7 +80,11 @@ def _layer_by_layer(plan: Plan) -> dict[str, Plan]:
 
 
 def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:
-    """Start ``base`` on the workloads' largest data set, and look at it and its host."""
+    """Start ``base`` on the workloads' largest data set, and look at it and its host.
+
+    Raises: VariantError for what no server is given.
+    """
+    require_measurable([base])
     data_set = max((w.data_set for w in conditions.workloads.values()), key=lambda data: data.size_bytes)
     with wiring.open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
         for workload in conditions.workloads.values():

@@ -5,6 +5,7 @@ It holds what PostgreSQL's own tests leave behind: objects of nearly every kind 
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,6 +14,7 @@ from typing import LiteralString
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.instance import Instance
+from pgdyno.server.libpq_environment import without_libpq
 
 _LIMIT_S = 600.0  # arbitrary; each takes seconds
 _AMCHECK = "SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'"
@@ -68,7 +70,9 @@ def _check(server: Instance) -> None:
 def _run(server: Instance, program: str, *options: str) -> bytes:
     place = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}")
     limited = ["timeout", f"{_LIMIT_S:g}", server.installation.program(program), *place, *options]
-    done = subprocess.run(server.account.command(limited), capture_output=True, check=False)
+    done = subprocess.run(
+        server.account.command(limited), capture_output=True, check=False, env=without_libpq(os.environ)
+    )
     if done.returncode != 0:
         said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
         raise InstallationError(

@@ -202,7 +202,7 @@ class ScratchArena:
             _FIRST_PORT + seat,
             variant.gucs,
             cpus=self.loads.split.server,
-            environment={**os.environ, **variant.environment} if variant.environment else None,
+            environment=variant.environment,
         )
 
     def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:

@@ -17,6 +17,7 @@ from pgdyno.model.guc import Guc, bytes_of
 from pgdyno.model.server import Server
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.libpq_environment import libpq_variables_unset
 from pgdyno.server.workspace import Workspace
 
 _PORT = 5432  # of a socket in a private directory: it cannot collide
@@ -66,7 +67,8 @@ class StartCheck:
                     hint="nothing was changed; leave out the setting that its log names",
                 ) from error
             try:
-                yield instance
+                with libpq_variables_unset():
+                    yield instance
             finally:
                 instance.stop(is_immediate=True)
 

@@ -7,7 +7,6 @@ was acknowledged. All of that on data of its own, which are thrown away.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -122,7 +121,7 @@ class _Verifying:
             "LD_LIBRARY_PATH": str(programs.parent / "lib"),  # else test programs find the system's libpq
         }
         if suite.directory.startswith("contrib/"):  # some let the server connect to itself
-            server.environment = {**os.environ, **address}
+            server.environment = address
         with server.running():
             number = run_suite(self.subject.making, suite, variables, watch)
         self._passed.append(Passed(suite.name, number))

@@ -42,6 +42,7 @@ from pgdyno.server.account import current_account
 from pgdyno.server.connection import Connection, addresses, connect, without_password
 from pgdyno.server.connection_by_directory import connect_by_directory
 from pgdyno.server.installation import Installation, embedded_installation, installation_at
+from pgdyno.server.libpq_environment import libpq_variables_unset
 from pgdyno.server.memory_limit import GroupPlace, find_place
 from pgdyno.server.registry import find_installation
 from pgdyno.server.workload_databases import WorkloadDatabases
@@ -176,7 +177,8 @@ def open_scratch_arena(
         none_named()
     if is_timed:
         require_native(first, *servers.values())
-    with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
+    unset = libpq_variables_unset()  # for whatever connects here, and for generators, which inherit them
+    with unset, place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
         data_sets = DataSets(place, scratch, loads, progress)
         loops = LoopLibraries(place, scratch)

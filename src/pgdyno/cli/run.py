@@ -46,6 +46,7 @@ _OF_SERVERS_OF_OUR_OWN = {
     "scale": "--scale",
     "generator": "--generator",
     "isolate": "--isolate",
+    "allow_files": "--allow-file",
     "resume": "--resume",
 }
 
@@ -110,6 +111,9 @@ def command(
     **options: Any,
 ) -> None:
     """Run a bundled study by name, or an experiment file.
+
+    Variants may set what levers set of the kernel; other files of it take --allow-file, which no experiment
+    file can give itself. Settings that name places or programs are refused.
 
     The Insert Benchmark runs in passes of all its steps, one variant after the other in random order: there,
     --blocks is the number of passes [default: 5], and --clients are those of the preset unless given.

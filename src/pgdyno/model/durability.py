@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from pgdyno.model.refused_settings import CONFIGURATION, belongs
+from pgdyno.model.server_environment import PRELOAD, why_not_given
+from pgdyno.model.variant_key import ENVIRONMENT
+
 _SPELLINGS = {"on": ("on", "true", "yes", "1"), "off": ("off", "false", "no", "0")}
 
 WAL_LEVELS = ("minimal", "replica", "logical")
@@ -66,14 +70,31 @@ DURABILITY_LOCK: Mapping[str, Lock] = MappingProxyType(
 
 _SAYS_WHETHER_A_CACHE_IS_VOLATILE = ("/write_cache", "/cache_type")
 """Ends of files in /sys by which the kernel is told that a disk needs no flush."""
+_REDACTED = "********"
+_ZFS = "/sys/module/zfs/parameters/"
+_SAFE_ONLY_AS_0 = frozenset(
+    f"{_ZFS}{name}" for name in ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
+)
+"""By these ZFS is told to flush no disk, or to throw its log of synchronous writes away."""
 
 
 def unsafe_settings(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return every ``name=value`` that could lose committed data; names are in lower case."""
-    locked = tuple(
-        f"{name}={settings[name]}"
+    """Return every ``name=value`` that could lose committed data; keys are in their one form."""
+    by_lock = {name.replace("-", "_"): name for name in settings}  # PostgreSQL takes "-" for "_"
+    locked = [
+        by_lock[name]
         for name, lock in DURABILITY_LOCK.items()
-        if name in settings and not lock.allows(settings[name])
-    )
-    caches = (name for name in settings if name.endswith(_SAYS_WHETHER_A_CACHE_IS_VOLATILE))
-    return (*locked, *(f"{name}={settings[name]}" for name in caches))
+        if name in by_lock and not lock.allows(settings[by_lock[name]])
+    ]
+    others = [name for name, value in settings.items() if name not in locked and _may_lose(name, value)]
+    return tuple(f"{name}={settings[name]}" for name in (*locked, *others))
+
+
+def _may_lose(name: str, value: str) -> bool:
+    """Whether data may be lost by something else than a setting of the lock."""
+    if name == ENVIRONMENT + PRELOAD:
+        # libeatmydata makes nothing of every fsync. Nothing is said of what a bundle does not show.
+        return value != _REDACTED and why_not_given(PRELOAD, value) is not None
+    if name in _SAFE_ONLY_AS_0:
+        return value.strip() != "0"
+    return belongs(name, CONFIGURATION) or name.endswith(_SAYS_WHETHER_A_CACHE_IS_VOLATILE)

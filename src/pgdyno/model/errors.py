@@ -11,7 +11,7 @@
     │   ├── DurabilityError            PGD-201
     │   ├── MemoryProofError           PGD-202
     │   ├── OwnershipError             PGD-203  somebody else manages this value (Patroni, command line, …)
-    │   ├── PermissionNotGivenError    PGD-204  --allow-load / --allow-restart missing
+    │   ├── PermissionNotGivenError    PGD-204  --allow-load, --allow-restart or --allow-file missing
     │   └── LockHeldError              PGD-205  another pgdyno works on this server
     ├── ServerError                    PGD-300  exit 1
     │   ├── ConnectionFailedError      PGD-301
@@ -122,7 +122,7 @@ class OwnershipError(RefusedError):
 
 
 class PermissionNotGivenError(RefusedError):
-    """The step loads or restarts a server whose owner has not allowed it."""
+    """The step loads or restarts a server, or changes a machine, and its owner has not allowed it."""
 
     code = "PGD-204"
 

@@ -22,7 +22,7 @@ PREFETCHERS: Mapping[int, Mapping[int, str]] = MappingProxyType(
 )
 """All registers that may be changed: number → bit → the prefetcher that is off while the bit is set."""
 
-_KEY = re.compile(r"/dev/cpu/(\d+)/msr:(0x[0-9a-f]{1,8})")
+_KEY = re.compile(r"/dev/cpu/([0-9]{1,6})/msr:(0x[0-9a-f]{1,8})")
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class Register:
 
     cpu: int
     number: int
+
+    @property
+    def key(self) -> str:
+        """The one way to write its key: without leading zeros."""
+        return f"{self.device}:{self.number:#x}"
 
     @property
     def device(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant, setting_key
+from pgdyno.model.variant import Variant, require_measurable, setting_key
 
 SERVER_FACTOR = "server"
 
@@ -40,7 +40,7 @@ def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> 
     """Return one variant per combination of the factors' values; the first values are the baseline.
 
     A factor called ``server`` varies the PostgreSQL that runs, every other one a setting.
-    Raises: UsageError for a factor without values.
+    Raises: UsageError for a factor without values; VariantError for what may not be measured.
     """
     for name, values in factors.items():
         if not values:
@@ -48,7 +48,9 @@ def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> 
     combinations = itertools.product(
         *([(name, value) for value in values] for name, values in factors.items())
     )
-    return tuple(_varied(base or Variant(""), dict(pairs)) for pairs in combinations)
+    variants = tuple(_varied(base or Variant(""), dict(pairs)) for pairs in combinations)
+    require_measurable(variants)
+    return variants
 
 
 def on_servers(variants: Sequence[Variant], servers: Sequence[str]) -> tuple[Variant, ...]:

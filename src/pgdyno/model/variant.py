@@ -9,27 +9,25 @@ files.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.errors import VariantError
-from pgdyno.model.kernel_file import display_name, sysctl_path
-from pgdyno.model.msr import register_of
+from pgdyno.model.kernel_file import display_name
+from pgdyno.model.refused_settings import why_refused
+from pgdyno.model.server_environment import why_not_given
+from pgdyno.model.variant_key import ENVIRONMENT, KeyKind, canonical_key, kind_of_key, why_no_key
 
-_NAME = re.compile(r"^[A-Za-z0-9_.+-]+$")
-_SETTING = re.compile(r"^[A-Za-z_][A-Za-z0-9_.]*$")
-_FILE = re.compile(r"^/(proc/sys|proc/irq|sys)(/(?!\.)[A-Za-z0-9_.:-]+)+$")
-_SYSCTLS = ("dev.", "fs.", "kernel.", "net.", "vm.")  # no extension of PostgreSQL has one of these names
-_ENVIRONMENT = "env."
+_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
 
 
 @dataclass(frozen=True)
 class Variant:
     """One arm of an experiment. ``server`` None means the experiment's own server.
 
-    Names of PostgreSQL's settings are in lower case, however they were written: the server does not tell
-    ``FSYNC`` from ``fsync``, so that nothing here may either.
+    Keys have one form each, however they were written. A variant can hold any: what others have recorded must
+    stay readable. Only keys that have a kind reach anything, and ``require_measurable`` says of which.
     """
 
     name: str
@@ -37,8 +35,8 @@ class Variant:
     server: str | None = None
 
     def __post_init__(self) -> None:
-        """Fold the names of settings. Raises: VariantError if two of them are the same setting."""
-        folded = {setting_key(name): value for name, value in self.settings.items()}
+        """Give keys their one form. Raises: VariantError if two of them are the same setting."""
+        folded = {canonical_key(name): value for name, value in self.settings.items()}
         if len(folded) < len(self.settings):
             raise VariantError(
                 f'variant "{self.name}" sets a setting twice',
@@ -49,21 +47,18 @@ class Variant:
     @property
     def gucs(self) -> dict[str, str]:
         """The settings that are PostgreSQL's."""
-        return {key: value for key, value in self.settings.items() if is_guc(key)}
+        return self._of_kind(KeyKind.SETTING)
 
     @property
     def files(self) -> dict[str, str]:
         """What the kernel's files are to hold, by path. They concern the whole machine."""
-        return {key: value for key, value in self.settings.items() if key.startswith("/")}
+        return self._of_kind(KeyKind.FILE)
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment variables that the server is started with, besides its usual ones."""
-        return {
-            key.removeprefix(_ENVIRONMENT): value
-            for key, value in self.settings.items()
-            if key.startswith(_ENVIRONMENT)
-        }
+        found = self._of_kind(KeyKind.VARIABLE)
+        return {key.removeprefix(ENVIRONMENT): value for key, value in found.items()}
 
     @property
     def is_durable(self) -> bool:
@@ -75,6 +70,9 @@ class Variant:
         """The settings that make this variant not durable."""
         return unsafe_settings(self.settings)
 
+    def _of_kind(self, kind: KeyKind) -> dict[str, str]:
+        return {key: value for key, value in self.settings.items() if kind_of_key(key) is kind}
+
     def __str__(self) -> str:
         """Return the variant in its own grammar."""
         server = f"{self.server}@" if self.server else ""
@@ -83,15 +81,44 @@ class Variant:
 
 
 def setting_key(name: str) -> str:
-    """Return the key of a setting: folded if it is PostgreSQL's, a path if it is a sysctl's."""
-    if name.startswith(("/", _ENVIRONMENT)):
-        return name
-    return sysctl_path(name) if name.startswith(_SYSCTLS) else name.lower()
+    """Return the one form of a key."""
+    return canonical_key(name)
 
 
 def is_guc(key: str) -> bool:
     """Whether a key is a setting of PostgreSQL."""
-    return not key.startswith(("/", _ENVIRONMENT))
+    return kind_of_key(key) is KeyKind.SETTING
+
+
+def require_measurable(variants: Iterable[Variant]) -> None:
+    """Refuse what no server may be given that pgdyno starts, whatever study asks for it.
+
+    Which of the kernel's files may be changed is ``app/allowed_files.py``'s.
+    Raises: VariantError with the key and the reason.
+    """
+    for variant in variants:
+        for key, value in variant.settings.items():
+            if kind_of_key(key) is None:
+                raise VariantError(
+                    f'variant "{variant.name}" has no valid key "{key}"', detail=why_no_key(key)
+                )
+            reason = _why_not(key, value)
+            if reason is not None:
+                raise VariantError(
+                    f'variant "{variant.name}" may not set {display_name(key)} to "{value}"',
+                    detail=reason,
+                    hint="leave it out",
+                )
+
+
+def _why_not(key: str, value: str) -> str | None:
+    """Return why a server may not be given a value; None if it may."""
+    kind = kind_of_key(key)
+    if "\0" in value:
+        return "there is a NUL byte in it"
+    if kind is KeyKind.VARIABLE:
+        return why_not_given(key.removeprefix(ENVIRONMENT), value)
+    return why_refused(key, value) if kind is KeyKind.SETTING else None
 
 
 def _quoted(value: str) -> str:
@@ -104,13 +131,13 @@ def _quoted(value: str) -> str:
 def parse_variant(text: str) -> Variant:
     """Parse ``[SERVER@]NAME[:setting=value,…]``; a value with a comma is written in single quotes.
 
-    Raises: VariantError naming the part that does not fit.
+    Raises: VariantError naming the part that does not fit, or may not be measured.
     """
     head, colon, tail = text.partition(":")
     server, at, name = head.rpartition("@")
     if at and not server:
         raise VariantError(f'variant "{text}" has an empty server before "@"', hint=_GRAMMAR)
-    if not _NAME.match(name):
+    if not _NAME.fullmatch(name):
         raise VariantError(f'variant "{text}" has no valid name', detail=f'found "{name}"', hint=_GRAMMAR)
     settings: dict[str, str] = {}
     if colon and not tail:
@@ -118,12 +145,14 @@ def parse_variant(text: str) -> Variant:
     for part in _split_settings(tail) if tail else ():
         key, equals, value = part.partition("=")
         key = key.strip()
-        if not equals or not (_SETTING.match(key) or _FILE.match(key) or register_of(key)):
+        if not equals or kind_of_key(canonical_key(key)) is None:
             raise VariantError(f'variant "{text}": "{part}" is not setting=value', hint=_GRAMMAR)
-        if setting_key(key) in settings:
+        if canonical_key(key) in settings:
             raise VariantError(f'variant "{text}" sets "{key}" twice')
-        settings[setting_key(key)] = _unquoted(value.strip())
-    return Variant(name=name, settings=settings, server=server or None)
+        settings[canonical_key(key)] = _unquoted(value.strip())
+    variant = Variant(name=name, settings=settings, server=server or None)
+    require_measurable([variant])
+    return variant
 
 
 _GRAMMAR = "write [SERVER@]NAME[:setting=value,…], for example big:shared_buffers=4GB,vm.swappiness=1"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -49,6 +49,18 @@ class Account:
         if self.is_other:
             for path in paths:
                 os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+
+def with_environment(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return ``argv`` wrapped so that it alone has these variables, besides those of pgdyno.
+
+    Wrapped once more by ``Account.command``, it gets them when privileges have been dropped: a library that
+    they preload never runs as root. Raises: ValueError for what is no name of a variable.
+    """
+    if any(not name or "=" in name or name.startswith("-") for name in environment):
+        raise ValueError("illegal environment variable name")  # as subprocess says
+    assignments = [f"{name}={value}" for name, value in environment.items()]
+    return ["env", *assignments, *argv] if assignments else [*argv]
 
 
 def current_account() -> Account:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import signal
@@ -15,6 +16,7 @@ from pgdyno.model.errors import ServerError, SettingError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.machine import HEADER_BYTES, is_foreign, machine_of
 from pgdyno.server.account import Account, caller
+from pgdyno.server.libpq_environment import without_libpq
 from pgdyno.server.workspace import Workspace
 
 EMBEDDED = "embedded"  # the name of the wheel's PostgreSQL
@@ -101,7 +103,12 @@ class Installation:
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         argv = [self.program("postgres"), "-D", str(data_directory), *options, "-C", name]
         done = subprocess.run(
-            account.command(argv), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
+            account.command(argv),
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_TIMEOUT_S,
+            check=False,
+            env=without_libpq(os.environ),
         )
         if done.returncode != 0:
             raise _setting_error(done.stderr, settings)

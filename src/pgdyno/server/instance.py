@@ -14,8 +14,9 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
-from pgdyno.server.account import Account
+from pgdyno.server.account import Account, with_environment
 from pgdyno.server.installation import Installation
+from pgdyno.server.libpq_environment import libpq_variables_unset, without_libpq
 from pgdyno.server.memory_limit import MemoryGroup
 from pgdyno.server.processes import children, is_alive, is_stopped
 
@@ -34,6 +35,7 @@ class Instance:
     Args:
         cpus: the CPUs that the postmaster and so all its children are pinned to; None = all.
         settings: passed on the postmaster's command line, over whatever the data directory says.
+        environment: variables that only the server's own program gets.
         memory: the control group that limits its memory, made for each start; None = no limit.
     """
 
@@ -71,14 +73,15 @@ class Instance:
 
     def connect(self, database: str = "postgres") -> psycopg.Connection:
         """Open a control connection; never used for load. It limits no statement: some take their time."""
-        return psycopg.connect(
-            host=str(self.socket_directory),
-            port=self.port,
-            user=SUPERUSER,
-            dbname=database,
-            autocommit=True,
-            connect_timeout=_CONNECT_TIMEOUT_S,
-        )
+        with libpq_variables_unset():
+            return psycopg.connect(
+                host=str(self.socket_directory),
+                port=self.port,
+                user=SUPERUSER,
+                dbname=database,
+                autocommit=True,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+            )
 
     @property
     def pid(self) -> int:
@@ -103,6 +106,7 @@ class Instance:
         }
         argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
         argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        argv = with_environment(argv, self.environment or {})
         command = self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT)
         self._memory_kills = 0
         try:
@@ -183,7 +187,7 @@ class Instance:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self.environment,
+                env=without_libpq(os.environ),
                 start_new_session=True,
             )
 
@@ -289,7 +293,9 @@ def initialise(
         "--no-sync",
         *options,
     ]
-    done = subprocess.run(account.command(argv), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        account.command(argv), capture_output=True, text=True, check=False, env=without_libpq(os.environ)
+    )
     if done.returncode != 0:
         raise ServerStartError(
             f"could not create a data directory in {data_directory}", detail=done.stderr.strip()

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pgdyno.model.errors import ExperimentFileError
 from pgdyno.model.experiment import Design
 from pgdyno.model.study import Study, cross
-from pgdyno.model.variant import Variant
+from pgdyno.model.variant import Variant, require_measurable
 
 V = TypeVar("V")
 
@@ -61,7 +61,8 @@ class ExperimentFile(_Strict):
 def read_experiment_file(path: Path) -> Study:
     """Return the study in a TOML file.
 
-    Raises: ExperimentFileError listing everything that is wrong with it.
+    Raises: ExperimentFileError listing everything that is wrong with it; VariantError for a setting that is
+    none, or may not be measured.
     """
     try:
         parsed = ExperimentFile.model_validate(tomllib.loads(path.read_text()))
@@ -92,6 +93,7 @@ def _study(path: Path, parsed: ExperimentFile) -> Study:
         if parsed.factors
         else tuple(Variant(name, table.settings, table.server) for name, table in parsed.variants.items())
     )
+    require_measurable(variants)
     changes = {name: value for name, value in parsed.design.model_dump().items() if value is not None}
     return Study(
         name=path.stem,

@@ -107,11 +107,11 @@ def test_other_settings_leave_it_durable(setting: str) -> None:
 
 
 def test_what_is_the_servers_the_machines_and_the_environments_is_told_apart() -> None:
-    variant = parse_variant("a:jit=off,vm.swappiness=1,env.LD_PRELOAD=/lib/libjemalloc.so.2")
+    variant = parse_variant("a:jit=off,vm.swappiness=1,env.LD_PRELOAD=libjemalloc.so.2")
     assert variant.gucs == {"jit": "off"}
     assert variant.files == {"/proc/sys/vm/swappiness": "1"}
-    assert variant.environment == {"LD_PRELOAD": "/lib/libjemalloc.so.2"}
-    assert str(variant) == "a:jit=off,vm.swappiness=1,env.LD_PRELOAD=/lib/libjemalloc.so.2"
+    assert variant.environment == {"LD_PRELOAD": "libjemalloc.so.2"}
+    assert str(variant) == "a:jit=off,vm.swappiness=1,env.LD_PRELOAD=libjemalloc.so.2"
 
 
 def test_telling_the_kernel_that_a_disk_needs_no_flush_is_not_durable() -> None:

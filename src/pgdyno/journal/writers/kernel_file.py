@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.journal.kernel_open import KernelTree
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.kernel_file import BOOT_ID, COUPLED, display_name, is_same, set_anew_by, value_in
 from pgdyno.model.ports import Found
@@ -31,24 +32,33 @@ class KernelFileWriter:
     def read(self, key: str) -> Found:
         """Return the value, the boot that it belongs to, and what would be lost by setting it."""
         value = self.value(key)
-        state = {"setting": value, BOOT: self.value(BOOT_ID), **self._set_anew_by(key)}
+        state = {"setting": value, BOOT: self._boot(), **self._set_anew_by(key)}
         return Found(value, state | ({COUNTERPART: self.value(COUPLED[key])} if key in COUPLED else {}))
+
+    @property
+    def tree(self) -> KernelTree:
+        """What opens files, and those of the kernel only."""
+        return KernelTree(self.root)
 
     def check(self, key: str) -> None:
         """Refuse a file that cannot be written, before anything is changed. Opening it changes nothing.
 
-        Raises: SettingError if there is none; PrivilegeError if it is closed to us.
+        Raises: SettingError if there is none; PrivilegeError if it is closed to us; RefusedError if it is
+        not the kernel's.
         """
         try:
-            os.close(os.open(self._locate(key), os.O_WRONLY | os.O_CLOEXEC))
+            with self.tree.opened(key, os.O_WRONLY):
+                pass
         except OSError as error:
             raise _not_opened(key, error) from error
 
     def rehearse(self, key: str, found: Found) -> None:
         """Write what is there once more: a value that the kernel does not take must not be replaced.
 
-        Raises: SettingError, PrivilegeError.
+        Raises: SettingError, PrivilegeError; RefusedError for what is not the kernel's, unwritten.
         """
+        if "\n" in (self._text(key) or "").rstrip("\n"):
+            raise _cannot_come_back(key, "it shows several lines, of which one would be written")
         if found.value == found.state.get(COUNTERPART) == "0":
             names = f"{display_name(key)} and {display_name(COUPLED[key])}"
             raise _cannot_come_back(key, f"{names} are both 0: writing one may leave the other as it is")
@@ -58,13 +68,13 @@ class KernelFileWriter:
             raise _cannot_come_back(key, f"{error.message}: {error.detail}") from error
 
     def write(self, key: str, value: str) -> None:
-        """Write the value. Raises: SettingError if the kernel does not take it; PrivilegeError."""
+        """Write the value.
+
+        Raises: SettingError if the kernel does not take it; PrivilegeError; RefusedError.
+        """
         try:
-            file = os.open(self._locate(key), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)  # as a shell's > does
-            try:
+            with self.tree.opened(key, os.O_WRONLY | os.O_TRUNC) as file:  # as a shell's > does
                 os.write(file, value.encode() + b"\n")  # the kernel takes a value whole or not at all
-            finally:
-                os.close(file)
         except OSError as error:
             raise _not_written(key, value, error) from error
 
@@ -95,7 +105,7 @@ class KernelFileWriter:
 
     def is_gone(self, found: Found) -> bool:
         """Whether the machine was restarted since, so that the kernel has forgotten what was written."""
-        return found.state.get(BOOT) not in (None, self.value(BOOT_ID))
+        return found.state.get(BOOT) not in (None, self._boot())
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — see HugePagePoolWriter
         """Whether writing ``other`` over ``one`` may leave ``now`` when it is interrupted."""
@@ -109,14 +119,31 @@ class KernelFileWriter:
         return value
 
     def value_if_any(self, key: str) -> str | None:
-        """Return the value; None where there is no file: a device may be gone. Raises: PrivilegeError."""
+        """Return the value; None where there is no file: a device may be gone.
+
+        Raises: PrivilegeError; RefusedError for what is not the kernel's.
+        """
+        text = self._text(key)
+        return None if text is None else value_in(text)
+
+    def _text(self, key: str) -> str | None:
+        """Return what a file shows; None where there is none. Raises: PrivilegeError, RefusedError."""
         try:
-            with self._locate(key).open("rb", buffering=0) as file:
-                return value_in((file.read(_LIMIT_BYTES) or b"").decode(errors="replace"))
+            with self.tree.opened(key, os.O_RDONLY) as file:
+                return os.read(file, _LIMIT_BYTES).decode(errors="replace")
         except FileNotFoundError:
             return None
         except OSError as error:
             raise PrivilegeError(f"could not read {display_name(key)}", detail=error.strerror) from error
+
+    def _boot(self) -> str:
+        """Return the boot's id, which is read and never written. Raises: PrivilegeError."""
+        try:
+            return self._locate(BOOT_ID).read_text().strip()
+        except OSError as error:
+            raise PrivilegeError(
+                "could not read the boot's id", detail=f"{BOOT_ID}: {error.strerror}"
+            ) from error
 
     def _put_back(self, key: str, found: Found) -> None:
         """Write what was found. The kernel shows a 0 for what its counterpart has put out of force."""

@@ -43,7 +43,7 @@ class MsrWriter(KernelFileWriter):
                 detail=f"there is no file {register.device}",
                 hint="modprobe msr, as root, on the machine itself rather than in a container",
             )
-        super().check(register.device)
+        self._open(key, register, os.O_WRONLY, lambda _: None)
         self.value(key)
 
     def write(self, key: str, value: str) -> None:
@@ -74,13 +74,11 @@ class MsrWriter(KernelFileWriter):
         """Whether the register holds what was asked for."""
         return self.equals(key, wanted, effective)
 
-    def value_if_any(self, key: str) -> str | None:
-        """Return the value of a register or a file; None where there is no such CPU, or no file.
+    def _text(self, key: str) -> str | None:
+        """Return what a register or a file shows; None where there is no such CPU, or no file.
 
         Raises: SettingError if the processor refuses it; PrivilegeError.
         """
-        if register_of(key) is None:
-            return super().value_if_any(key)  # the boot's id
         register = _prefetch_control(key)
         if not self._locate(register.device).exists():
             return None
@@ -98,11 +96,8 @@ class MsrWriter(KernelFileWriter):
     def _open(self, key: str, register: Register, flags: int, use: Callable[[int], T]) -> T:
         """Return what ``use`` makes of the device, opened."""
         try:
-            file = os.open(self._locate(register.device), flags | os.O_CLOEXEC)
-            try:
+            with self.tree.opened_register(register, flags) as file:
                 return use(file)
-            finally:
-                os.close(file)
         except OSError as error:
             raise _failed(key, error) from error
 

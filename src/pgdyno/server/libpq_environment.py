@@ -1,0 +1,34 @@
+"""Keeps libpq's environment variables away from scratch servers, and from whoever connects to them.
+
+A scratch server is named in full by its socket. PGHOSTADDR would lead to another server all the same, and
+PGOPTIONS or PGSERVICE would change what is measured. Someone's own server is reached with all of them.
+
+Source: PostgreSQL, chapter "Environment Variables" of libpq; postmaster.c reads some of them too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+_LIBPQS, _OURS = "PG", "PGDYNO_"
+
+
+def without_libpq(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without libpq's variables."""
+    return {name: value for name, value in environment.items() if not _is_libpqs(name)}
+
+
+@contextmanager
+def libpq_variables_unset() -> Iterator[None]:
+    """Unset libpq's variables in this process meanwhile: not all of them yield to a connection string."""
+    taken = {name: os.environ.pop(name) for name in list(os.environ) if _is_libpqs(name)}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
+
+
+def _is_libpqs(name: str) -> bool:
+    return name.startswith(_LIBPQS) and not name.startswith(_OURS)

@@ -1,0 +1,102 @@
+"""What of an environment reaches a scratch server, and when."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.fix_servers import RealServer
+
+from pgdyno.app.attached_server import reach_server
+from pgdyno.app.wiring import open_scratch_arena
+from pgdyno.cli.output import Lines
+from pgdyno.model.variant import Variant
+from pgdyno.server.account import current_account
+from pgdyno.server.installation import installation_at
+from pgdyno.server.instance import Instance, initialise
+from pgdyno.server.workspace import Workspace
+
+pytestmark = pytest.mark.server
+
+ELSEWHERE = {
+    "PGHOSTADDR": "192.0.2.7",  # RFC 5737: nobody has this address
+    "PGOPTIONS": "-c synchronous_commit=off",
+    "PGSERVICE": "nowhere",
+    "PGREQUIREAUTH": "scram-sha-256",
+    "PGTARGETSESSIONATTRS": "standby",
+    "PGCLIENTENCODING": "LATIN1",
+}
+
+
+@contextmanager
+def started(bin_directory: Path, home: Path, environment: dict[str, str]) -> Iterator[Instance]:
+    """Start a server, pinned to a CPU, with an environment of its own."""
+    account = current_account()
+    installation, workspace = installation_at(bin_directory, account), Workspace(home, account)
+    with workspace.scratch() as scratch, workspace.sockets(scratch) as sockets:
+        initialise(installation, account, scratch / "data")
+        cpu = min(os.sched_getaffinity(0))
+        instance = Instance(installation, account, scratch / "data", sockets, 5997, cpus=(cpu,))
+        instance.environment = environment
+        instance.start()
+        try:
+            yield instance
+        finally:
+            instance.stop(is_immediate=True)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ELSEWHERE.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_preloaded_library_is_loaded_by_the_server_alone(pg18_bin: Path, home: Path) -> None:
+    """ld.so says of every program that is started with one which is missing that it has ignored it."""
+    with started(pg18_bin, home, {"LD_PRELOAD": "libjemalloc.so.99", "MALLOC_ARENA_MAX": "2"}) as server:
+        log = server.log_file.read_text()
+        assert log.count("libjemalloc.so.99' from LD_PRELOAD cannot be preloaded") == 1
+        assert b"MALLOC_ARENA_MAX=2" in Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_variables_of_libpq_neither_lead_elsewhere_nor_reach_the_server(pg18_bin: Path, home: Path) -> None:
+    with started(pg18_bin, home, {}) as server, closing(server.connect()) as connection:
+        shown = connection.execute("SHOW synchronous_commit").fetchone()
+        assert (shown, connection.info.encoding) == (("on",), "utf-8")
+        variables = Path(f"/proc/{server.pid}/environ").read_text().split("\0")
+    assert [one for one in variables if one.startswith("PG") and not one.startswith("PGDYNO_")] == []
+    assert {name: os.environ[name] for name in ELSEWHERE} == ELSEWHERE
+
+
+@pytest.mark.usefixtures("elsewhere", "home")
+def test_nothing_that_an_experiment_on_scratch_servers_starts_has_them(pg18_bin: Path) -> None:
+    installation = installation_at(pg18_bin, current_account())
+    with open_scratch_arena(installation, [Variant("default")], Lines(), is_isolated=False):
+        assert not {*ELSEWHERE} & {*os.environ}
+    assert {name: os.environ[name] for name in ELSEWHERE} == ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("of_environment", "of_string", "expected"),
+    [
+        ("-c jit=off", "", {"PGOPTIONS": "-c jit=off"}),
+        ("-c jit=off", "options='-c work_mem=8MB'", {"PGOPTIONS": "-c work_mem=8MB"}),
+        ("-c jit=off", "options=''", {"PGOPTIONS": ""}),
+        ("", "options='-c work_mem=8MB'", {"PGOPTIONS": "-c work_mem=8MB"}),
+    ],
+)
+def test_generators_have_the_options_of_the_control_connection(
+    pg18: RealServer,
+    monkeypatch: pytest.MonkeyPatch,
+    of_environment: str,
+    of_string: str,
+    expected: dict[str, str],
+) -> None:
+    if of_environment:
+        monkeypatch.setenv("PGOPTIONS", of_environment)
+    _, environment = reach_server(f"{pg18.dsn} {of_string}")
+    assert {name: value for name, value in environment.items() if name == "PGOPTIONS"} == expected
