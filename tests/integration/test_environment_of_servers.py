@@ -32,7 +32,9 @@ ELSEWHERE = {
 
 
 @contextmanager
-def started(bin_directory: Path, home: Path, environment: dict[str, str]) -> Iterator[Instance]:
+def started(
+    bin_directory: Path, home: Path, environment: dict[str, str], settings: dict[str, str] | None = None
+) -> Iterator[Instance]:
     """Start a server, pinned to a CPU, with an environment of its own."""
     account = current_account()
     installation, workspace = installation_at(bin_directory, account), Workspace(home, account)
@@ -40,7 +42,7 @@ def started(bin_directory: Path, home: Path, environment: dict[str, str]) -> Ite
         initialise(installation, account, scratch / "data")
         cpu = min(os.sched_getaffinity(0))
         instance = Instance(installation, account, scratch / "data", sockets, 5997, cpus=(cpu,))
-        instance.environment = environment
+        instance.environment, instance.settings = environment, settings or {}
         instance.start()
         try:
             yield instance
@@ -70,6 +72,12 @@ def test_variables_of_libpq_neither_lead_elsewhere_nor_reach_the_server(pg18_bin
         variables = Path(f"/proc/{server.pid}/environ").read_text().split("\0")
     assert [one for one in variables if one.startswith("PG") and not one.startswith("PGDYNO_")] == []
     assert {name: os.environ[name] for name in ELSEWHERE} == ELSEWHERE
+
+
+def test_no_setting_makes_a_private_server_a_public_one(pg18_bin: Path, home: Path) -> None:
+    public = {"listen_addresses": "*", "port": "5432", "unix_socket_directories": "/tmp"}
+    with started(pg18_bin, home, {}, public) as server, closing(server.connect()) as connection:
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
 @pytest.mark.usefixtures("elsewhere", "home")

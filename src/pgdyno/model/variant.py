@@ -3,7 +3,10 @@
 A setting is PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another file of the kernel
 (``/sys/kernel/mm/transparent_hugepage/enabled``), a prefetch control of one CPU (``/dev/cpu/0/msr:0x1a4``),
 or an environment variable of the server (``env.MALLOC_TOP_PAD_``). Sysctls are kept by the paths of their
-files.
+files; see ``variant_key.py``.
+
+A variant can hold any key: what others have recorded must stay readable. Only keys that have a kind reach
+anything, and ``require_measurable`` says of which.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.+-]+")
 class Variant:
     """One arm of an experiment. ``server`` None means the experiment's own server.
 
-    Keys have one form each, however they were written. A variant can hold any: what others have recorded must
-    stay readable. Only keys that have a kind reach anything, and ``require_measurable`` says of which.
+    Names of PostgreSQL's settings are in lower case, however they were written: the server does not tell
+    ``FSYNC`` from ``fsync``, so that nothing here may either.
     """
 
     name: str

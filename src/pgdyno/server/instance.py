@@ -98,11 +98,11 @@ class Instance:
         """
         check_data_directory(self.data_directory, self.installation)
         options = {
-            "listen_addresses": "",
-            "unix_socket_directories": str(self.socket_directory),
-            "port": str(self.port),
             "log_checkpoints": "on",
             **self.settings,
+            "listen_addresses": "",  # the last one counts: no setting makes a private server a public one
+            "unix_socket_directories": str(self.socket_directory),
+            "port": str(self.port),
         }
         argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
         argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
