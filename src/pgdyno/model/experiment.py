@@ -81,13 +81,15 @@ class Slice:
     """One turn of one arm. ``arm`` indexes the experiment's variants; times are wall-clock ns.
 
     ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
-    it was its turn or not.
+    it was its turn or not. ``drained_ns`` is when the last transaction that was under way at its end had
+    ended; None where a generator was frozen instead, or nobody recorded it.
     """
 
     arm: int
     start_ns: int
     end_ns: int
     server_cpu_ns: tuple[int, ...]
+    drained_ns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pgdyno.experiments.drains import DIFFERENCE
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.metric import DRAIN_SHARE
 from pgdyno.model.workload import DRIVER
 from pgdyno.report import numbers
 from pgdyno.report.parts import parts_design, parts_sentences
 from pgdyno.report.repeat import is_visited
-from pgdyno.report.tables import Column, Table, columns
+from pgdyno.report.tables import NOTHING, Column, Table, columns
 from pgdyno.report.words import listed, metric_of
 
 _VOID_RULES = {
@@ -155,6 +158,31 @@ def void_rule_table(experiment: Experiment) -> Table:
     return Table(
         "When a block is void; no rule looks at the measured result",
         columns("Rule", "Limit", "Highest seen", numbers_from=1),
+        tuple(rows),
+    )
+
+
+def drain_table(experiment: Experiment) -> Table:
+    """Return how much of the turns their ends took, and how far variants were apart; empty if unknown."""
+    rows = []
+    for workload in experiment.workloads:
+        blocks = [block for block in experiment.blocks if block.workload == workload]
+        apart = [block.audit[DIFFERENCE] for block in blocks if DIFFERENCE in block.audit]
+        for variant in experiment.variants:
+            shares = [
+                arm.values[DRAIN_SHARE]
+                for block in blocks
+                for arm in block.arms
+                if arm.variant == variant.name and DRAIN_SHARE in arm.values
+            ]
+            if shares:
+                highest = numbers.share(max(apart), 1) if apart else NOTHING
+                seen = (statistics.mean(shares), max(shares))
+                rows.append((workload, variant.name, *(numbers.share(one, 1) for one in seen), highest))
+    return Table(
+        "Ends of turns, in which transactions end and none begins: share of the turns, which counts for no "
+        "throughput",
+        columns("Workload", "Variant", "Mean", "Highest", "Largest difference in a block", numbers_from=2),
         tuple(rows),
     )
 
