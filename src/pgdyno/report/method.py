@@ -94,7 +94,7 @@ def design_table(experiment: Experiment) -> Table:
     turns = (
         ("Blocks per round", str(design.blocks_per_round)),
         ("Block", numbers.duration(design.block_s)),
-        ("Turn", numbers.duration(design.slice_s)),
+        ("Turn", _turn(design)),
         ("Left out at a turn's head", numbers.duration(design.head_s)),
         ("Warm-up per variant and round", numbers.duration(design.warmup_s)),
     )
@@ -121,6 +121,12 @@ def design_table(experiment: Experiment) -> Table:
     return Table(
         "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
     )
+
+
+def _turn(design: Design) -> str:
+    """Return how long turns were; those of workloads that change their data where they were longer."""
+    reading, writing = numbers.duration(design.slice_s), numbers.duration(design.for_writing().slice_s)
+    return reading if writing == reading else f"{reading}, {writing} where data are changed"
 
 
 def _between_rounds(experiment: Experiment) -> str:
@@ -246,7 +252,7 @@ def _pairing(experiment: Experiment) -> Paragraph:
             "A running server.",
             "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but "
             "settings of sessions of its own. "
-            f"The load took turns of {numbers.duration(design.slice_s)}; "
+            f"The load took turns of {_turn(design)}; "
             f"the first {numbers.duration(design.head_s)} of every turn are left out.",
         )
     if _is_steps(experiment):
@@ -267,7 +273,7 @@ def _pairing(experiment: Experiment) -> Paragraph:
     return Paragraph(
         "Time-sliced duet.",
         "The servers of all variants were up and warm at the same time, on byte-identical copies of the "
-        f"data. Their loads took turns of {numbers.duration(design.slice_s)} in balanced random order, so "
+        f"data. Their loads took turns of {_turn(design)} in balanced random order, so "
         f"that whatever the machine does besides hits all variants alike. {_between_turns(experiment)} Each "
         "variant's transactions were counted against its own running time; "
         f"the first {numbers.duration(design.head_s)} of every turn are left out. {pinned}",

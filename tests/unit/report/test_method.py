@@ -32,6 +32,13 @@ def test_duet_is_explained_with_its_numbers() -> None:
     assert pairing.text.endswith("Servers and load generators had CPUs of their own.")
 
 
+def test_longer_turns_of_workloads_that_write_are_said() -> None:
+    of_both = replace(experiment(), design=replace(experiment().design, writing_slice_s=0.5))
+    said = f"100{NBSP}ms, 500{NBSP}ms where data are changed"
+    assert f"took turns of {said} in balanced" in method_paragraphs(of_both)[0].text
+    assert ("Turn", said) in design_table(of_both).rows
+
+
 def test_alternating_design_is_explained_as_such() -> None:
     design = Design(kind=DesignKind.ALTERNATING, is_isolated=False)
     pairing = method_paragraphs(replace(experiment(), design=design))[0]
