@@ -99,6 +99,7 @@ class ExperimentRun:
         Raises: InterruptedByUserError after storing what there is; errors of servers and generators.
         """
         started = self.clock()
+        study = self._with_turns(study)
         memory_notes = self._memory_notes(study)
         self._prepare(study)
         if resume:
@@ -124,6 +125,12 @@ class ExperimentRun:
                 error.hint = "; ".join(filter(None, (error.hint, kept_hint)))
             raise
         return experiment
+
+    def _with_turns(self, study: Study) -> Study:
+        """Return the study with longer turns for the workloads that write, if it has any."""
+        if all(self.workloads[name].is_read_only for name in study.workloads):
+            return study
+        return replace(study, design=study.design.with_writing())
 
     def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
         """Return the error that says what is kept, and what can be done with it."""

@@ -133,6 +133,7 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
         design,
         kind=DesignKind.ALTERNATING,
         slice_s=length_s,
+        writing_slice_s=None,
         block_s=length_s,
         blocks_per_round=1,
         head_s=length_s / 20,

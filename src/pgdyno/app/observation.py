@@ -19,6 +19,7 @@ from pgdyno.experiments.blocks import (
     missing_workers,
     void_reason,
 )
+from pgdyno.experiments.drains import audit_drains
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.experiments.transactions import Transactions
 from pgdyno.meters import MeterModule
@@ -87,7 +88,8 @@ def build_blocks(
             _observe(run, block, position, shares[position][index], design, meters)
             for position in range(len(run.arms))
         ]
-        audit = {**_audit(block, design, split), **created_segments(observations)}
+        seen = {**audit_drains(block.slices), **created_segments(observations)}
+        audit = {**_audit(block, design, split), **seen}
         void = (
             void_reason(audit, design.thresholds)
             or checkpoint_asymmetry(observations, is_comparable=is_comparable)

@@ -200,6 +200,8 @@ def _measure(
     Loads start in the order of the arms' seats, which changes from round to round: the arm whose load is
     warmed up last, right before the first block, is not always the same.
     """
+    if not workload.is_read_only:
+        running = replace(running, design=running.design.for_writing())
     design = running.design
     block_s = 2 * turns_of(len(arms), design) * design.slice_s + _BOOKKEEPING_S
     duration_s = len(arms) * design.warmup_s + design.blocks_per_round * block_s

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design, Stopping
+from pgdyno.model.experiment import WRITING_SLICE_S, Design, Stopping
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
@@ -59,7 +59,10 @@ _OPTIONS = (
         "--block", metavar="TIME", help="Length of a block [default: 6s; alternating: 10s a trial]."
     ),
     click.option(
-        "--slice", "slice_", metavar="TIME", help="Length of one turn [default: 50ms; a study's own]."
+        "--slice",
+        "slice_",
+        metavar="TIME",
+        help="Length of one turn [default: 50ms, 500ms if the workload writes; a study's own].",
     ),
     click.option(
         "--design",
@@ -240,6 +243,8 @@ class Measuring:
         design = replace(
             start,
             slice_s=slice_s,
+            # One that is long enough for writing workloads is theirs by itself.
+            writing_slice_s=slice_s if self.slice_ and slice_s < WRITING_SLICE_S else start.writing_slice_s,
             head_s=min(start.head_s, slice_s / 5),
             seed=self.seed,
             clients=self.clients,

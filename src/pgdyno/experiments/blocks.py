@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from pgdyno.experiments.attribution import ArmCount, charged_running_s
+from pgdyno.experiments.drains import drain_share
 from pgdyno.experiments.tail import tail_mean
 from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
-from pgdyno.model.metric import LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
+from pgdyno.model.metric import DRAIN_SHARE, LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
 
 _ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
 
@@ -93,11 +95,20 @@ def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[s
     audit = {
         "steal_share": use.steal_s / capacity_s,
         "foreign_cpu_share": max(0.0, use.busy_s - use.ours_s) / capacity_s,
-        "schedule_lag_share": lasted_s / (len(slices) * slice_s) - 1,
+        "schedule_lag_share": (lasted_s + _between_s(slices)) / (len(slices) * slice_s) - 1,
     }
     if use.client_cpus is not None:
         audit["client_saturation_share"] = use.client_s / (use.wall_s * use.client_cpus)
     return audit
+
+
+def _between_s(slices: Sequence[Slice]) -> float:
+    """Return how long nothing was under way between turns of a driver, whose own lateness this is."""
+    return sum(
+        max(0, after.start_ns - before.drained_ns) / 1e9
+        for before, after in pairwise(slices)
+        if before.drained_ns is not None
+    )
 
 
 def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str | None:
@@ -165,6 +176,8 @@ def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, s
     own_s = sum(s.server_cpu_ns[arm] for s in own) / 1e9
     values = {"throughput_tps": observation.count.work / running_s, **observation.meters}
     values |= _latencies(observation.count)
+    if (share := drain_share(slices, arm)) is not None:
+        values[DRAIN_SHARE] = share
     values["frozen_cpu_share"] = frozen_s / (own_s + frozen_s) if own_s + frozen_s > 0 else 0.0
     return ArmBlock(observation.variant, observation.count.transactions, running_s, values)
 

@@ -177,7 +177,9 @@ def arms_in_turns(experiment: Experiment) -> str:
     if experiment.design.kind is DesignKind.ALTERNATING:
         return "whole trials, one server at a time"
     beside = {0: "nothing", 1: "another server"}.get(others, f"{others} other servers")
-    return f"in turns of {experiment.design.slice_s * 1000:g} ms, {beside} beside it"
+    reading_s, writing_s = experiment.design.slice_s, experiment.design.for_writing().slice_s
+    longer = "" if writing_s == reading_s else f" ({writing_s * 1000:g} ms where data are changed)"
+    return f"in turns of {reading_s * 1000:g} ms{longer}, {beside} beside it"
 
 
 def _listed(experiment: Experiment, path: str) -> Sequence[Any]:

@@ -17,6 +17,8 @@ from pgdyno.model.experiment import Slice
 
 _DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
 
+_TIMES = ("start_ns", "end_ns", "drained_ns")
+
 
 @dataclass
 class DrainedTurns:
@@ -73,4 +75,5 @@ class DrainedTurns:
             arm = int(event["arm"])
             cpu_us = event["client_cpu_ns"] / 1000
             self._client_cpu_us[arm] = self._client_cpu_us.get(arm, 0.0) + cpu_us
-            yield Slice(arm, event["start_ns"], event["end_ns"], tuple(event["server_cpu_ns"]))
+            start_ns, end_ns, drained_ns = (event[name] for name in _TIMES)
+            yield Slice(arm, start_ns, end_ns, tuple(event["server_cpu_ns"]), drained_ns)

@@ -9,7 +9,7 @@ experiment   question + variants × workloads + design
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,8 @@ from pgdyno.model.step_record import StepRecord
 from pgdyno.model.tpch import TpchFacts
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
+
+WRITING_SLICE_S = 0.5  # decision 28: the ends of turns take 1 % of the time instead of 10 %
 
 
 class DesignKind(StrEnum):
@@ -56,13 +58,18 @@ class VoidThresholds:
 
 @dataclass(frozen=True)
 class Design:
-    """Everything that decides how an experiment is run and analysed; stored with it."""
+    """Everything that decides how an experiment is run and analysed; stored with it.
+
+    ``slice_s`` is the length of a turn, ``writing_slice_s`` that of workloads that change their data; None:
+    as long as the others, which is how experiments of earlier versions were run.
+    """
 
     kind: DesignKind = DesignKind.DUET
     rounds: int = 6
     blocks_per_round: int = 2
     block_s: float = 6.0
     slice_s: float = 0.05
+    writing_slice_s: float | None = None
     head_s: float = 0.005  # discarded at each slice's beginning
     warmup_s: float = 2.0  # per arm and round, before the first block
     seed: int = 1
@@ -75,19 +82,31 @@ class Design:
     clients: int = 4
     thresholds: VoidThresholds = field(default_factory=VoidThresholds)
 
+    def with_writing(self) -> Design:
+        """Return the design of an experiment in which data are changed, with the turns for that."""
+        if self.kind is not DesignKind.DUET or self.writing_slice_s is not None:
+            return self
+        return replace(self, writing_slice_s=max(self.slice_s, WRITING_SLICE_S))
+
+    def for_writing(self) -> Design:
+        """Return the design as it is for a workload that changes its data."""
+        return self if self.writing_slice_s is None else replace(self, slice_s=self.writing_slice_s)
+
 
 @dataclass(frozen=True)
 class Slice:
     """One turn of one arm. ``arm`` indexes the experiment's variants; times are wall-clock ns.
 
     ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
-    it was its turn or not.
+    it was its turn or not. ``drained_ns`` is when the last transaction that was under way at its end had
+    ended; None where a generator was frozen instead, or nobody recorded it.
     """
 
     arm: int
     start_ns: int
     end_ns: int
     server_cpu_ns: tuple[int, ...]
+    drained_ns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ CLIENT_CPU = "client_cpu_us_per_transaction"
 LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
 TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/tail.py
+DRAIN_SHARE = "drain_share"
 WAL_SEGMENTS = "wal_segments_created"
 
 METRICS: dict[str, Metric] = {
@@ -87,6 +88,7 @@ METRICS: dict[str, Metric] = {
         Metric("cache_hit_ratio", "shared buffer hit ratio", "", Better.NEITHER),
         Metric(LAUNCHED_WORKERS, "parallel workers launched, share of those planned", "", Better.NEITHER),
         Metric(PLANNED_WORKERS, "parallel workers planned", "", Better.NEITHER),
+        Metric(DRAIN_SHARE, "ends of turns, share of the turns", "", Better.NEITHER),
         Metric("frozen_cpu_share", "server CPU used while frozen, share of its CPU", "", Better.NEITHER),
     )
 }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pgdyno.experiments.drains import DIFFERENCE
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.metric import DRAIN_SHARE
 from pgdyno.model.workload import DRIVER
 from pgdyno.report import numbers
 from pgdyno.report.parts import parts_design, parts_sentences
 from pgdyno.report.repeat import is_visited
-from pgdyno.report.tables import Column, Table, columns
+from pgdyno.report.tables import NOTHING, Column, Table, columns
 from pgdyno.report.words import listed, metric_of
 
 _VOID_RULES = {
@@ -91,7 +94,7 @@ def design_table(experiment: Experiment) -> Table:
     turns = (
         ("Blocks per round", str(design.blocks_per_round)),
         ("Block", numbers.duration(design.block_s)),
-        ("Turn", numbers.duration(design.slice_s)),
+        ("Turn", _turn(design)),
         ("Left out at a turn's head", numbers.duration(design.head_s)),
         ("Warm-up per variant and round", numbers.duration(design.warmup_s)),
     )
@@ -118,6 +121,12 @@ def design_table(experiment: Experiment) -> Table:
     return Table(
         "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
     )
+
+
+def _turn(design: Design) -> str:
+    """Return how long turns were; those of workloads that change their data where they were longer."""
+    reading, writing = numbers.duration(design.slice_s), numbers.duration(design.for_writing().slice_s)
+    return reading if writing == reading else f"{reading}, {writing} where data are changed"
 
 
 def _between_rounds(experiment: Experiment) -> str:
@@ -155,6 +164,31 @@ def void_rule_table(experiment: Experiment) -> Table:
     return Table(
         "When a block is void; no rule looks at the measured result",
         columns("Rule", "Limit", "Highest seen", numbers_from=1),
+        tuple(rows),
+    )
+
+
+def drain_table(experiment: Experiment) -> Table:
+    """Return how much of the turns their ends took, and how far variants were apart; empty if unknown."""
+    rows = []
+    for workload in experiment.workloads:
+        blocks = [block for block in experiment.blocks if block.workload == workload]
+        apart = [block.audit[DIFFERENCE] for block in blocks if DIFFERENCE in block.audit]
+        for variant in experiment.variants:
+            shares = [
+                arm.values[DRAIN_SHARE]
+                for block in blocks
+                for arm in block.arms
+                if arm.variant == variant.name and DRAIN_SHARE in arm.values
+            ]
+            if shares:
+                highest = numbers.share(max(apart), 1) if apart else NOTHING
+                seen = (statistics.mean(shares), max(shares))
+                rows.append((workload, variant.name, *(numbers.share(one, 1) for one in seen), highest))
+    return Table(
+        "Ends of turns, in which transactions end and none begins: share of the turns, which counts for no "
+        "throughput",
+        columns("Workload", "Variant", "Mean", "Highest", "Largest difference in a block", numbers_from=2),
         tuple(rows),
     )
 
@@ -218,7 +252,7 @@ def _pairing(experiment: Experiment) -> Paragraph:
             "A running server.",
             "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but "
             "settings of sessions of its own. "
-            f"The load took turns of {numbers.duration(design.slice_s)}; "
+            f"The load took turns of {_turn(design)}; "
             f"the first {numbers.duration(design.head_s)} of every turn are left out.",
         )
     if _is_steps(experiment):
@@ -239,7 +273,7 @@ def _pairing(experiment: Experiment) -> Paragraph:
     return Paragraph(
         "Time-sliced duet.",
         "The servers of all variants were up and warm at the same time, on byte-identical copies of the "
-        f"data. Their loads took turns of {numbers.duration(design.slice_s)} in balanced random order, so "
+        f"data. Their loads took turns of {_turn(design)} in balanced random order, so "
         f"that whatever the machine does besides hits all variants alike. {_between_turns(experiment)} Each "
         "variant's transactions were counted against its own running time; "
         f"the first {numbers.duration(design.head_s)} of every turn are left out. {pinned}",

@@ -20,6 +20,7 @@ from pgdyno.report.grid_tables import cell_name
 from pgdyno.report.html import render
 from pgdyno.report.method import (
     design_table,
+    drain_table,
     method_paragraphs,
     noise_floor_table,
     void_block_table,
@@ -135,6 +136,7 @@ def _method(experiment: Experiment) -> dict[str, object]:
         "paragraphs": method_paragraphs(experiment),
         "design": design_table(experiment),
         "void_rules": void_rule_table(experiment),
+        "drains": drain_table(experiment),
         "void_blocks": void_block_table(experiment),
         "noise_floor": noise_floor_table(experiment),
         "repeat": repeat_command(experiment),

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from pgdyno.model.experiment import Design, DesignKind, Experiment
+from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.study import SERVER_FACTOR
 from pgdyno.model.variant import Variant, setting_key
 from pgdyno.model.workload import DRIVER, USER_SCRIPTS
@@ -34,7 +34,7 @@ def repeat_command(experiment: Experiment) -> str | None:
     if USER_SCRIPTS in experiment.workloads:
         return None
     words = [*_question(experiment), *_installation(experiment), *_scale(experiment), *_generator(experiment)]
-    return shlex.join([*words, *_design_options(experiment.design)])
+    return shlex.join([*words, *_design_options(experiment)])
 
 
 def is_visited(experiment: Experiment) -> bool:
@@ -65,7 +65,11 @@ def _repeat_grid(experiment: Experiment) -> str | None:
     if "budget" not in experiment.options:
         words += ["--blocks", str(design.rounds * design.blocks_per_round)]
     if design.kind is DesignKind.DUET:  # else the study has made its own of it
-        words += ["--block", f"{design.block_s:g}s", "--slice", f"{design.slice_s * 1000:g}ms"]
+        words += ["--block", f"{design.block_s:g}s"]
+        usual = Design()
+        is_usual = (design.slice_s, design.writing_slice_s) == (usual.slice_s, usual.writing_slice_s)
+        if design.for_writing() == design and not is_usual:  # one length for all workloads
+            words += ["--slice", f"{design.slice_s * 1000:g}ms"]
     words += ["--seed", str(design.seed)]
     if is_ours:
         words += ["--isolate" if design.is_isolated else "--no-isolate"]
@@ -146,9 +150,11 @@ def _generator(experiment: Experiment) -> list[str]:
     return ["--generator", others.pop()] if len(others) == 1 else []
 
 
-def _design_options(design: Design) -> list[str]:
+def _design_options(experiment: Experiment) -> list[str]:
     """Return the options for what differs from the defaults, and always for the numbers that decide."""
-    usual = Design()
+    design, usual = experiment.design, Design()
+    if ResetPolicy.RESTORE in experiment.reset_policies.values():
+        usual = usual.with_writing()
     words = ["--blocks", str(design.rounds * design.blocks_per_round), "--seed", str(design.seed)]
     if design.clients != usual.clients:
         words += ["--clients", str(design.clients)]
@@ -156,6 +162,6 @@ def _design_options(design: Design) -> list[str]:
         words += ["--block", f"{design.block_s:g}s"]
     if design.kind is DesignKind.ALTERNATING:
         words += ["--design", str(design.kind)]
-    elif design.slice_s != usual.slice_s:
+    elif (design.slice_s, design.writing_slice_s) != (usual.slice_s, usual.writing_slice_s):
         words += ["--slice", f"{design.slice_s * 1000:g}ms"]
     return words if design.is_isolated else [*words, "--no-isolate"]

@@ -95,6 +95,8 @@ def _study(path: Path, parsed: ExperimentFile) -> Study:
     )
     require_measurable(variants)
     changes = {name: value for name, value in parsed.design.model_dump().items() if value is not None}
+    if parsed.design.slice_s is not None:
+        changes["writing_slice_s"] = parsed.design.slice_s
     return Study(
         name=path.stem,
         question=parsed.question,

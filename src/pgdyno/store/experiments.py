@@ -26,15 +26,18 @@ CREATE TABLE IF NOT EXISTS block (
 );
 CREATE TABLE IF NOT EXISTS slice (
     experiment TEXT NOT NULL, workload TEXT NOT NULL, round INTEGER NOT NULL, block INTEGER NOT NULL,
-    arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL
+    arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL,
+    drained_ns INTEGER
 );
 CREATE INDEX IF NOT EXISTS slice_place ON slice (experiment, workload, round, block);
 CREATE TABLE IF NOT EXISTS imported (
     experiment TEXT PRIMARY KEY, imported TEXT NOT NULL, bundle_sha256 TEXT NOT NULL
 );
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 """
-_VERSION = 1
+_SINCE_VERSION_1 = "ALTER TABLE slice ADD COLUMN drained_ns INTEGER"
+_VERSION = 2
+_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _EXPERIMENT = TypeAdapter(Experiment)
 _BLOCK = TypeAdapter(Block)
 
@@ -73,9 +76,15 @@ class ExperimentStore:
                 )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
+            if found == 1 and not self._has_drains():  # else stopped right after it was added
+                self._connection.execute(_SINCE_VERSION_1)
             self._connection.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             raise StorageError(f'could not open the store "{path}"', detail=str(error)) from error
+
+    def _has_drains(self) -> bool:
+        columns = self._connection.execute("SELECT name FROM pragma_table_info('slice')")
+        return ("drained_ns",) in columns.fetchall()
 
     def close(self) -> None:
         """Close the file."""
@@ -93,7 +102,7 @@ class ExperimentStore:
     def add_slice(self, experiment_id: str, workload: str, round_index: int, block: int, done: Slice) -> None:
         """Write one slice."""
         row = _slice_row(experiment_id, Place(workload, round_index, block), done)
-        self._execute("INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._execute(_ADD_SLICE, row)
 
     def add_blocks(self, experiment_id: str, blocks: Iterable[Block]) -> None:
         """Write the blocks of a round."""
@@ -119,10 +128,7 @@ class ExperimentStore:
                     "INSERT INTO experiment VALUES (?, ?, ?)", (key, experiment.created, document)
                 )
                 connection.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?)", blocks)
-                connection.executemany(
-                    "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (_slice_row(key, place, one) for place, one in slices),
-                )
+                connection.executemany(_ADD_SLICE, (_slice_row(key, place, one) for place, one in slices))
                 connection.execute(
                     "INSERT INTO imported VALUES (?, ?, ?)", (key, origin.imported, origin.bundle_sha256)
                 )
@@ -153,12 +159,13 @@ class ExperimentStore:
         """Return a block's slices in the order in which they ran."""
         with closing(self._connection.cursor()) as cursor:
             rows = cursor.execute(
-                "SELECT arm, start_ns, end_ns, server_cpu_ns FROM slice"
+                "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns FROM slice"
                 " WHERE experiment = ? AND workload = ? AND round = ? AND block = ? ORDER BY rowid",
                 (experiment_id, workload, round_index, block),
             )
             return tuple(
-                Slice(arm, start, end, tuple(int(n) for n in cpu.split(","))) for arm, start, end, cpu in rows
+                Slice(arm, start, end, tuple(int(n) for n in cpu.split(",")), drained)
+                for arm, start, end, cpu, drained in rows
             )
 
     def unread(self, experiment_id: str) -> list[Place]:
@@ -201,4 +208,4 @@ class ExperimentStore:
 def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, ...]:
     cpu = ",".join(map(str, done.server_cpu_ns))
     where = (experiment_id, place.workload, place.round, place.block)
-    return (*where, done.arm, done.start_ns, done.end_ns, cpu)
+    return (*where, done.arm, done.start_ns, done.end_ns, cpu, done.drained_ns)

@@ -40,19 +40,22 @@ def blocks_csv(blocks: Iterable[Block]) -> str:
 def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[str]) -> str:
     """Return a line per slice, in the order in which they ran.
 
-    Units: nanoseconds; ``server_cpu_ns_N`` is the CPU time of the N-th variant's server in the slice.
+    Units: nanoseconds; ``server_cpu_ns_N`` is the CPU time of the N-th variant's server in the slice. Where
+    it was recorded, ``drained_ns`` is when the last transaction had ended; else there is no such column.
     """
-    columns = [f"server_cpu_ns_{number}" for number in range(1, len(variants) + 1)]
+    slices = [(block, one) for block in blocks for one in slices_of(block.workload, block.round, block.index)]
+    drained = ("drained_ns",) if any(one.drained_ns is not None for _, one in slices) else ()
+    columns = (f"server_cpu_ns_{number}" for number in range(1, len(variants) + 1))
     return _csv(
-        ("workload", "round", "block", "variant", "start_ns", "end_ns", *columns),
+        ("workload", "round", "block", "variant", "start_ns", "end_ns", *drained, *columns),
         (
             (
                 *(block.workload, block.round + 1, block.index + 1),
                 *(variants[one.arm], one.start_ns, one.end_ns),
+                *(("" if one.drained_ns is None else one.drained_ns,) if drained else ()),
                 *one.server_cpu_ns,
             )
-            for block in blocks
-            for one in slices_of(block.workload, block.round, block.index)
+            for block, one in slices
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment, Slice
@@ -12,6 +13,7 @@ from pgdyno.store.experiments import Place
 
 FILE = "slices.csv"
 _PLACE = ("workload", "round", "block", "variant", "start_ns", "end_ns")
+_DRAINED = "drained_ns"  # a column that older files lack, as do those of frozen generators
 _LARGEST = (1 << 63) - 1  # what a store can hold
 _LONGEST_NUMBER = 19  # digits of that
 
@@ -23,15 +25,20 @@ def read_slices(text: str, experiment: Experiment) -> Iterator[tuple[Place, Slic
     """
     arms = {variant.name: arm for arm, variant in enumerate(experiment.variants)}
     places = {Place(block.workload, block.round, block.index) for block in experiment.blocks}
-    header = [*_PLACE, *(f"server_cpu_ns_{number}" for number in range(1, len(arms) + 1))]
+    servers = [f"server_cpu_ns_{number}" for number in range(1, len(arms) + 1)]
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        if (found := next(rows, [])) != header:
-            raise _wrong(rows.line_num, f"its columns are {', '.join(found)}, not {', '.join(header)}")
+        header = next(rows, [])
+        first = [*_PLACE, _DRAINED] if _DRAINED in header else [*_PLACE]
+        if header != (wanted := [*first, *servers]):
+            raise _wrong(rows.line_num, f"its columns are {', '.join(header)}, not {', '.join(wanted)}")
         for row in rows:
-            if not len(_PLACE) < len(row) <= len(header):  # in whole trials only one server is metered
+            if not len(first) < len(row) <= len(header):  # in whole trials only one server is metered
                 raise _wrong(rows.line_num, f"it has {len(row)} values, not up to {len(header)}")
-            yield _slice(row, rows.line_num, arms, places)
+            drained = row.pop(len(_PLACE)) if _DRAINED in first else ""
+            place, one = _slice(row, rows.line_num, arms, places)
+            drained_ns = _number(drained, rows.line_num) if drained else None
+            yield place, replace(one, drained_ns=drained_ns)
     except csv.Error as error:
         raise _wrong(rows.line_num, str(error)) from error
 

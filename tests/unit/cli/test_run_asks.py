@@ -129,6 +129,19 @@ def test_the_command_of_a_grid_asks_for_the_same_again(measured: Measured, study
     assert (measured.study, measured.conditions, measured.context) == asked
 
 
+@pytest.mark.parametrize(
+    ("words", "lengths"),
+    [((), (0.05, 0.5)), (("--slice", "200ms"), (0.2, 0.2)), (("--slice", "1s"), (1.0, 1.0))],
+)
+def test_a_length_of_turns_that_is_asked_for_holds_for_all_workloads(
+    words: tuple[str, ...], lengths: tuple[float, float], measured: Measured
+) -> None:
+    assert invoke(*words, study="clients").exit_code == 0
+    assert measured.study is not None
+    design = measured.study.design.with_writing()  # as an experiment with such workloads has it
+    assert (design.slice_s, design.writing_slice_s) == lengths
+
+
 def test_with_factors_the_best_level_is_not_the_question(measured: Measured) -> None:
     questions = []
     both = ("--factor", "jit=on,off", "--factor", "work_mem=4MB,8MB")

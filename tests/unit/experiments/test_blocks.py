@@ -78,6 +78,15 @@ def test_one_huge_slice_is_seen_as_well_as_many_late_ones() -> None:
     assert audit_block(paused, 0.05, use)["schedule_lag_share"] == pytest.approx(15.95 / 6 - 1)
 
 
+def test_turns_of_a_driver_lag_by_the_time_between_them_and_not_by_their_ends() -> None:
+    use = HostUse(wall_s=16, busy_s=5.0, steal_s=0.1, ours_s=4.9, client_s=2, cpus=2, client_cpus=1)
+    # Turns of 50 ms. The first one's transactions end 10 ms late, the next turn begins 5 ms after that.
+    turns = [Slice(0, 0, 50 * MS, (0,), 60 * MS), Slice(0, 65 * MS, 115 * MS, (0,), 115 * MS)]
+    assert audit_block(turns, 0.05, use)["schedule_lag_share"] == pytest.approx(5 / 100)
+    of_frozen = [replace(turn, drained_ns=None) for turn in turns]
+    assert audit_block(of_frozen, 0.05, use)["schedule_lag_share"] == pytest.approx(0.0)
+
+
 @pytest.mark.parametrize(
     ("audit", "reason"),
     [

@@ -75,5 +75,5 @@ STEP = Workload("step", "", DataSet("rows", 1, 100), ResetPolicy.RESTORE, step=S
 def test_a_server_is_written_to_in_its_warm_up_and_in_its_part_of_the_blocks(
     kind: DesignKind, workloads: list[Workload], seconds: float
 ) -> None:
-    design = Design(kind=kind, blocks_per_round=2, block_s=6.0, warmup_s=2.0)
+    design = Design(kind=kind, blocks_per_round=2, block_s=6.0, slice_s=0.5, warmup_s=2.0)
     assert writing_time_s(workloads, design, arms=2) == seconds

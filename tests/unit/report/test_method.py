@@ -8,10 +8,11 @@ from tests.golden.synthetic import experiment
 from tests.golden.synthetic_clients import experiment as clients
 from tests.golden.synthetic_steps import experiment as steps
 
-from pgdyno.model.experiment import Design, DesignKind, Stopping
+from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Stopping
 from pgdyno.model.variant import Variant
 from pgdyno.report.method import (
     design_table,
+    drain_table,
     estimator_sentences,
     method_paragraphs,
     noise_floor_table,
@@ -29,6 +30,13 @@ def test_duet_is_explained_with_its_numbers() -> None:
     assert f"turns of 100{NBSP}ms in balanced random order" in pairing.text
     assert f"the first 10{NBSP}ms of every turn are left out" in pairing.text
     assert pairing.text.endswith("Servers and load generators had CPUs of their own.")
+
+
+def test_longer_turns_of_workloads_that_write_are_said() -> None:
+    of_both = replace(experiment(), design=replace(experiment().design, writing_slice_s=0.5))
+    said = f"100{NBSP}ms, 500{NBSP}ms where data are changed"
+    assert f"took turns of {said} in balanced" in method_paragraphs(of_both)[0].text
+    assert ("Turn", said) in design_table(of_both).rows
 
 
 def test_alternating_design_is_explained_as_such() -> None:
@@ -53,6 +61,28 @@ def test_looking_early_is_said_to_have_an_anytime_valid_interval() -> None:
         f"anytime-valid, because the data themselves decided when measuring ended "
         f"(when the interval was no wider than ±1{NBSP}%)"
     ) in estimator_sentences(design)[1]
+
+
+def test_ends_of_turns_are_shown_by_variant_with_the_largest_difference_in_a_block() -> None:
+    def block(index: int, default: float, plan: float, apart: float) -> Block:
+        arms = (
+            ArmBlock("default", 1, 1.0, {"drain_share": default}),
+            ArmBlock("plan", 1, 1.0, {"drain_share": plan}),
+        )
+        return Block("sysbench-read-write", 0, index, 0, arms, audit={"drain_share_difference": apart})
+
+    blocks = (block(0, 0.08, 0.10, 0.02), block(1, 0.10, 0.11, 0.01))
+    assert drain_table(replace(experiment(), blocks=blocks)).rows == (
+        ("sysbench-read-write", "default", f"9.0{NBSP}%", f"10.0{NBSP}%", f"2.0{NBSP}%"),
+        ("sysbench-read-write", "plan", f"10.5{NBSP}%", f"11.0{NBSP}%", f"2.0{NBSP}%"),
+    )
+    page = render_page(replace(experiment(), blocks=blocks))
+    assert "Ends of turns, in which transactions end and none begins" in page
+
+
+def test_where_the_ends_of_turns_were_not_recorded_there_is_no_table_of_them() -> None:
+    assert drain_table(experiment()).rows == ()
+    assert "Ends of turns" not in render_page(experiment())
 
 
 def test_every_threshold_is_printed_beside_the_worst_value_seen() -> None:

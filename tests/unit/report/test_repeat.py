@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+import pytest
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_steps import experiment as steps
 
@@ -27,6 +28,24 @@ def test_repeat_command_can_be_typed_as_it_is() -> None:
         "--workload sysbench-read-only --workload sysbench-read-write --embedded --scale 4 --blocks 12 "
         "--seed 20261121 --clients 8 --block 3s --slice 200ms --no-isolate"
     )
+
+
+@pytest.mark.parametrize(
+    ("slice_s", "writing_slice_s", "words"),
+    [
+        (0.05, 0.5, []),  # as it would be measured today
+        (0.05, None, ["--slice", "50ms"]),  # as an earlier version measured writing workloads
+        (0.05, 0.05, ["--slice", "50ms"]),
+        (1.0, 1.0, ["--slice", "1000ms"]),
+    ],
+)
+def test_repeat_command_names_turns_that_are_not_the_default(
+    slice_s: float, writing_slice_s: float | None, words: list[str]
+) -> None:
+    base = experiment()  # whose second workload writes
+    design = replace(base.design, slice_s=slice_s, writing_slice_s=writing_slice_s)
+    found = shlex.split(repeat_command(replace(base, design=design)) or "")
+    assert [word for word in found if word == "--slice" or word.endswith("ms")] == words
 
 
 def test_repeat_command_names_the_programs_that_were_measured() -> None:

@@ -63,6 +63,19 @@ def test_slices_name_their_variant_and_have_a_column_per_server() -> None:
     ]
 
 
+def test_slices_have_the_end_of_their_last_transaction_where_it_is_known() -> None:
+    def slices_of(workload: str, round_: int, index: int) -> Sequence[Slice]:
+        taken = [Slice(0, 10, 20, (3, 4), drained_ns=25), Slice(1, 30, 40, (5, 6))]
+        return taken if (workload, round_, index) == (READ_ONLY, 0, 1) else []
+
+    text = slices_csv(experiment().blocks, slices_of, ("default", "plan"))
+    assert text.splitlines() == [
+        "workload,round,block,variant,start_ns,end_ns,drained_ns,server_cpu_ns_1,server_cpu_ns_2",
+        "sysbench-read-only,1,2,default,10,20,25,3,4",
+        "sysbench-read-only,1,2,plan,30,40,,5,6",
+    ]
+
+
 STEP = StepRecord(
     "queries",
     completed=50,

@@ -17,8 +17,9 @@ from pgdyno.store.slices_file import read_slices
 
 HEADER = "workload,round,block,variant,start_ns,end_ns,server_cpu_ns_1,server_cpu_ns_2\r\n"
 times = st.integers(0, (1 << 63) - 1)
+cpu = st.lists(times, min_size=1, max_size=2).map(tuple)
 slices = st.lists(
-    st.builds(Slice, st.integers(0, 1), times, times, st.lists(times, min_size=1, max_size=2).map(tuple)),
+    st.builds(Slice, st.integers(0, 1), times, times, cpu, st.none() | times),
     max_size=5,
 )
 
@@ -30,6 +31,24 @@ def test_what_was_written_is_read(written: list[Slice]) -> None:
 
     text = slices_csv(experiment().blocks, slices_of, ("default", "plan"))
     assert list(read_slices(text, experiment())) == [(Place(READ_ONLY, 1, 0), one) for one in written]
+
+
+def test_files_with_and_without_the_ends_of_turns_are_read() -> None:
+    without = f"{HEADER}{BLOCK},plan,1,2,3,4\r\n"
+    with_ends = HEADER.replace("end_ns,", "end_ns,drained_ns,")
+    ends = f"{with_ends}{BLOCK},plan,1,2,5,3,4\r\n{BLOCK},plan,1,2,,3\r\n"
+    assert [one for _, one in read_slices(without, experiment())] == [Slice(1, 1, 2, (3, 4))]
+    assert [one for _, one in read_slices(ends, experiment())] == [
+        Slice(1, 1, 2, (3, 4), drained_ns=5),
+        Slice(1, 1, 2, (3,)),
+    ]
+
+
+def test_an_end_that_is_no_time_is_refused() -> None:
+    text = HEADER.replace("end_ns,", "end_ns,drained_ns,")
+    with pytest.raises(StorageError) as caught:
+        list(read_slices(f"{text}{BLOCK},plan,1,2,x,3\r\n", experiment()))
+    assert caught.value.detail == f'"x" {NO_NUMBER}'
 
 
 BLOCK = "sysbench-read-only,1,1"

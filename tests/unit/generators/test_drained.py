@@ -1,0 +1,47 @@
+"""What the driver says of a turn is kept with its slice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from pgdyno.app.arm import ServerClocks
+from pgdyno.generators.drained import DrainedTurns
+from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.model.experiment import Slice
+
+TURN = {
+    "event": "slice",
+    "arm": 1,
+    "start_ns": 100,
+    "end_ns": 150,
+    "drained_ns": 162,
+    "server_cpu_ns": [3, 40],
+    "client_cpu_ns": 2000,
+}
+
+
+class Telling:
+    """A driver that has had one turn."""
+
+    is_started = True
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = [TURN, {"event": "turns-ended"}]
+
+    def send(self, command: dict[str, Any]) -> None:
+        assert command["do"] == "turns"
+
+    def receive(self, timeout_s: float) -> dict[str, Any]:
+        assert timeout_s > 60  # the driver's own limit
+        return self.events.pop(0)
+
+    def expect(self, kind: str, event: dict[str, Any]) -> None:
+        assert event["event"] == kind
+
+
+def test_a_slice_has_its_edges_and_the_end_of_its_last_transaction() -> None:
+    turns = DrainedTurns(cast("DriverProcess", Telling()), "", [Path("a"), Path("b")])
+    taken = turns.take([1], slice_s=0.05, head_s=0.0, servers=ServerClocks([], []))
+    assert list(taken) == [Slice(1, 100, 150, (3, 40), drained_ns=162)]
+    assert turns.client_cpu_us(1) == 2.0
