@@ -120,7 +120,8 @@ def test_a_comparison_gives_verdicts_with_intervals_for_every_metric() -> None:
         {"variant": "wide", "name": "work_mem", "requested": "8MB", "effective": "8MB"},
     ]
     metrics = {row["metric"]: row for row in document["comparisons"]}
-    assert set(metrics) == {"throughput_tps", "server_cpu_us_per_transaction", "latency_ms_p99"}
+    latencies = {"latency_ms_tail_mean", "latency_ms_p99"}
+    assert set(metrics) == {"throughput_tps", "server_cpu_us_per_transaction", *latencies}
     for row in metrics.values():
         assert row["verdict"] in {"better", "worse", "equivalent", "inconclusive"}
         assert {"effect", "interval", "mde"} <= set(row)
