@@ -34,6 +34,7 @@ from pgdyno.experiments.stopping import (
     void_share,
 )
 from pgdyno.meters import load as load_meters
+from pgdyno.model.awake import Awake
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
@@ -63,6 +64,7 @@ class Context:
     options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
     factors: tuple[str, ...] = ()
     emulated_machine: str = ""  # as in ``Experiment``
+    awake: Awake | None = None
 
 
 @dataclass
@@ -167,6 +169,7 @@ class ExperimentRun:
             installation=self.arena.installation_name,
             tpch=tpch_facts(workloads),
             emulated_machine=context.emulated_machine,
+            awake=context.awake,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:

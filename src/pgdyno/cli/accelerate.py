@@ -57,6 +57,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 )
 @layers_option
 @click.option("--seed", type=int, default=1, show_default=True, help="Orders every random choice.")
+@click.option(
+    "--as-booted",
+    is_flag=True,
+    help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
+)
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
 @click.option("--restart-command", metavar="COMMAND", help="How to restart it, run without a shell.")
@@ -97,6 +102,7 @@ class Asked:
     max_loss: str
     layers: str
     seed: int
+    as_booted: bool
     allow_load: bool
     allow_restart: bool
     restart_command: str | None
@@ -173,6 +179,7 @@ class Asked:
             installation,
             find_workloads(names, (), self.scale),
             replace(design_for(budget_s), seed=self.seed),
+            as_booted=self.as_booted,
         )
         plan = PlanRequest(
             figures=self.figures.parsed(),

@@ -79,6 +79,11 @@ _OPTIONS = (
         show_default=True,
         help="Orders every random choice.",
     ),
+    click.option(
+        "--as-booted",
+        is_flag=True,
+        help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
+    ),
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
     click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),
 )
@@ -123,6 +128,7 @@ class Measuring:
     kind: str | None
     isolate: bool | None
     seed: int
+    as_booted: bool
     resume: str | None
     gate: bool
 
@@ -165,18 +171,16 @@ class Measuring:
         self, base: Design | None = None, own_workloads: Mapping[str, Workload] | None = None
     ) -> Conditions:
         """Return under which conditions to measure; a study may bring its own workloads."""
-        from pgdyno.app.measure import Conditions
-
         if own_workloads is not None:
             self._refuse_other_workloads()
             if any(workload.is_step for workload in own_workloads.values()):
                 return self._pass_conditions(own_workloads, base)
         workloads = own_workloads or self.chosen_workloads()
-        return Conditions(self.installation(), workloads, self.design(base), self.budget_s, self.resume)
+        return self._on(workloads, self.design(base))
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""
-        from pgdyno.app.measure import Conditions, alternating
+        from pgdyno.app.measure import alternating
 
         self._refuse_what_passes_decide()
         design = alternating(self.design(base))
@@ -184,7 +188,7 @@ class Measuring:
         passes = self.blocks if self.blocks is not None else usual
         clients = max(workload.step_clients for workload in workloads.values())
         design = replace(design, rounds=passes, clients=clients)
-        return Conditions(self.installation(), workloads, design, self.budget_s, self.resume)
+        return self._on(workloads, design)
 
     def _refuse_other_workloads(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""
@@ -213,9 +217,14 @@ class Measuring:
 
     def file_conditions(self) -> Conditions:
         """Return conditions for an experiment file, which names its own workloads and design."""
+        return self._on({}, self.design())
+
+    def _on(self, workloads: Mapping[str, Workload], design: Design) -> Conditions:
         from pgdyno.app.measure import Conditions
 
-        return Conditions(self.installation(), {}, self.design(), self.budget_s, self.resume)
+        return Conditions(
+            self.installation(), workloads, design, self.budget_s, self.resume, as_booted=self.as_booted
+        )
 
     def design(self, base: Design | None = None) -> Design:
         """Return the design that the options ask for."""

@@ -46,6 +46,7 @@ _OF_SERVERS_OF_OUR_OWN = {
     "scale": "--scale",
     "generator": "--generator",
     "isolate": "--isolate",
+    "as_booted": "--as-booted",
     "resume": "--resume",
 }
 
