@@ -27,6 +27,7 @@ from pgdyno.experiments.acceptance import THROUGHPUT, Acceptance, accept, promis
 from pgdyno.experiments.replication import blocks_per_round, expectations
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.sharing import not_shareable
+from pgdyno.model.awake import idling_files
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.experiment import Design, Experiment, NoiseFloor
 from pgdyno.model.plan import Plan
@@ -113,6 +114,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     conditions = replace(
         request.conditions, accepts_builds=planned.plan.server is not None, is_resumable=False
     )
+    if not conditions.as_booted and idling_files(planned.plan.values):  # all its parts then, alike
+        conditions = replace(conditions, as_booted="the plan sets itself how CPUs idle")
 
     study = configurations.study(planned.study_context)
     study = replace(study, name="accelerate", notes=(*request.notes, *study.notes))

@@ -20,7 +20,7 @@ from pgdyno.app.scratch_arena import Spin
 from pgdyno.host.idling import boot_line, polling_wanted, why_no_polling
 from pgdyno.host.spinners import find_top, spinning, why_no_spinners
 from pgdyno.host.wakeup import measure_wake_up
-from pgdyno.model.awake import AS_ASKED, POLLING, Awake, AwakeMeans, idling_files
+from pgdyno.model.awake import POLLING, Awake, AwakeMeans, idling_files
 from pgdyno.model.errors import PgdynoError, StillChangedError, UsageError
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.variant import Variant
@@ -56,16 +56,16 @@ class AwakeKeeper:
     host_state: HostState
     probe: Probe = probe_us
 
-    def find(self, variants: Sequence[Variant], *, is_wanted: bool) -> Keeping:
+    def find(self, variants: Sequence[Variant], as_booted: str = "") -> Keeping:
         """Try what there is, and return what works; the machine is then as it was.
 
-        What a killed measurement has left is restored first. Raises: StillChangedError if the machine could
-        not be given back.
+        ``as_booted`` says why nothing is to be tried. What a killed measurement has left is restored first.
+        Raises: StillChangedError if the machine could not be given back.
         """
         not_restored = self._restore_left()
         before = Awake(None, "", self.probe(), None, boot_line(self.host_state.tree))
-        obstacle = AS_ASKED if not is_wanted else _chosen_by(variants) or not_restored
-        if obstacle is not None:
+        obstacle = as_booted or _chosen_by(variants) or not_restored
+        if obstacle:
             return Keeping(replace(before, reason=obstacle))
         found = self._polling(before)
         if found.record.means is not None or found.record.reason == _POLLING_ALREADY:

@@ -45,7 +45,7 @@ class Conditions:
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
-    as_booted: bool = False  # idle CPUs are left as they are, and not kept awake
+    as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
 
 
 def measure(
@@ -90,10 +90,10 @@ def _keep_awake(
     study: Study, conditions: Conditions, host_state: HostState, store: ExperimentStore
 ) -> Keeping:
     """Return how idle CPUs are kept awake; what is continued goes on as it was. Raises: UsageError."""
-    keeper, is_wanted = AwakeKeeper(host_state), not conditions.as_booted
+    keeper = AwakeKeeper(host_state)
     if conditions.resume:
-        return keeper.again(store.load(conditions.resume).awake, is_wanted=is_wanted)
-    return keeper.find(study.variants, is_wanted=is_wanted)
+        return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
+    return keeper.find(study.variants, conditions.as_booted)
 
 
 def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:

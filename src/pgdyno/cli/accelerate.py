@@ -16,6 +16,7 @@ from pgdyno.cli._server_options import (
     warn_about_password,
 )
 from pgdyno.cli.output import json_option, open_progress, print_json
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.units import parse_duration_s, parse_percent
@@ -179,7 +180,7 @@ class Asked:
             installation,
             find_workloads(names, (), self.scale),
             replace(design_for(budget_s), seed=self.seed),
-            as_booted=self.as_booted,
+            as_booted=AS_ASKED if self.as_booted else "",
         )
         plan = PlanRequest(
             figures=self.figures.parsed(),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design, Stopping
 from pgdyno.model.units import parse_duration_s, parse_percent
@@ -223,7 +224,12 @@ class Measuring:
         from pgdyno.app.measure import Conditions
 
         return Conditions(
-            self.installation(), workloads, design, self.budget_s, self.resume, as_booted=self.as_booted
+            self.installation(),
+            workloads,
+            design,
+            self.budget_s,
+            self.resume,
+            as_booted=AS_ASKED if self.as_booted else "",
         )
 
     def design(self, base: Design | None = None) -> Design:

@@ -15,17 +15,29 @@ from pgdyno.app import wiring
 from pgdyno.app.accelerate import AccelerateRequest, Acceleration
 from pgdyno.app.measure import Conditions
 from pgdyno.experiments.analysis import analyse
+from pgdyno.model.awake import POLL_NS
 from pgdyno.model.experiment import Design, Experiment
-from pgdyno.model.plan import Plan
+from pgdyno.model.plan import KERNEL, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.study import Study
 from pgdyno.server.account import caller
 from pgdyno.studies._contract import PGTUNE, PLAN, StudyContext
 
 SYSTEM = PATH[2]
+NOTHING = Plan((), (), (), None)
 
 
-def accelerated(machine: Machine, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Acceleration:
-    """Accelerate by a plan whose layers are the study's, on a made-up machine."""
+def accelerated(
+    machine: Machine,
+    tmp_path: object,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    plan: Plan = NOTHING,
+    idled: list[str] | None = None,
+) -> Acceleration:
+    """Accelerate by a plan whose layers are the study's, on a made-up machine.
+
+    ``idled`` takes the reasons for which CPUs are left as booted, one for each measurement.
+    """
     configurations = {variant.name: variant.settings for variant in STUDY.variants[1:]}
     context = StudyContext(
         STUDY.variants[0],
@@ -35,9 +47,11 @@ def accelerated(machine: Machine, tmp_path: object, monkeypatch: pytest.MonkeyPa
         layers=PATH[1:3],
         servers={PLAN: "built"},
     )
-    planned = SimpleNamespace(plan=Plan((), (), (), None), study_context=context)
+    planned = SimpleNamespace(plan=plan, study_context=context)
 
     def measure(study: Study, conditions: Conditions, *_: object) -> Experiment:
+        if idled is not None:
+            idled.append(conditions.as_booted)
         done = machine.measure(study, conditions.budget_s)
         names = [variant.name for variant in study.variants]
         verdicts = analyse(
@@ -106,3 +120,17 @@ def test_a_layer_that_costs_is_not_kept_for_what_another_one_gains(
         reason.startswith(f"{SYSTEM} is slower than application on sysbench-read-only")
         for reason in done.acceptance.reasons
     )
+
+
+def test_parts_of_a_plan_that_sets_how_cpus_idle_are_all_measured_as_booted(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = Change("halt_polling", KERNEL, POLL_NS, "0", "200000", Effect.IMMEDIATE)
+    line = PlanLine(change, Layer.SYSTEM, "because", "a paper", Risk.SHARED, "pgdyno revert")
+    for plan, reason in (
+        (NOTHING, ""),
+        (Plan((line,), (), (), None), "the plan sets itself how CPUs idle"),
+    ):
+        idled: list[str] = []
+        accelerated(Machine(), tmp_path, monkeypatch, plan=plan, idled=idled)
+        assert idled == [reason] * 6

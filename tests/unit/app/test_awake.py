@@ -19,7 +19,7 @@ from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.log import open_journal, read_journal
-from pgdyno.model.awake import GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
+from pgdyno.model.awake import AS_ASKED, GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
 from pgdyno.model.errors import ConnectionFailedError, SettingError, UsageError
 from pgdyno.model.variant import Variant
 
@@ -57,13 +57,13 @@ LINE = ("cpuidle_haltpoll.force=1", "haltpoll.guest_halt_poll_ns=0")
 
 
 def test_polling_that_shortens_a_wake_up_is_kept_and_recorded(root: Path, state: HostState) -> None:
-    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT, is_wanted=True)
+    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT)
     assert found == Keeping(Awake(AwakeMeans.HALTPOLL, "", 115.0, 9.0, LINE), HELD)
     assert shown(root) == BOOTED  # it was a trial
 
 
 def test_what_is_found_is_held_with_whatever_variants_ask_for(root: Path, state: HostState) -> None:
-    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT, is_wanted=True)
+    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT)
     held = HostState(state.journal_directory, state.writers, state.tree, found.files)
     with held.holding({}, {"/proc/sys/vm/swappiness": "10"}) as begin_turn:
         assert begin_turn is not None
@@ -75,7 +75,7 @@ def test_what_is_found_is_held_with_whatever_variants_ask_for(root: Path, state:
 
 
 def test_polling_that_does_not_help_is_given_back_and_not_claimed(root: Path, state: HostState) -> None:
-    found = AwakeKeeper(state, wake_ups(root, polled_us=100.0)).find(DEFAULT, is_wanted=True)
+    found = AwakeKeeper(state, wake_ups(root, polled_us=100.0)).find(DEFAULT)
     reason = "polling does not shorten a wake-up (100 µs while it is held)"
     no_spinners = "it is not known what the kernel runs on"
     assert found.record.reason.startswith(f"{reason}; {no_spinners}: ")
@@ -98,16 +98,16 @@ def test_shorter_means_by_a_quarter(booted_us: float | None, held_us: float | No
     assert is_shorter(booted_us, held_us) is (said == "shorter")
 
 
-def reason(state: HostState, *, variants: tuple[Variant, ...] = DEFAULT, is_wanted: bool = True) -> str:
+def reason(state: HostState, variants: tuple[Variant, ...] = DEFAULT, as_booted: str = "") -> str:
     found = AwakeKeeper(state, wake_ups(Path(state.tree.root), polled_us=9.0))
-    kept = found.find(variants, is_wanted=is_wanted)
+    kept = found.find(variants, as_booted)
     assert kept.files == {}
     assert kept.record.means is None
     return kept.record.reason.partition("; ")[0]  # then it says why nothing spins
 
 
 def test_nobody_is_kept_awake_who_does_not_want_it(root: Path, state: HostState) -> None:
-    assert reason(state, is_wanted=False) == "--as-booted was given"
+    assert reason(state, as_booted=AS_ASKED) == "--as-booted was given"
     assert not state.journal_directory.exists()
 
 
@@ -138,14 +138,14 @@ def leave(root: Path, state: HostState, files: dict[str, str]) -> None:
         carry_out(root, opened, files, "trial-1")
 
 
-@pytest.mark.parametrize("is_wanted", [True, False])
+@pytest.mark.parametrize("as_booted", ["", AS_ASKED])
 def test_what_a_killed_measurement_has_left_is_restored_first(
-    root: Path, state: HostState, *, is_wanted: bool
+    root: Path, state: HostState, as_booted: str
 ) -> None:
     leave(root, state, HELD)
-    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT, is_wanted=is_wanted)
+    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT, as_booted)
     assert found.record.booted_us == 115.0
-    assert (found.record.means is AwakeMeans.HALTPOLL) is is_wanted
+    assert (found.record.means is None) is bool(as_booted)
     assert shown(root) == BOOTED
     assert read_journal(state.journal_directory).open == ()
 
@@ -233,7 +233,7 @@ def spun(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_where_nothing_polls_processes_keep_cpus_awake(state: HostState, root: Path, spun: list[str]) -> None:
-    found = AwakeKeeper(state, lambda: 12.0 if spun else 115.0).find(DEFAULT, is_wanted=True)
+    found = AwakeKeeper(state, lambda: 12.0 if spun else 115.0).find(DEFAULT)
     assert found.record == Awake(AwakeMeans.SPINNERS, "", 115.0, 12.0, LINE)
     assert found.files == {}
     assert spun == []
@@ -245,7 +245,7 @@ def test_where_nothing_polls_processes_keep_cpus_awake(state: HostState, root: P
 
 
 def test_processes_that_do_not_help_are_ended_and_not_claimed(state: HostState, spun: list[str]) -> None:
-    found = AwakeKeeper(state, lambda: 100.0 if spun else 115.0).find(DEFAULT, is_wanted=True)
+    found = AwakeKeeper(state, lambda: 100.0 if spun else 115.0).find(DEFAULT)
     reason = (
         "the kernel has no module haltpoll; spinning does not shorten a wake-up (100 µs while it is held)"
     )
