@@ -28,6 +28,7 @@ from pgdyno.model.variant import Variant
 SHORTER = 0.75
 """A wake-up has to come down to this share of what it took: arbitrary, above the probe's own spread."""
 
+_PROBES = 3  # arbitrary: half a second
 _POLLING_ALREADY = "CPUs poll already before they halt"
 NOT_OURS = "nothing is changed for a server that pgdyno does not start"
 
@@ -36,8 +37,12 @@ Probe = Callable[[], float | None]
 
 
 def probe_us() -> float | None:
-    """Return what a wake-up on an idle CPU takes, in µs."""
-    return measure_wake_up().idle_us.or_none()
+    """Return what a wake-up on an idle CPU takes, in µs: the shortest of several medians.
+
+    Whatever else runs for a moment makes a median longer, by taking the CPU that should be idle.
+    """
+    medians = (measure_wake_up().idle_us.or_none() for _ in range(_PROBES))
+    return min((median for median in medians if median is not None), default=None)
 
 
 @dataclass(frozen=True)

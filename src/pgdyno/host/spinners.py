@@ -125,7 +125,13 @@ def _make_group(top: Path) -> Path:
 @contextmanager
 def _spinner(cpu: int, group: Path) -> Iterator[int]:
     command = [sys.executable, "-I", "-S", str(_PROGRAM), str(cpu), str(group / "cgroup.procs")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for us, who then end it
+    ) as process:
         try:
             if process.stdout is None or process.stdout.readline() != "spinning\n":
                 raise ServerError(f"no process could be made to keep CPU {cpu} awake")

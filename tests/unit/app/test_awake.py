@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 from tests.unit.journal.machines import SWAPPINESS, carry_out, let_kernel, make_machine, put, value_of
 
-from pgdyno.app.awake import AwakeKeeper, Keeping, Probe, is_shorter
+from pgdyno.app.awake import AwakeKeeper, Keeping, Probe, as_booted_beside, is_shorter
 from pgdyno.app.host_state import HostState
 from pgdyno.app.revert import RevertRequest
 from pgdyno.app.revert_host import revert_host
@@ -251,3 +251,13 @@ def test_processes_that_do_not_help_are_ended_and_not_claimed(state: HostState, 
     )
     assert found == Keeping(Awake(None, reason, 115.0, None, LINE))
     assert spun == []
+
+
+def test_the_machine_of_somebodys_server_is_looked_at_only_where_it_is_this_one(
+    root: Path, state: HostState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdyno.app.awake.probe_us", lambda: 115.0)
+    reason = "nothing is changed for a server that pgdyno does not start"
+    assert as_booted_beside(state, is_here=False) == Awake(None, reason)
+    assert as_booted_beside(state, is_here=True) == Awake(None, reason, 115.0, None, LINE)
+    assert shown(root) == BOOTED
