@@ -264,6 +264,10 @@ def test_the_embedded_server_is_started_inspected_and_gone(
         assert found["server"]["version_num"] // 10_000 == 18
         assert found["server"]["is_colocated"]["value"] is True
         assert list((home / "scratch").iterdir()) == []
+        assert "probes" not in found
+        probes = document(["--embedded", "--probe"])["probes"]
+        assert probes["fsync_8kb_us"]["value"] > 0
+        assert list((home / "scratch").iterdir()) == []
 
 
 REFUSED = """\

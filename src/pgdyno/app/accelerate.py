@@ -23,6 +23,7 @@ from pgdyno.experiments.plan_decision import PlanDecision, Terms, decide_plan, i
 from pgdyno.experiments.stopping import round_s
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.sharing import side_by_side
+from pgdyno.model.awake import idling_files
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.kernel_file import display_name
@@ -104,10 +105,21 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         accepts_builds=planned.plan.server is not None,
         is_resumable=False,
         is_futile=partial(_is_futile, terms=terms),
+        as_booted=request.conditions.as_booted or _why_as_booted(request, planned.plan),
     )
     context = Context(document_of(subject.host), document_of(subject.server), planned.plan)
     experiment = measure(_study(request, planned), conditions, progress, context)
     return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
+
+
+def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
+    """Return why idle CPUs are left as they are; nothing if they are kept awake for both servers.
+
+    What decides about somebody's server is measured as its machine will be left.
+    """
+    if request.subject is None or idling_files(plan.values):
+        return ""
+    return "the plan leaves it to the machine how its CPUs idle"
 
 
 def worthwhile_gain(plan: Plan) -> float:
@@ -141,9 +153,10 @@ def _study(request: AccelerateRequest, planned: Planned) -> Study:
 
 
 def _variant(base: Variant, name: str, plan: Plan) -> Variant:
-    return replace(
-        base, name=name, settings={**base.settings, **plan.values}, server=plan.server or base.server
-    )
+    """Return a plan as a variant, without how CPUs idle, which the measurement decides for all servers."""
+    idling = idling_files(plan.values)
+    values = {key: value for key, value in plan.values.items() if key not in idling}
+    return replace(base, name=name, settings={**base.settings, **values}, server=plan.server or base.server)
 
 
 def _notes(alike: tuple[str, ...]) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from pgdyno.experiments.stopping import (
 )
 from pgdyno.experiments.wal_ahead import wal_notes
 from pgdyno.meters import load as load_meters
+from pgdyno.model.awake import Awake
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
@@ -66,6 +67,7 @@ class Context:
     options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
     factors: tuple[str, ...] = ()
     emulated_machine: str = ""  # as in ``Experiment``
+    awake: Awake | None = None
 
 
 Futile: TypeAlias = Callable[[Experiment], bool]
@@ -182,6 +184,7 @@ class ExperimentRun:
             installation=self.arena.installation_name,
             tpch=tpch_facts(workloads),
             emulated_machine=context.emulated_machine,
+            awake=context.awake,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:

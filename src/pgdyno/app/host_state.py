@@ -9,17 +9,18 @@ makes sense for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pgdyno.app.owners import check_owners
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import no_steps
 from pgdyno.journal.by_hand import still_changed
 from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
-from pgdyno.journal.host_run import HostRun, host_target
+from pgdyno.journal.host_run import HostRun, host_target, receipts_of_host
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, SettingError, StillChangedError
@@ -34,11 +35,15 @@ BeginTurn = Callable[[int], None]
 
 @dataclass(frozen=True)
 class HostState:
-    """The machine that is measured on, and the journal of its changes."""
+    """The machine that is measured on, and the journal of its changes.
+
+    ``always`` are values of the kernel's files that are held besides, whatever arms ask for.
+    """
 
     journal_directory: Path
     writers: Mapping[str, HostWriter]
     tree: Tree = field(default_factory=Tree)
+    always: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def check(self, files: Mapping[str, str]) -> None:
         """Refuse what cannot be set here, or not now. Changes nothing.
@@ -54,6 +59,18 @@ class HostState:
         with open_journal(self.journal_directory) as journal:
             check_unfinished(journal.read(), None, REVERT_HOST)
 
+    def restore_left(self, paths: Collection[str]) -> None:
+        """Restore what a killed trial has left of these files, where nobody has changed them since.
+
+        Raises: LockHeldError if a trial is running; StorageError; ServerError for what does not come back.
+        """
+        if not self.journal_directory.exists():
+            return
+        with open_journal(self.journal_directory) as journal:
+            left = receipts_of_host(journal.read().open, None)
+            of_trials = [one for one in left if one.is_of_trial and one.key in paths]
+            HostRun(journal, self.writers).undo(of_trials)
+
     @contextmanager
     def holding(self, *arms: Mapping[str, str]) -> Iterator[BeginTurn | None]:
         """Let the kernel's files hold these values meanwhile: the first arm's, until another's turn begins.
@@ -63,6 +80,7 @@ class HostState:
         was interrupted; SettingError if the kernel does not take a value, when what was found is back;
         StillChangedError if that could not be restored, or somebody else has changed it since.
         """
+        arms = tuple({**self.always, **arm} for arm in arms)
         if not any(arms):
             yield None
             return

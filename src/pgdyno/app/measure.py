@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from pgdyno.app import wiring
 from pgdyno.app.allowed_files import require_allowed_files
 from pgdyno.app.attached_switch import Switch
+from pgdyno.app.awake import AwakeKeeper, Keeping, as_booted_beside
 from pgdyno.app.experiment import Context, ExperimentRun, Futile
+from pgdyno.app.host_state import HostState
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.levers.sharing import not_shareable
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
@@ -22,6 +24,7 @@ from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant, require_measurable
 from pgdyno.model.workload import Workload
 from pgdyno.server.installation import Installation
+from pgdyno.store.experiments import ExperimentStore
 
 if TYPE_CHECKING:
     from pgdyno.app.attached import Attached  # which plans for a server, and planning measures
@@ -45,6 +48,7 @@ class Conditions:
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
     is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
+    as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
 
 
 def measure(
@@ -72,8 +76,16 @@ def measure(
     ):
         context = _labelled(context or Context(), study, arena)
         _require_disk(study, arena, conditions.workloads)
+        progress.step("measuring how long a wake-up takes")
+        kept = _keep_awake(study, conditions, arena.host_state, store)
+        context = replace(context, awake=kept.record)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
-        accepting = replace(arena, accepts_builds=conditions.accepts_builds)
+        accepting = replace(
+            arena,
+            accepts_builds=conditions.accepts_builds,
+            host_state=replace(arena.host_state, always=kept.files),
+            spin=kept.spin,
+        )
         run = ExperimentRun(
             accepting,
             store,
@@ -83,6 +95,16 @@ def measure(
             is_futile=conditions.is_futile,
         )
         return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
+
+
+def _keep_awake(
+    study: Study, conditions: Conditions, host_state: HostState, store: ExperimentStore
+) -> Keeping:
+    """Return how idle CPUs are kept awake; what is continued goes on as it was. Raises: UsageError."""
+    keeper = AwakeKeeper(host_state)
+    if conditions.resume:
+        return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
+    return keeper.find(study.variants, conditions.as_booted)
 
 
 def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
@@ -112,6 +134,7 @@ def measure_attached(
         closing(wiring.open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
+        context = replace(context, awake=as_booted_beside(wiring.host_state(), is_here=True))
         return run.run(study, context=context)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pgdyno.app import wiring
 from pgdyno.app.inspect import Inspection, inspect_dsn
 from pgdyno.app.measure import Conditions
+from pgdyno.app.polling_trial import with_proven_polling
 from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.tuned_profile import tuned_files
 from pgdyno.levers.planner import PlanRequest, make_plan
@@ -49,6 +50,8 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
         programs = conditions.installation.bin_directory
         request = replace(request, probe=wiring.probe(programs, subject.server))
     plan = make_plan(subject.host, subject.server, request)
+    if request.may_change_host:
+        plan = with_proven_polling(plan, wiring.host_state())
     parts = _layer_by_layer(plan)
     configurations: dict[str, Mapping[str, str]] = {}
     if Layer.SYSTEM in request.layers:

@@ -13,6 +13,7 @@ from typing import Any
 from pgdyno.app.portable_facts import portable_host, portable_server, portable_setting
 from pgdyno.app.portable_text import portable_text
 from pgdyno.app.redaction import SETTING_VALUES, rewritten, setting_name
+from pgdyno.model.awake import AwakeMeans
 from pgdyno.model.experiment import DesignKind, Experiment, ResetPolicy, Stopping
 from pgdyno.model.plan import Effect, Layer, Risk
 from pgdyno.model.step_record import StallCause
@@ -76,7 +77,7 @@ def _hide_installations(document: dict[str, Any]) -> None:
 
 def _structural_texts(experiment: Experiment) -> set[str]:
     """Return texts that other parts of the experiment refer to: they stay, whatever the host is called."""
-    enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause)
+    enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause, AwakeMeans)
     names = {experiment.id, experiment.created, experiment.baseline, *experiment.workloads}
     names |= {experiment.emulated_machine}
     names |= {variant.name for variant in experiment.variants}

@@ -249,12 +249,12 @@ def _observe_block(
     before = [read_meters(running.meters, arm) for arm in arms]
     split = running.arena.loads.split
     cpus = {*split.server, *split.client}
-    host, started_ns, began_s = read_host_cpu(cpus), time.time_ns(), time.monotonic()
+    host, started_ns, began_s = read_host_cpu(cpus, without=split.spinners), time.time_ns(), time.monotonic()
     slices = []
     for done in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
         slices.append(done)
         keep(done)
-    wall_s, host_after = time.monotonic() - began_s, read_host_cpu(cpus)
+    wall_s, host_after = time.monotonic() - began_s, read_host_cpu(cpus, without=split.spinners)
     after = [read_meters(running.meters, arm) for arm in arms]
     own_cpu_s = time.process_time() - own_cpu_s
     deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,8 @@ from pgdyno.server.workspace import Workspace
 # Measured: sysbench's read-write makes 30 MB/s with one CPU right after a checkpoint, when it makes most.
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20
 _MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
+Spin = Callable[[], AbstractContextManager[tuple[int, ...] | None]]
+"""Provides processes that keep CPUs awake; None: there are none."""
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
 
 
@@ -50,6 +52,7 @@ class ScratchArena:
     their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
     says where control groups can be made that limit a server's memory, or raises an error. ``is_prepared``:
     the machine holds what all variants ask of it, and ``begin_turn`` gives it what one of them wants alone.
+    ``spin`` keeps CPUs awake for the time of an experiment.
     """
 
     workspace: Workspace
@@ -64,6 +67,7 @@ class ScratchArena:
     accepts_builds: bool = False  # as they are: see build_note
     is_prepared: bool = False
     begin_turn: BeginTurn | None = None
+    spin: Spin = nullcontext
 
     @property
     def installation_name(self) -> str:
@@ -143,12 +147,21 @@ class ScratchArena:
 
     @contextmanager
     def prepared_for(self, study: Study) -> Iterator[ScratchArena]:
-        """Provide the arena with the machine prepared for all arms at once, where they take turns."""
-        if study.design.kind is not DesignKind.DUET:
-            yield self
-            return
-        with self.host_state.holding(*(variant.files for variant in study.variants)) as begin_turn:
-            yield replace(self, is_prepared=True, begin_turn=begin_turn)
+        """Provide the arena with the machine prepared for all arms at once, where they take turns.
+
+        In whole trials each one prepares it, if they ask anything of it.
+        """
+        is_duet = study.design.kind is DesignKind.DUET
+        is_held = is_duet or not any(variant.files for variant in study.variants)
+        with ExitStack() as stack:
+            spinners = stack.enter_context(self.spin()) or ()
+            split = replace(self.loads.split, spinners=spinners)
+            arena = replace(self, loads=replace(self.loads, split=split))
+            if is_held:
+                held = self.host_state.holding(*(variant.files for variant in study.variants))
+                begin_turn = stack.enter_context(held)
+                arena = replace(arena, is_prepared=True, begin_turn=begin_turn)
+            yield arena
 
     @contextmanager
     def arms(

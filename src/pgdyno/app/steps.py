@@ -45,7 +45,7 @@ class Edge:
         return cls(
             at_ns=time.time_ns(),
             clock_s=time.monotonic(),
-            cpu=read_host_cpu({*split.server, *split.client}),
+            cpu=read_host_cpu({*split.server, *split.client}, without=split.spinners),
             host=HostCounters.read(arm),
             readings=read_meters(meters, arm),
             own_cpu_s=time.process_time(),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app import wiring
 from pgdyno.app.attached_server import reach_server
+from pgdyno.app.awake import as_booted_beside
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.measure import Conditions
 from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
@@ -72,7 +73,8 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
         closing(wiring.open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
-        context = Context(options=sizing.grid_options)
+        awake = as_booted_beside(wiring.host_state(), is_here=server.pid is not None)
+        context = Context(options=sizing.grid_options, awake=awake)
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
 
 

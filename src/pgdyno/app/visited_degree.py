@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from pgdyno.app import wiring
+from pgdyno.app.awake import as_booted_beside
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.explain_degree import causes_of
 from pgdyno.app.measure import Conditions
@@ -70,7 +71,8 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
         closing(wiring.open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
-        options = Context(options=sizing.grid_options)
+        awake = as_booted_beside(wiring.host_state(), is_here=True)
+        options = Context(options=sizing.grid_options, awake=awake)
         return run.run(study, budget_s=conditions.budget_s, context=options)
 
 

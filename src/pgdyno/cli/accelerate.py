@@ -16,6 +16,7 @@ from pgdyno.cli._server_options import (
     warn_about_password,
 )
 from pgdyno.cli.output import json_option, open_progress, print_json
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Layer
@@ -82,6 +83,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Orders every random choice."
 )
+@click.option(
+    "--as-booted",
+    is_flag=True,
+    help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
+)
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
 @click.option(
@@ -131,6 +137,7 @@ class Asked:
     layers: str | None
     attribute: bool
     seed: int
+    as_booted: bool
     allow_load: bool
     allow_restart: bool
     yes: bool
@@ -213,7 +220,12 @@ class Asked:
             figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
         )
         return AccelerateRequest(
-            Conditions(installation, workloads, Design(seed=self.seed)),
+            Conditions(
+                installation,
+                workloads,
+                Design(seed=self.seed),
+                as_booted=AS_ASKED if self.as_booted else "",
+            ),
             Variant("default"),
             parse_duration_s(self.budget),
             max_loss=parse_percent(self.max_loss),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -52,7 +53,8 @@ def command(
     """
     from pgdyno.app.apply import apply_plan, preview_apply
     from pgdyno.app.apply_advice import ApplyAdvice, apply_request
-    from pgdyno.app.wiring import server_access
+    from pgdyno.app.polling_trial import with_proven_polling
+    from pgdyno.app.wiring import host_state, server_access
     from pgdyno.model.document import to_document
     from pgdyno.report.journal_text import apply_text
 
@@ -66,6 +68,8 @@ def command(
             is_persisted,
         )
     )
+    if not is_dry_run:
+        request = replace(request, plan=with_proven_polling(request.plan, host_state()))
     access = server_access(dsn, restart_command)
     result = (preview_apply if is_dry_run else apply_plan)(access, request)
     if is_json:

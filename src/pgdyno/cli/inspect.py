@@ -21,17 +21,25 @@ from pgdyno.model.facts import Unknown
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.inspect import InspectedServer, Inspection
+    from pgdyno.model.probes import Probes
 
 
 @click.command(name="inspect")
 @server_options
 @figures_options
+@click.option(
+    "--probe",
+    "is_probed",
+    is_flag=True,
+    help="Also measure what single operations cost on this machine: below a second.",
+)
 @json_option
 def command(
     *,
     dsn: str | None,
     pgdata: Path | None,
     embedded: bool,
+    is_probed: bool,
     is_json: bool,
     **figures: Any,
 ) -> None:
@@ -39,20 +47,33 @@ def command(
 
     Without an option, the server is the one that psql would reach: PGHOST, PGSERVICE and so on.
 
+    --probe measures on the machine where pgdyno runs: how long it takes to wake a process on another CPU
+    (idle, and kept busy), a system call, a page fault, a write and fsync of 8 kB in pgdyno's directory.
+
     \b
     Examples:
       pgdyno inspect
       pgdyno inspect --dsn "service=production" --ram 64GB --cpus 16 --storage nvme --json
       pgdyno inspect --pgdata /var/lib/postgresql/17/main
+      pgdyno inspect --probe
     """
     require_one_server(dsn, pgdata, is_embedded=embedded)
     stated = StatedFigures(**figures).parsed()
     found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
     _warn(found)
+    probes = _probed() if is_probed else None
     if is_json:
-        print_json(_document(found))
+        print_json(_document(found, probes))
     else:
-        click.echo(_text(found), nl=False)
+        click.echo(_text(found, probes), nl=False)
+
+
+def _probed() -> Probes:
+    from pgdyno.app.wiring import workspace
+    from pgdyno.host.probes import run_probes
+
+    with workspace().scratch() as directory:
+        return run_probes(directory)
 
 
 def _warn(found: Inspection) -> None:
@@ -63,13 +84,15 @@ def _warn(found: Inspection) -> None:
         warn(f"{found.host.reason}; state what its host has with --ram, --cpus and --storage")
 
 
-def _document(found: Inspection) -> dict[str, object]:
+def _document(found: Inspection, probes: Probes | None) -> dict[str, object]:
     from pgdyno.model.document import to_document
 
+    probed = {} if probes is None else {"probes": to_document(probes)}
     return {
         "server": _server_document(found.inspected),
         "host": _unknown(found.host) or to_document(found.host),
         "data_directory": to_document(found.data_directory),
+        **probed,
     }
 
 
@@ -91,8 +114,9 @@ def _unknown(thing: object) -> dict[str, object] | None:
     return {"unknown": thing.reason} if isinstance(thing, Unknown) else None
 
 
-def _text(found: Inspection) -> str:
+def _text(found: Inspection, probes: Probes | None) -> str:
     from pgdyno.report.host_text import host_text
+    from pgdyno.report.probes_text import probes_text
     from pgdyno.report.server_text import data_directory_text
 
     parts = [_server_text(found.inspected)]
@@ -100,6 +124,8 @@ def _text(found: Inspection) -> str:
         parts.append(data_directory_text(found.data_directory))
     host = found.host
     parts.append(_unknown_text("Host", host) if isinstance(host, Unknown) else host_text(host))
+    if probes is not None:
+        parts.append(probes_text(probes))
     return "\n".join(parts)
 
 

@@ -27,6 +27,7 @@ COMMANDS = (
     "compare",
     "run",
     "accelerate",
+    "awake",
     "report",
     "bundle",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import WRITING_SLICE_S, Design, Stopping
 from pgdyno.model.units import parse_duration_s, parse_percent
@@ -89,6 +90,11 @@ _OPTIONS = (
         metavar="PATH",
         help="Let variants set this file of the kernel, or sysctl, which no lever sets; repeatable.",
     ),
+    click.option(
+        "--as-booted",
+        is_flag=True,
+        help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
+    ),
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
     click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),
 )
@@ -133,6 +139,7 @@ class Measuring:
     kind: str | None
     isolate: bool | None
     seed: int
+    as_booted: bool
     resume: str | None
     gate: bool
     allow_files: tuple[str, ...] = ()
@@ -231,7 +238,13 @@ class Measuring:
 
         allowed = frozenset(map(allowed_file, self.allow_files))
         return Conditions(
-            self.installation(), workloads, design, self.budget_s, self.resume, allowed_files=allowed
+            self.installation(),
+            workloads,
+            design,
+            self.budget_s,
+            self.resume,
+            allowed_files=allowed,
+            as_booted=AS_ASKED if self.as_booted else "",
         )
 
     def design(self, base: Design | None = None) -> Design:

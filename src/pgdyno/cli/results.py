@@ -45,9 +45,12 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
 
 def print_experiment(experiment: Experiment) -> None:
     """Print the verdict table and the notes."""
+    from pgdyno.report.awake import awake_sentence
     from pgdyno.report.verdict_text import verdict_table
 
     print_wide(verdict_table(experiment))
+    if experiment.awake is not None:
+        click.echo(f"Note: {awake_sentence(experiment.awake)}")
     for note in experiment.notes:
         if not note.startswith("NOT DURABLE"):  # the table says that already
             click.echo(f"Note: {note}")
@@ -78,6 +81,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
         "durability": durability_document(experiment),
+        "awake": to_document(experiment.awake),
         "void_blocks": [
             {"workload": b.workload, "round": b.round, "block": b.index, "reason": reason}
             for b in experiment.blocks

@@ -47,6 +47,7 @@ _OF_SERVERS_OF_OUR_OWN = {
     "generator": "--generator",
     "isolate": "--isolate",
     "allow_files": "--allow-file",
+    "as_booted": "--as-booted",
     "resume": "--resume",
 }
 

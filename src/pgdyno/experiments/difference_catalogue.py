@@ -18,6 +18,7 @@ from pgdyno.experiments.recorded_facts import (
     arms_in_turns,
     client_place,
     fact_at,
+    idling,
     member,
     mitigations,
     of_disks,
@@ -317,6 +318,14 @@ _PLACE = (
     ),
     Entry(
         "side by side", arms_in_turns, Weight.FEW, "after each turn caches are filled anew", "docs/method.md"
+    ),
+    Entry(
+        "idle CPUs",
+        idling,
+        Weight.TENS,
+        "to wake a CPU that sleeps can take longer than a statement",
+        "docs/decisions/0027",
+        lambda a, b: a.awake is not None or b.awake is not None,
     ),
     Entry(
         "pgdyno with its driver",

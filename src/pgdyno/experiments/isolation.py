@@ -10,11 +10,15 @@ _CLIENT_SHARE = 4  # one CPU in four issues load: arbitrary; a saturated client 
 
 @dataclass(frozen=True)
 class CpuSplit:
-    """Which CPUs serve and which issue load; both are the same set when they are not isolated."""
+    """Which CPUs serve and which issue load; both are the same set when they are not isolated.
+
+    ``spinners`` are processes that only keep these CPUs awake.
+    """
 
     server: tuple[int, ...]
     client: tuple[int, ...]
     is_isolated: bool
+    spinners: tuple[int, ...] = ()
 
 
 def split_cpus(cpus: Iterable[int], *, is_wanted: bool) -> CpuSplit:

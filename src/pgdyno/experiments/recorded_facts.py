@@ -182,6 +182,13 @@ def arms_in_turns(experiment: Experiment) -> str:
     return f"in turns of {reading_s * 1000:g} ms{longer}, {beside} beside it"
 
 
+def idling(experiment: Experiment) -> str | None:
+    """Say whether idle CPUs were kept awake; None where that was not recorded."""
+    if experiment.awake is None:
+        return None
+    return "as booted" if experiment.awake.means is None else "kept awake"
+
+
 def _listed(experiment: Experiment, path: str) -> Sequence[Any]:
     found = fact_at(experiment.host, path)
     return found if isinstance(found, list | tuple) else ()

@@ -125,7 +125,7 @@ def plan_one(
             detail=error.detail,
             hint="this is a fault in pgdyno; plan without this lever and report it",
         ) from error
-    return tuple(outcome)
+    return tuple(replace(line, touches_wakeups=lever.touches_wakeups) for line in outcome)
 
 
 def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from pgdyno.model.awake import Awake
 from pgdyno.model.durability_reading import DurabilityReading
 from pgdyno.model.plan import Plan
 from pgdyno.model.step_record import StepRecord
@@ -257,6 +258,7 @@ class Experiment:
     tpch: TpchFacts | None = None  # of a workload like TPC-H
     emulated_machine: str = ""  # what the server was built for, where an emulator ran it: its speed is none
     durability: tuple[DurabilityReading, ...] = ()  # every different one, in the order of time
+    awake: Awake | None = None  # how CPUs idled; None: not recorded, by an older pgdyno
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

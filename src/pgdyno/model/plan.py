@@ -87,6 +87,7 @@ class PlanLine:
     evidence: str  # where the rule comes from: manual page, study, measurement
     risk: Risk
     undo: str
+    touches_wakeups: bool = False  # its worth depends on how idle CPUs are woken
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,11 @@ class Plan:
     def needs_restart(self) -> bool:
         """Whether any change takes a restart of the server."""
         return any(line.change.effect is Effect.RESTART for line in self.lines)
+
+    @property
+    def touches_wakeups(self) -> bool:
+        """Whether what the plan is worth depends on how CPUs idle: then it is also measured as booted."""
+        return any(line.touches_wakeups for line in self.lines)
 
     @property
     def host_changes(self) -> tuple[Change, ...]:

@@ -11,6 +11,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.variant import Variant
 from pgdyno.report import numbers
+from pgdyno.report.awake import awake_sentence
 from pgdyno.report.cards import cards
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.facts import all_facts, configured_settings, host_facts, server_facts
@@ -117,7 +118,10 @@ def _notes(experiment: Experiment) -> dict[str, object]:
             ),
         ],
         "confounded_notes": [note.removeprefix(_CONFOUNDED).strip() for note in folded],
-        "notes": [note for note in experiment.notes if note not in loud],
+        "notes": [
+            *([] if experiment.awake is None else [awake_sentence(experiment.awake)]),
+            *(note for note in experiment.notes if note not in loud),
+        ],
     }
 
 

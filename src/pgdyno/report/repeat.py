@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.study import SERVER_FACTOR
 from pgdyno.model.variant import Variant, setting_key
@@ -23,6 +24,12 @@ def repeat_command(experiment: Experiment) -> str | None:
     Variants that are not durable are measured from experiment files only, or by a study's own preset; the
     files of a user's own scripts are not part of an experiment.
     """
+    command = _command(experiment)
+    is_asked = experiment.awake is not None and experiment.awake.reason == AS_ASKED
+    return f"{command} --as-booted" if command is not None and is_asked else command
+
+
+def _command(experiment: Experiment) -> str | None:
     if experiment.parts:
         return None
     if experiment.operations:

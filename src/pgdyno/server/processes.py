@@ -138,8 +138,12 @@ class HostCpu:
     steal_s: float
 
 
-def read_host_cpu(cpus: Collection[int], text: str | None = None) -> HostCpu:
+def read_host_cpu(
+    cpus: Collection[int], text: str | None = None, *, without: Collection[int] = ()
+) -> HostCpu:
     """Return the CPU time of ``cpus``; ``text`` replaces /proc/stat in tests.
+
+    ``without`` are processes whose time is nobody's work: those that keep CPUs awake.
 
     Busy is user, nice, system, irq and softirq; guest time is contained in user already.
     """
@@ -150,4 +154,10 @@ def read_host_cpu(cpus: Collection[int], text: str | None = None) -> HostCpu:
         sum(each) for each in zip(*counts, strict=True)
     )
     ticks_per_s = os.sysconf("SC_CLK_TCK")
-    return HostCpu((user + nice + system + irq + softirq) / ticks_per_s, steal / ticks_per_s)
+    idled_s = sum(_running_ns(pid) for pid in without) / 1e9
+    return HostCpu((user + nice + system + irq + softirq) / ticks_per_s - idled_s, steal / ticks_per_s)
+
+
+def _running_ns(pid: int) -> int:
+    """Return the CPU time of a process: the first number of its schedstat."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])

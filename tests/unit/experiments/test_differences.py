@@ -16,6 +16,7 @@ from pgdyno.experiments.differences import differences
 from pgdyno.experiments.machine_comparison import compare_machines
 from pgdyno.experiments.machine_facts import instance_warning, machine_facts
 from pgdyno.experiments.setting_differences import setting_differences
+from pgdyno.model.awake import Awake, AwakeMeans
 from pgdyno.model.experiment import DesignKind, Experiment, SettingDifference
 from pgdyno.model.machine_comparison import Difference, MachineFact, Weight
 from pgdyno.model.variant import Variant
@@ -364,3 +365,13 @@ def odd_documents(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_facts_of_any_form_can_be_compared(documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
     host, server = documents
     assert compare_machines(BASE, on(host, server)).sides[1].name == "B"
+
+
+def test_whether_idle_cpus_were_kept_awake_is_told_where_it_is_known() -> None:
+    entry = next(entry for entry in ENTRIES if entry.subject == "idle CPUs")
+    old = experiment()
+    kept = replace(old, awake=Awake(AwakeMeans.HALTPOLL, "", 115.0, 9.0))
+    booted = replace(old, awake=Awake(None, "--as-booted was given", 115.0))
+    assert [entry.told(one) for one in (old, kept, booted)] == [None, "kept awake", "as booted"]
+    assert not entry.concerns(old, old)
+    assert entry.concerns(old, kept)

@@ -73,3 +73,11 @@ def test_of_an_emulated_program_the_emulator_is_not_meant(tmp_path: Path) -> Non
     assert program_of(tmp_path) == Path("/opt/arm/bin/postgres")
     (tmp_path / "cmdline").write_bytes(b"")  # of one that has ended, and nobody has waited for
     assert program_of(tmp_path) == Path("/usr/bin/qemu-aarch64-static")
+
+
+def test_time_of_processes_that_only_keep_cpus_awake_is_left_out() -> None:
+    text = "cpu0 100 200 300 0 0 0 0 5\n"
+    all_of_it = read_host_cpu([0], text)
+    mine = read_host_cpu([0], text, without=[os.getpid()])
+    assert mine.steal_s == all_of_it.steal_s
+    assert mine.busy_s < all_of_it.busy_s

@@ -72,6 +72,7 @@ LEVER = Lever(
     settings=("io_method",),
     needs=(Need.DATA_SIZE,),
     order_after={"shared_buffers": "data that fits into it is not read at all"},
+    touches_wakeups=True,
 )
 
 detect = detect_settings(LEVER)

@@ -47,6 +47,8 @@ from pgdyno.levers._contract import (
 STATE = "/sys/devices/system/cpu/*/cpuidle/*"
 DISABLE, LATENCY = "/disable", "/latency"
 NAMES = "/sys/devices/system/cpu/cpu0/cpuidle/*/name"
+ALLOWED = "/sys/devices/system/cpu/*/power/pm_qos_resume_latency_us"
+NO_LATENCY = "n/a"
 LIMIT_US = 100
 
 LEVER = Lever(
@@ -56,12 +58,16 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(STATE + DISABLE,),
-    reads=(STATE + LATENCY, NAMES),
+    reads=(STATE + LATENCY, NAMES, ALLOWED),
+    touches_wakeups=True,
+    order_after={"halt_polling": "CPUs that may not sleep need no shallower states"},
 )
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Propose to disable what takes too long to leave."""
+    if (allowed := ctx.files(ALLOWED)) and all(ctx.value(path) == NO_LATENCY for path in allowed):
+        return Skipped(LEVER.name, "idle CPUs do not sleep: pm_qos_resume_latency_us is n/a on all of them")
     latencies_us = {path: _latency_us(ctx, path) for path in ctx.files(STATE + DISABLE)}
     lines = [
         propose_file(

@@ -55,6 +55,7 @@ LEVER = Lever(
     reads=tuple(WAITS.values()),
     needs=(Need.CPUS,),
     order_after={"max_connections": "more clients than CPUs cannot all wait awake"},
+    touches_wakeups=True,
 )
 
 

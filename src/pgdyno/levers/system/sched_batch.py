@@ -51,6 +51,7 @@ LEVER = Lever(
     risk=Risk.RESTART,
     maturity=Maturity.PREVIEW,
     facts=(POLICY,),
+    touches_wakeups=True,
 )
 
 

@@ -1,0 +1,57 @@
+"""``pgdyno awake``: keep idle CPUs awake until it is ended."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+
+import click
+
+_UNIT = """\
+# pgdyno: idle CPUs are kept awake by processes of the lowest priority.
+# Install as /etc/systemd/system/pgdyno-awake.service, then:
+#   systemctl daemon-reload && systemctl enable --now pgdyno-awake
+# Undo: systemctl disable --now pgdyno-awake, delete the file, systemctl daemon-reload
+[Unit]
+Description=pgdyno: idle CPUs are kept awake
+
+[Service]
+ExecStart={command} awake
+KillMode=mixed
+
+[Install]
+WantedBy=multi-user.target
+"""
+_FOR_A_WHILE_S = 3600.0
+
+
+@click.command(
+    name="awake",
+    epilog="\b\nExamples:\n  pgdyno awake\n  pgdyno awake --unit > /etc/systemd/system/pgdyno-awake.service",
+)
+@click.option("--unit", "is_unit", is_flag=True, help="Print a systemd unit that does it, and do nothing.")
+def command(*, is_unit: bool) -> None:
+    """Keep idle CPUs awake until Ctrl-C, for machines whose wake-ups take long and whose kernel cannot poll.
+
+    Takes root: a process of the lowest priority runs on each CPU, in a control group that yields to all
+    others. Refused in a container, under a CPU quota, on cores with several threads and on types with CPU
+    credits, and where a wake-up gets no shorter. It takes power, or the host's time. No plan contains it.
+    """
+    from pgdyno.app.arena import online_cpus
+    from pgdyno.app.stay_awake import staying_awake
+    from pgdyno.host.tree import Tree
+    from pgdyno.report.awake import awake_sentence
+
+    if is_unit:
+        click.echo(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -m pgdyno"), nl=False)
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as systemd ends it
+    with staying_awake(online_cpus(), Tree()) as awake:
+        click.echo(f"{awake_sentence(awake)}; Ctrl-C ends it")
+        try:
+            while True:
+                time.sleep(_FOR_A_WHILE_S)
+        except KeyboardInterrupt:
+            return

@@ -1,0 +1,128 @@
+"""CPUs are kept awake for real, and come back as they were, also after a kill. As root, with haltpoll."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.fix_home import pgdyno
+from tests.fix_machine import alone
+
+PARAMETERS = Path("/sys/module/haltpoll/parameters")
+NAMES = ("guest_halt_poll_grow_start", "guest_halt_poll_allow_shrink", "guest_halt_poll_ns")
+LENGTH = PARAMETERS / "guest_halt_poll_ns"
+HELD = ("200000", "N", "200000")
+HOLD = """
+import sys, time
+from pgdyno.app import wiring
+from pgdyno.host.idling import polling_wanted
+from pgdyno.host.tree import Tree
+with wiring.host_state().holding(polling_wanted(Tree())):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+pytestmark = [
+    pytest.mark.skipif(not os.access(LENGTH, os.W_OK), reason="needs haltpoll, and root"),
+    pytest.mark.server,
+    pytest.mark.usefixtures("home"),
+]
+
+
+def shown() -> tuple[str, ...]:
+    return tuple((PARAMETERS / name).read_text().strip() for name in NAMES)
+
+
+@pytest.fixture
+def found() -> Iterator[tuple[str, ...]]:
+    """The parameters as found, while no other test changes the machine; put back whatever happens."""
+    with alone():
+        before = shown()
+        if int(LENGTH.read_text()) >= 200_000:
+            pytest.skip("this machine polls already")
+        yield before
+        for name, value in zip(NAMES[::-1], before[::-1], strict=True):
+            (PARAMETERS / name).write_text(value)
+
+
+@contextlib.contextmanager
+def holding() -> Iterator[subprocess.Popen[str]]:
+    """Run a process that keeps CPUs awake."""
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_killed_measurement_is_reverted(found: tuple[str, ...]) -> None:
+    with holding() as process:
+        assert shown() == HELD
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert shown() == HELD
+    done = pgdyno("revert", "--host-only")
+    assert (done.returncode, shown()) == (0, found), done.stderr
+
+
+def test_ctrl_c_gives_the_machine_back(found: tuple[str, ...]) -> None:
+    with holding() as process:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+        assert shown() == found
+
+
+def measured(*options: str) -> dict[str, object]:
+    """Measure a moment, and return how CPUs idled."""
+    arguments = ("pgbench-select", "--scale", "1", "--embedded", "--block", "1s", "--blocks", "1", *options)
+    done = pgdyno("bench", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    awake = json.loads(done.stdout)["awake"]
+    assert isinstance(awake, dict)
+    return awake
+
+
+def test_a_measurement_says_how_cpus_idled_and_leaves_them_as_they_were(found: tuple[str, ...]) -> None:
+    kept = measured()
+    if kept["means"] is None:  # another load on this machine can hide what polling saves
+        assert str(kept["reason"]).startswith("polling does not shorten a wake-up")
+    else:
+        assert kept["means"] == "haltpoll"
+        assert 0 < kept["held_us"] < kept["booted_us"]  # type: ignore[operator]
+    assert shown() == found
+    booted = measured("--as-booted")
+    assert (booted["means"], booted["reason"]) == (None, "--as-booted was given")
+    assert shown() == found
+
+
+def test_a_measurement_holds_them_while_it_runs(found: tuple[str, ...]) -> None:
+    if measured()["means"] is None:
+        pytest.skip("polling does not shorten a wake-up at the moment")
+    command = [sys.executable, "-m", "pgdyno", "bench", "pgbench-select", "--scale", "1", "--embedded"]
+    with subprocess.Popen([*command, "--blocks", "40"], stdout=subprocess.DEVNULL) as process:
+        ends = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < ends and not _is_held_for_long():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert shown() == HELD
+    assert measured("--as-booted")["booted_us"] is not None
+    assert shown() == found
+
+
+def _is_held_for_long() -> bool:
+    """Whether the values are held for longer than it takes to try them."""
+    if shown() != HELD:
+        return False
+    time.sleep(1)
+    return shown() == HELD

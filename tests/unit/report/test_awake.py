@@ -1,0 +1,47 @@
+"""How CPUs idled, in a sentence; the sentences are written by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.golden.synthetic import experiment
+
+from pgdyno.model.awake import AS_ASKED, Awake, AwakeMeans
+from pgdyno.report.awake import awake_sentence
+from pgdyno.report.page import render_page
+from pgdyno.report.repeat import repeat_command
+from pgdyno.store.documents import dump_experiment, load_experiment
+
+KEPT = Awake(AwakeMeans.HALTPOLL, "", 115.2, 9.04, ("haltpoll.guest_halt_poll_ns=0",))
+BOOTED = Awake(None, AS_ASKED, 115.2, None, ("cpuidle_haltpoll.force=1", "haltpoll.guest_halt_poll_ns=0"))
+SENTENCES = {
+    KEPT: "CPUs were kept awake by haltpoll, which lets idle CPUs poll before they halt "
+    "(wake-up 9.0 µs instead of 115 µs)",
+    BOOTED: "CPUs idled as booted (wake-up 115 µs): --as-booted was given; "
+    "boot line: cpuidle_haltpoll.force=1 haltpoll.guest_halt_poll_ns=0",
+    Awake(
+        None, "the kernel has no module haltpoll"
+    ): "CPUs idled as booted: the kernel has no module haltpoll",
+    Awake(None): "CPUs idled as booted",
+}
+
+
+@pytest.mark.parametrize("awake", SENTENCES)
+def test_it_is_one_sentence(awake: Awake) -> None:
+    assert awake_sentence(awake) == SENTENCES[awake]
+
+
+def test_the_page_says_it() -> None:
+    assert "wake-up 9.0 µs instead of 115 µs" in render_page(replace(experiment(), awake=KEPT))
+
+
+def test_the_document_keeps_it() -> None:
+    recorded = replace(experiment(), awake=KEPT)
+    assert load_experiment(dump_experiment(recorded)).awake == KEPT
+
+
+def test_the_command_that_measures_again_asks_for_the_same() -> None:
+    usual, booted = (repeat_command(replace(experiment(), awake=one)) for one in (KEPT, BOOTED))
+    assert usual is not None
+    assert booted == f"{usual} --as-booted"
