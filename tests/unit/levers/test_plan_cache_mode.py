@@ -1,4 +1,4 @@
-"""plan_cache_mode: planned for scratch servers alone, each refusal with a reason."""
+"""plan_cache_mode and update_process_title: planned for scratch servers alone, each refusal with a reason."""
 
 from __future__ import annotations
 
@@ -139,3 +139,11 @@ def test_a_running_server_that_counts_nothing_is_told_how() -> None:
         "force_generic_plan; back: ALTER ROLE name RESET plan_cache_mode"
     )
 
+
+def test_process_titles_stay_where_somebody_may_look_at_them() -> None:
+    assert plan_of("update_process_title", RANGE).settings == {"update_process_title": "off"}
+    assert advice(server_of(), "update_process_title") == (
+        "off saves three writes per statement, but ps and top no longer show what a backend does"
+    )
+    off = server_of(changes={"update_process_title": "off"})
+    assert plan_of("update_process_title", server=off).skipped[0].reason == "already off"
