@@ -72,7 +72,14 @@ def test_statements_that_are_planned_anew_are_planned_once() -> None:
         ),
         (
             {"customs": (*RANGE.customs, StatementPlan(("Seq Scan on t",), (9000.0,), 100.0, 10))},
-            f'the plan for some values is Seq Scan on t, for all Index Scan on t (t_pkey): "{SQL}" of reads',
+            f'the plan for some values has Seq Scan on t, for all Index Scan on t (t_pkey): "{SQL}" of reads',
+        ),
+        (
+            {
+                "customs": (StatementPlan(("Sort", *ALIKE), (100.0, 100.0), 12.0, 10),),
+                "generics": (StatementPlan(("Sort", "  Seq Scan on t"), (100.0, 100.0), 12.0, 10),),
+            },
+            f'the plan for some values has Index Scan on t (t_pkey), for all Seq Scan on t: "{SQL}" of reads',
         ),
         ({"tables": ("t", "u")}, f'row estimates differ by a factor of 15: "{SQL}" of reads'),
         (

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from pgdyno.levers._contract import (
     Layer,
@@ -141,7 +142,9 @@ def _danger(statement: PlannedStatement) -> str | None:
     if _LIMIT.search(statement.sql) and _ORDER.search(statement.sql):
         return "LIMIT with ORDER BY needs a plan for its values"
     if (other := statement.other_shape) is not None:
-        return f"the plan for some values is {other.shape[0]}, for all {statement.generics[0].shape[0]}"
+        pairs = zip_longest(other.shape, statement.generics[0].shape, fillvalue="nothing more")
+        one, all_values = next(pair for pair in pairs if pair[0] != pair[1])
+        return f"the plan for some values has {one.strip()}, for all {all_values.strip()}"
     # In one table, equal nodes read equal rows; the estimates of several choose the order of their joins.
     if len(statement.tables) > 1 and statement.estimate_ratio > ESTIMATES_DIFFER:
         return f"row estimates differ by a factor of {statement.estimate_ratio:.0f}"
