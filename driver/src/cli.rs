@@ -31,6 +31,8 @@ pub enum Task {
     Serve,
     /// List the workloads.
     Workloads,
+    /// Print a workload's prepared statements with parameters of some transactions, as JSON.
+    Statements(StatementsArguments),
 }
 
 #[derive(Args)]
@@ -107,6 +109,18 @@ pub struct LoadArguments {
     #[arg(short, long = "option", value_name = "NAME=VALUE")]
     pub options: Vec<String>,
     /// Of the rows.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Args)]
+pub struct StatementsArguments {
+    /// Whose statements.
+    pub workload: String,
+    /// An option of the workload; repeatable.
+    #[arg(short, long = "option", value_name = "NAME=VALUE")]
+    pub options: Vec<String>,
+    /// Of the transactions.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }

@@ -16,9 +16,10 @@ use pgdyno_driver::job::Job;
 use pgdyno_driver::loading::load;
 use pgdyno_driver::run::{Command, Event, Interrupted, run};
 use pgdyno_driver::signals;
-use pgdyno_driver::workload::catalogue;
+use pgdyno_driver::workload::catalogue::{self, Request};
+use pgdyno_driver::workload::{Pace, sampled};
 
-use cli::{Arguments, LoadArguments, RunArguments, Task};
+use cli::{Arguments, LoadArguments, RunArguments, StatementsArguments, Task};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Task::Run(arguments) => run_alone(&arguments),
         Task::Load(arguments) => load_tables(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Serve => serve(),
+        Task::Statements(arguments) => print_statements(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Workloads => print_lines(&catalogue::names().join("\n")).map(|()| ExitCode::SUCCESS),
     };
     let error = match result {
@@ -134,6 +136,15 @@ fn load_tables(arguments: &LoadArguments) -> Result<()> {
     let keywords = Keywords::parse(&arguments.target)?.or_environment(|name| std::env::var(name).ok());
     let mut progress = text::Progress::start();
     load(&keywords.resolve()?, &tables, |done, total| progress.show(done, total))
+}
+
+fn print_statements(arguments: &StatementsArguments) -> Result<()> {
+    let options = cli::read_options(&arguments.options)?;
+    let request = Request { name: &arguments.workload, options: &options, clients: 1, seed: arguments.seed };
+    let sample = sampled::sample(&mut catalogue::roles(&request, Pace::Closed)?);
+    let line =
+        serde_json::to_string(&sample).map_err(|error| Error::new(format!("cannot print: {error}")))?;
+    print_lines(&line)
 }
 
 fn print_event(event: &Event) -> Result<()> {

@@ -177,6 +177,17 @@ def test_durability_is_locked(access: ServerAccess) -> None:
     assert error.hint.startswith("write such a variant into an experiment file")
 
 
+def test_what_suits_one_application_is_never_set_for_all(access: ServerAccess) -> None:
+    request = ApplyRequest(plan_of(plan_cache_mode="force_generic_plan"))
+    error = refused(access, request, RefusedError)
+    assert error.message == "plan_cache_mode = force_generic_plan is not set for a whole server"
+    assert error.detail == "it suits the statements of one application, and may harm those of another"
+    assert error.hint == (
+        "ALTER ROLE name SET plan_cache_mode = force_generic_plan; "
+        "back: ALTER ROLE name RESET plan_cache_mode"
+    )
+
+
 def test_a_server_that_may_lose_data_is_not_improved_on(server: RealServer, access: ServerAccess) -> None:
     server.execute("ALTER SYSTEM SET fsync = off")
     server.execute("SELECT pg_reload_conf()")

@@ -10,6 +10,7 @@ pub mod insert_benchmark;
 mod options;
 mod pgbench;
 mod query;
+pub mod sampled;
 mod scan;
 mod sysbench;
 mod transaction;

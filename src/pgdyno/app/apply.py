@@ -39,7 +39,7 @@ from pgdyno.model.errors import (
     UsageError,
 )
 from pgdyno.model.journal import ApplyResult
-from pgdyno.model.plan import SETTING, Change, Effect, Plan
+from pgdyno.model.plan import PER_APPLICATION, SETTING, Change, Effect, Plan
 from pgdyno.model.server import Server
 from pgdyno.server.connection import describe
 from pgdyno.server.inspection import inspect_server
@@ -189,9 +189,19 @@ def _check_server(request: ApplyRequest, session: Session) -> None:
 def _check_plan(request: ApplyRequest, server: Server, files: ServerFiles | None) -> None:
     wanted = request.plan.settings
     check_durability(wanted, server)
+    _check_that_it_is_for_all(wanted)
     check_managers(server.managers, files.patroni_file() if files else None)
     check_settings(server.settings, wanted)
     check_standby_order(server, wanted, is_order_kept=request.is_standby_order_kept)
+
+
+def _check_that_it_is_for_all(wanted: Mapping[str, str]) -> None:
+    for name in sorted(PER_APPLICATION & wanted.keys()):
+        raise RefusedError(
+            f"{name} = {wanted[name]} is not set for a whole server",
+            detail="it suits the statements of one application, and may harm those of another",
+            hint=f"ALTER ROLE name SET {name} = {wanted[name]}; back: ALTER ROLE name RESET {name}",
+        )
 
 
 def _as_it_takes_effect_here(change: Change, server: Server) -> Change:

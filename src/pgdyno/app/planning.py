@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from pgdyno.app import wiring
 from pgdyno.app.inspect import Inspection, inspect_dsn
 from pgdyno.app.measure import Conditions
 from pgdyno.app.polling_trial import with_proven_polling
+from pgdyno.app.statement_plans import plan_workload, together
 from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.tuned_profile import tuned_files
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures, Resources
 from pgdyno.model.errors import ServerError
-from pgdyno.model.facts import Unknown
+from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host
 from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
+from pgdyno.model.statements import WorkloadStatements
 from pgdyno.model.variant import Variant, require_measurable
+from pgdyno.server.connection import Connection
 from pgdyno.studies._contract import APPLICATION, PGTUNE, PLAN, SYSTEM, TUNED, StudyContext
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a plan is made for: a server, its host, and what it has to live on."""
+    """What a plan is made for: a server, its host, and what it has to live on.
+
+    ``statements`` are those of the workloads, planned on a scratch server; None: it is somebody's own.
+    """
 
     host: Host
     server: Server
     resources: Resources
+    statements: Fact[tuple[WorkloadStatements, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     if request.probe is None and conditions.installation is not None:
         programs = conditions.installation.bin_directory
         request = replace(request, probe=wiring.probe(programs, subject.server))
+    request = replace(request, statements=subject.statements)
     plan = make_plan(subject.host, subject.server, request)
     if request.may_change_host:
         plan = with_proven_polling(plan, wiring.host_state())
@@ -85,17 +94,40 @@ def _layer_by_layer(plan: Plan) -> dict[str, Plan]:
 def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:
     """Start ``base`` on the workloads' largest data set, and look at it and its host.
 
+    The statements of each workload are planned on its own data, with the costs that the plan brings.
     Raises: VariantError for what no server is given.
     """
     require_measurable([base])
-    data_set = max((w.data_set for w in conditions.workloads.values()), key=lambda data: data.size_bytes)
+    workloads = tuple(conditions.workloads.values())
+    data_sets = {one.data_set.key: one.data_set for one in workloads}
+    by_size = sorted(data_sets.values(), key=lambda data: data.size_bytes, reverse=True)
+    subjects: list[Subject] = []
+    statements: list[Fact[WorkloadStatements]] = []
     with wiring.open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
-        for workload in conditions.workloads.values():
-            arena.load(base, workload.data_set)
+        for data_set in by_size:
+            arena.load(base, data_set)
         progress.step("inspecting the host and the server")
-        arena.restore([base], [0], data_set)
-        with arena.arms([base], [0], data_set) as (arm,):
-            return subject_of(inspect_dsn(arm.server.dsn, figures))
+        for data_set in by_size:
+            arena.restore([base], [0], data_set)
+            with arena.arms([base], [0], data_set) as (arm,):
+                if not subjects:
+                    subjects.append(subject_of(inspect_dsn(arm.server.dsn, figures)))
+                with closing(arm.connect()) as connection:
+                    _set_as_planned(connection, subjects[0], figures)
+                    statements += [
+                        plan_workload(connection, workload, arena.loads.find_driver)
+                        for workload in workloads
+                        if workload.data_set == data_set
+                    ]
+    return replace(subjects[0], statements=together(statements))
+
+
+def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:
+    """Give a session what the plan sets and a session may set: costs and work_mem decide how it plans."""
+    planned = make_plan(subject.host, subject.server, PlanRequest(figures)).settings
+    for name, value in planned.items():
+        if subject.server.settings[name].context == "user":
+            connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
 
 
 def subject_of(found: Inspection) -> Subject:

@@ -39,6 +39,12 @@ class Driver:
         )
         return Command(argv, signal.SIGTERM)
 
+    def statements(self, workload: str, options: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the command line that prints a workload's prepared statements."""
+        texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in options.items()}
+        given = (f"--option={name}={text}" for name, text in texts.items())
+        return (str(self.program), "statements", workload, *given)
+
     def serve(self) -> tuple[str, ...]:
         """Return the command line that takes a job and commands from its standard input."""
         return (str(self.program), "serve")

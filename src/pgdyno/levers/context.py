@@ -21,6 +21,7 @@ from pgdyno.model.host import BlockDevice, Host, Owner
 from pgdyno.model.kernel_file import value_in
 from pgdyno.model.plan import MemoryProof
 from pgdyno.model.server import Server
+from pgdyno.model.statements import WorkloadStatements
 
 T = TypeVar("T")
 
@@ -39,7 +40,8 @@ class PlanContext:
 
     ``planned_files`` are what levers before this one write into the kernel's files, by path.
     ``may_change_host`` False: whoever asks is not root, and wants what can be done without. ``builds`` are
-    those that its data could be run by, the newest first; None: it stays with its own.
+    those that its data could be run by, the newest first; None: it stays with its own. ``statements`` are
+    those of the workloads that a scratch server is measured with; None: the server is somebody's own.
     """
 
     settings: EffectiveSettings
@@ -51,6 +53,12 @@ class PlanContext:
     probe: Probe | None = None
     may_change_host: bool = True
     builds: tuple[KnownBuild, ...] | None = None
+    statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether it is a server of pgdyno's own, which nobody else uses or watches."""
+        return self.statements is not None
 
     @property
     def server(self) -> Server:

@@ -18,14 +18,16 @@ from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
 from pgdyno.levers.resources import Figures, proven_host, resources_of, with_pool_changed
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import SettingError
+from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.plan import HOST_KINDS, HUGE_PAGES, SERVER, SETTING, Layer, Plan, PlanLine, Skipped
 from pgdyno.model.server import Server
+from pgdyno.model.statements import WorkloadStatements
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan for."""
+    """What to plan for. ``statements`` are those of a scratch server's workloads; None: it is another."""
 
     figures: Figures = field(default_factory=Figures)
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
@@ -33,6 +35,7 @@ class PlanRequest:
     probe: Probe | None = None
     may_change_host: bool = True
     builds: tuple[KnownBuild, ...] | None = None
+    statements: Fact[tuple[WorkloadStatements, ...]] | None = None
 
 
 def make_plan(
@@ -57,6 +60,7 @@ def make_plan(
         probe=request.probe,
         may_change_host=request.may_change_host,
         builds=request.builds,
+        statements=request.statements,
     )
     lines, skipped, settings = _run(load() if levers is None else levers, ctx, request.layers)
     check_durability(settings.planned, server)

@@ -39,6 +39,8 @@ class Effect(StrEnum):
 
 
 SETTING = "setting"
+PER_APPLICATION = frozenset({"plan_cache_mode"})
+"""Settings that suit some statements and harm others: planned for scratch servers, never applied."""
 SERVER = "server"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 PERSISTED_FILE = "persisted_file"
@@ -186,6 +188,10 @@ class Plan:
     def of_layers(self, layers: Collection[Layer]) -> Plan:
         """Return what is planned in these layers alone."""
         return replace(self, lines=tuple(line for line in self.lines if line.layer in layers))
+
+    def without(self, lever: str) -> Plan:
+        """Return what is planned by all levers but this one."""
+        return replace(self, lines=tuple(line for line in self.lines if line.change.lever != lever))
 
     @property
     def values(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.guc import Guc
+from pgdyno.model.statements import PlanningShare
 
 _NOT_CONFIGURED = frozenset({"default", "override", "client", "session", "interactive"})
 """Values of ``pg_settings.source`` that no configuration of the server has set: built in, computed by the
@@ -83,6 +84,7 @@ class Atomics:
 
 _NOT_FOUND_HERE: Fact[Any] = Fact(Unknown("the server was not found on this host"), "co-location")
 _NOT_ASKED: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_shmem_allocations")
+_NOT_COUNTED: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_stat_statements")
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class Server:
     build: str = ""  # what version() says: platform and compiler
     program: Program = field(default_factory=Program)
     shared_memory_bytes: Fact[int] = _NOT_ASKED  # the main segment, as it is mapped
+    planning: Fact[PlanningShare] = _NOT_COUNTED  # of the connection's database
 
     @property
     def major(self) -> int:

@@ -19,6 +19,7 @@ from pgdyno.server.capabilities import read_capabilities
 from pgdyno.server.connection import Connection
 from pgdyno.server.databases import read_databases_bytes, read_standbys
 from pgdyno.server.managers import read_managers
+from pgdyno.server.planning_share import read_planning_share
 from pgdyno.server.privileges import hidden_things, read_privileges
 from pgdyno.server.query import ask, require
 from pgdyno.server.settings import read_overrides, read_settings
@@ -73,6 +74,7 @@ def inspect_server(connection: Connection) -> Server:
         managers=read_managers(connection, settings),
         build=require(connection, "SELECT pg_catalog.version()", str, "version()"),
         shared_memory_bytes=ask(connection, _SHARED_MEMORY, int, "pg_shmem_allocations"),
+        planning=read_planning_share(connection, settings),
     )
 
 

@@ -1,0 +1,40 @@
+"""Asks our own driver which statements a workload prepares, and for parameters of some transactions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from pgdyno.generators.driver import Driver, job_options
+from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.statements import PreparedStatement
+from pgdyno.model.workload import Workload
+
+_TIMEOUT_S = 60.0  # generous: it computes for some milliseconds
+
+
+def prepared_statements(driver: Driver, workload: Workload) -> tuple[PreparedStatement, ...]:
+    """Return a workload's prepared statements. Raises: GeneratorFailedError with the driver's words."""
+    done = subprocess.run(
+        driver.statements(workload.issued_as or workload.name, job_options(workload)),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise GeneratorFailedError(
+            f'pgdyno-driver did not tell the statements of workload "{workload.name}"',
+            detail=done.stderr.strip() or f"its status is {done.returncode}",
+        )
+    sample = json.loads(done.stdout)
+    return tuple(
+        PreparedStatement(
+            name=one["name"],
+            sql=one["sql"],
+            parameter_types=tuple(one["parameter_types"]),
+            samples=tuple(map(tuple, one["calls"])),
+            calls=len(one["calls"]) / sample["transactions"],
+        )
+        for one in sample["statements"]
+    )
