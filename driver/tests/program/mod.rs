@@ -1,6 +1,7 @@
 //! Runs the driver as a program. Every wait has a limit: a driver that hangs is killed, and fails the test.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -37,14 +38,27 @@ impl Ended {
     }
 }
 
-/// Prepares the driver, without this environment's server.
+/// Prepares the driver, without this environment's server, and with SIGINT as a terminal's programs have it.
 pub fn driver(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno-driver"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PG")) {
         command.env_remove(name);
     }
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    unsafe {
+        // SAFETY: between fork and exec only `signal` is called, which may be called there.
+        command.pre_exec(heed_interrupts);
+    }
     command
+}
+
+/// The tests may run where SIGINT is ignored (`nohup`, a background job): the driver would inherit that, and obey.
+fn heed_interrupts() -> io::Result<()> {
+    let before = unsafe {
+        // SAFETY: no handler is installed, only the default restored.
+        libc::signal(libc::SIGINT, libc::SIG_DFL)
+    };
+    if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Runs the driver to its end.

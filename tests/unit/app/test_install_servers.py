@@ -32,6 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(install, "find_recipe", recipe)
     monkeypatch.setattr(install, "fetch_packages", fetch)
     monkeypatch.setattr(install, "unpack", lambda *_: None)
+    monkeypatch.setattr(install, "compiler_version", lambda _: "gcc (Debian 12.2.0-14) 12.2.0")
     monkeypatch.setattr(SourceBuild, "run", build)
     return tmp_path
 

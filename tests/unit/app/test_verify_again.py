@@ -29,7 +29,7 @@ AGAIN = Verified((Passed("regress", 231),), "", 0, 20, 150.0)
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The source that is fetched: a tree with tests that are compiled by writing down how."""
+    """The source that is fetched, and a host with all programs: tests are compiled by writing down how."""
 
     def unpack(tree: Path) -> None:
         for directory in ("src/test/regress", "src/test/isolation"):
@@ -40,6 +40,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     found = SimpleNamespace(sha256="ab", version="18.6", unpack=unpack)
     monkeypatch.setattr(verify_again, "fetch", lambda *_: found)
+    monkeypatch.setattr(prerequisites, "is_installed", lambda _: True)
     return found
 
 
@@ -49,7 +50,8 @@ PLAIN = replace(
     verified=AGAIN,
 )  # fmt: skip
 needs_make = pytest.mark.skipif(
-    shutil.which("make") is None or shutil.which("setpriv") is None, reason="needs make and setpriv"
+    shutil.which("make") is None or shutil.which("setpriv") is None,
+    reason="not installed: make, or setpriv (apt install make util-linux)",
 )
 
 

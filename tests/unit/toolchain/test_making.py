@@ -13,7 +13,8 @@ import pytest
 from pgdyno.server.processes import is_alive
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("make") is None or shutil.which("setpriv") is None, reason="needs make and setpriv"
+    shutil.which("make") is None or shutil.which("setpriv") is None,
+    reason="not installed: make, or setpriv (apt install make util-linux)",
 )
 
 MAKEFILE = """\

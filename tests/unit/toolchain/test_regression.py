@@ -12,7 +12,8 @@ from pgdyno.toolchain.making import Making
 from pgdyno.toolchain.regression import REGRESSION, run_suite, suites_of, with_tests
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("make") is None or shutil.which("setpriv") is None, reason="needs make and setpriv"
+    shutil.which("make") is None or shutil.which("setpriv") is None,
+    reason="not installed: make, or setpriv (apt install make util-linux)",
 )
 
 PASSED_18 = """\

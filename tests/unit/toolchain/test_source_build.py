@@ -14,7 +14,8 @@ from pgdyno.toolchain.recipe import Recipe, plan_recipe
 from pgdyno.toolchain.source_build import SourceBuild
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("make") is None or shutil.which("setpriv") is None, reason="needs make and setpriv"
+    shutil.which("make") is None or shutil.which("setpriv") is None,
+    reason="not installed: make, or setpriv (apt install make util-linux)",
 )
 
 CONFIGURE = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import CONFIGURE, request
+from tests.integration.builds.small_tree import CONFIGURE, request
 
 from pgdyno.app.build import BuildRequest, build
 from pgdyno.model.errors import UsageError

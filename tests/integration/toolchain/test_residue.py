@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.residue import require_nothing_counts
 
+pytestmark = pytest.mark.skipif(
+    shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)"
+)
 SOURCE = "int main(void) { return 0; }\n"
 
 

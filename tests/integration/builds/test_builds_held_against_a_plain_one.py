@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import MAIN, STAGES, VERIFIED, request, stages_of
+from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, request, stages_of
 
 from pgdyno.app import build_stages, wiring
 from pgdyno.app.build import build

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import STAGES, request
+from tests.integration.builds.small_tree import STAGES, request
 
 from pgdyno.app import wiring
 from pgdyno.app.build import build

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import request
+from tests.integration.builds.small_tree import request
 
 from pgdyno.app.build import BuildRequest, build
 from pgdyno.model.errors import InstallationError, StorageError, UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import STAGES, interrupted, request, stages_of
+from tests.integration.builds.small_tree import STAGES, interrupted, request, stages_of
 
 from pgdyno.app import build_stages
 from pgdyno.app.build import build

@@ -53,7 +53,9 @@ __attribute__((destructor)) static void count(void) { counts[300000]++; }
 """
 """What BOLT adds to a program that counts: code and counts in one segment, which is written to."""
 
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+needs_gcc = pytest.mark.skipif(
+    shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)"
+)
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the program tested is of x86-64")
 
 
@@ -62,7 +64,7 @@ def run(
 ) -> list[str]:
     """Compile and run the program; return what it says of itself and of its child."""
     if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+        pytest.skip(f"not installed: {compiler} (apt install {compiler})")
     linker = ("-fuse-ld=lld",) if compiler.startswith("clang") else ()
     made, source, program = directory / "huge_text.o", directory / "program.c", directory / "program"
     subprocess.run(compiling(compiler, SOURCE, made), check=True)

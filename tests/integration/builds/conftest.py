@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import VERIFIED, put_tree, request, run_it
+from tests.integration.builds.small_tree import VERIFIED, put_tree, request, run_it
 
 from pgdyno.app import build_stages, wiring
 from pgdyno.app.build import build
@@ -23,8 +23,9 @@ from pgdyno.toolchain.prerequisites import _there
 @pytest.fixture(autouse=True)
 def needed_programs() -> None:
     """PostgreSQL cannot be built without them."""
-    if any(shutil.which(name) is None for name in ("make", "gcc", "setpriv", "bison", "flex")):
-        pytest.skip("needs what PostgreSQL is built with")
+    missing = [name for name in ("make", "gcc", "bison", "flex") if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)} (apt install {' '.join(missing)})")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_progress import Remembered
-from tests.unit.app.builds.small_tree import MAIN, POSTMASTER, STAGES, request, stages_of
+from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, request, stages_of
 
 from pgdyno.app import wiring
 from pgdyno.app.build import build
