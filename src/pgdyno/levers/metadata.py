@@ -54,7 +54,8 @@ class Lever:
     see ``model/msr.py``; ``reads`` are those that it looks at besides. ``facts`` are dotted names of what it
     cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch nothing
     reports: its plan is always ``Skipped``, with what was found and what one could do. ``is_instant``: what
-    is written counts at once for everybody, and leaves nothing behind when something else is written.
+    is written counts at once for everybody, and leaves nothing behind when something else is written;
+    ``switch_s`` is how long the kernel takes to change over.
     ``touches_wakeups``: what it is worth depends on how CPUs idle, so that it is measured as booted as well.
     ``chooses_server``: it may plan another build of PostgreSQL. ``without_files`` says what it means that the
     kernel shows none of them, where that is known.
@@ -73,6 +74,7 @@ class Lever:
     without_files: str = ""
     conflicts: tuple[str, ...] = ()
     is_instant: bool = False
+    switch_s: float = 0.0
     touches_wakeups: bool = False
     chooses_server: bool = False
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

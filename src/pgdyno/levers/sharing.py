@@ -7,13 +7,16 @@ so that whole trials have to alternate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pgdyno.levers import load
 from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variant import Variant
+
+
+_FAST_S = 0.005  # a tenth of the shortest usual turn
 
 
 def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
@@ -34,13 +37,22 @@ def side_by_side(variants: Sequence[Variant]) -> SideBySide:
     """Return the variants as they can take turns on one machine.
 
     A server takes all of its share of a pool of huge pages, or none: ``on`` and ``off`` instead of ``try``,
-    which would take what another one left. Of what cannot be switched with the turns, all of them get the
-    value of the first variant that names it.
+    which would take what another one left. Of what cannot be switched with the turns, or takes long to, all of
+    them get the value of the first variant that names it.
     """
     exact = tuple(_with_exact_pages(variant, variants) for variant in variants)
-    alike = not_shareable(exact)
+    alike = tuple(dict.fromkeys([*not_shareable(exact), *_slow_to_switch(exact)]))
     wanted = {path: next(one.files[path] for one in exact if path in one.files) for path in alike}
     return SideBySide(tuple(replace(one, settings={**one.settings, **wanted}) for one in exact), alike)
+
+
+def _slow_to_switch(variants: Sequence[Variant]) -> Iterator[str]:
+    """Yield the files that differ and take the kernel a good part of a turn to change."""
+    slow = [module.LEVER for module in load().values() if module.LEVER.switch_s > _FAST_S]
+    for path in dict.fromkeys(path for variant in variants for path in variant.files):
+        differs = len({variant.files.get(path) for variant in variants}) > 1
+        if differs and any(fnmatchcase(path, pattern) for lever in slow for pattern in lever.files):
+            yield path
 
 
 def _with_exact_pages(variant: Variant, variants: Sequence[Variant]) -> Variant:

@@ -82,3 +82,11 @@ def test_what_the_machine_has_one_of_is_the_same_for_all_and_named() -> None:
     assert [variant.gucs["huge_pages"] for variant in found.variants] == ["off", "on", "off"]
     assert found.alike == (SWAPPINESS,)
     assert not_shareable(found.variants) == ()
+
+
+def test_what_takes_the_kernel_half_a_turn_to_switch_is_the_same_for_all_too() -> None:
+    scheduler = "/sys/block/sda/queue/scheduler"
+    plan = Variant("plan", {scheduler: "none", "/sys/kernel/mm/transparent_hugepage/enabled": "madvise"})
+    found = side_by_side([DEFAULT, plan])
+    assert found.alike == (scheduler,)
+    assert [variant.files.get(scheduler) for variant in found.variants] == ["none", "none"]

@@ -62,7 +62,8 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     files=(SCHEDULERS,),
     needs=(Need.DISKS,),
-    is_instant=True,  # the kernel waits for requests under way, 24 to 32 ms, and then uses the other one
+    is_instant=True,
+    switch_s=0.03,  # measured: 24 to 32 ms, until requests under way are done
 )
 
 
