@@ -15,7 +15,6 @@ from pgdyno.levers import load
 from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variant import Variant
 
-
 _FAST_S = 0.005  # a tenth of the shortest usual turn
 
 
@@ -37,8 +36,8 @@ def side_by_side(variants: Sequence[Variant]) -> SideBySide:
     """Return the variants as they can take turns on one machine.
 
     A server takes all of its share of a pool of huge pages, or none: ``on`` and ``off`` instead of ``try``,
-    which would take what another one left. Of what cannot be switched with the turns, or takes long to, all of
-    them get the value of the first variant that names it.
+    which would take what another one left. Of what cannot be switched with the turns, or not fast enough, all
+    of them get the value of the first variant that names it.
     """
     exact = tuple(_with_exact_pages(variant, variants) for variant in variants)
     alike = tuple(dict.fromkeys([*not_shareable(exact), *_slow_to_switch(exact)]))
