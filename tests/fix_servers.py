@@ -201,6 +201,9 @@ def running_server(bin_directory: Path, configuration: str = "") -> Iterator[Rea
         )
         try:
             server.start()
+            owner = directory.owner()
+            if owner != "postgres":  # who makes a cluster has a role in it that may do everything
+                server.execute(f'CREATE ROLE "{owner}" SUPERUSER LOGIN')
             yield server
         finally:
             server.stop()

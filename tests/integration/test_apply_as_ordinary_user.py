@@ -32,7 +32,7 @@ UNTRIED = "the start was not tried beforehand: the server's programs are out of 
 
 def as_nobody(action: Callable[[], str]) -> str:
     """Return what an action says in a process of a user without any rights."""
-    return as_user("nobody", action)
+    return as_user("daemon" if unprivileged_user() == "nobody" else "nobody", action)
 
 
 @pytest.fixture

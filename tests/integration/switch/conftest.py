@@ -20,6 +20,13 @@ from tests.integration.journal_support import under_pg_ctl
 from tests.integration.switch.programs import PROGRAMS, SHARED, Linked, Switch
 
 
+@pytest.fixture(autouse=True)
+def _debian() -> None:
+    """Debian's programs are what is switched from."""
+    if not (PROGRAMS / "bin/postgres").is_file():
+        pytest.skip(f"not installed: {PROGRAMS} (apt install postgresql-{VERSION})")
+
+
 @pytest.fixture
 def other() -> Iterator[Path]:
     """Return the prefix of another PostgreSQL 15, which everybody can run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -26,6 +27,8 @@ def place(tmp_path: Path) -> Workspace:
 @pytest.fixture
 def tarball(tmp_path: Path) -> Path:
     """A release as PostgreSQL publishes it, but for all that is not needed to know its version."""
+    if shutil.which("bzip2") is None:
+        pytest.skip("not installed: bzip2 (apt install bzip2)")
     top = tmp_path / "postgresql-18.6"
     top.mkdir()
     (top / "configure").write_text("PACKAGE_NAME='PostgreSQL'\nPACKAGE_VERSION='18.6'\n")
