@@ -16,7 +16,7 @@ from pgdyno.app.datasets import DataSets
 from pgdyno.app.host_state import BeginTurn, HostState
 from pgdyno.app.load import Loads
 from pgdyno.app.loop_library import LoopLibraries
-from pgdyno.model.errors import PgdynoError, ServerCrashedError
+from pgdyno.model.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
 from pgdyno.model.experiment import DesignKind
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.study import Study
@@ -40,6 +40,7 @@ _WAL_BYTES_PER_CPU_SECOND = 48 << 20
 _MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
 Spin = Callable[[], AbstractContextManager[tuple[int, ...] | None]]
 """Provides processes that keep CPUs awake; None: there are none."""
+_NO_PAGES = "could not map anonymous shared memory"
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
 
 
@@ -196,7 +197,7 @@ class ScratchArena:
                         arm.begin_turn = partial(begin_turn, index)
                         arm.begin_turn()
                     stack.callback(arm.close)
-                    instance.start()
+                    _start(instance, variants[index].name)
                     if data_set.has_loops:
                         self.loops.make_functions(instance)
                     arm.prewarm()
@@ -237,6 +238,21 @@ def forget_programs(installations: Sequence[Installation]) -> None:
     for program in programs if len(programs) > 1 else ():
         if os.access(program, os.R_OK):
             drop_file_from_page_cache(program)
+
+
+def _start(instance: Instance, variant: str) -> None:
+    """Start a server. Raises: HugePagesError if its pages were reserved, and somebody else has taken some."""
+    try:
+        instance.start()
+    except ServerStartError as error:
+        if instance.settings.get("huge_pages") != "on" or _NO_PAGES not in (error.detail or ""):
+            raise
+        raise HugePagesError(
+            f"the huge pages that were reserved for the server of {variant} are in use by another process",
+            detail=error.detail,
+            hint="a server with huge_pages=try, the default, takes pages that it finds free: start none "
+            "meanwhile, or leave the pool out with --layers application",
+        ) from error
 
 
 def _explain_kill(limited: Sequence[Instance], error: PgdynoError) -> None:
