@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 
 help: ## list the chores
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv with pgdyno, its extras and its development tools
 
@@ -47,6 +47,9 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
 
+test-kill-points: setup ## as root: kill what changes the machine at 600 places, of which `make test` takes a sample
+	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py
+
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
 	@$(BIN)/python -m bench.decide
@@ -61,4 +64,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 	@$(BIN)/python -m bench.driver --budget 10m
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
-.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine lint simulate bench
+.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine test-kill-points lint simulate bench
