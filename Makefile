@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 
 help: ## list the chores
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv with pgdyno, its extras and its development tools
 
@@ -50,6 +50,9 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 race: setup ## as root: whether a user who exchanges names misleads root in data directories (some minutes)
 	@$(BIN)/python -m bench.race
 
+test-kill-points: setup ## as root: kill what changes the machine at 600 places, of which `make test` takes a sample
+	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py
+
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
 	@$(BIN)/python -m bench.decide
@@ -67,4 +70,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (three hours, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine lint race simulate bench bench-decide
+.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine test-kill-points lint race simulate bench bench-decide

@@ -121,6 +121,11 @@ def chosen(text: str) -> str:
     return choice[1] if choice else text.strip()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that kills processes at more places."""
+    parser.addoption("--all-kill-points", action="store_true", help="kill at 600 places, not at a sample")
+
+
 @pytest.fixture
 def machine() -> Iterator[Machine]:
     """The machine, for a test of its own; what the test has left changed is put back, and fails it."""

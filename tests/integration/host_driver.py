@@ -2,7 +2,7 @@
 
 As a program it reads tasks from standard input, one JSON document a line, and forks a process for each, so
 that Python starts once. It answers with a line of JSON: what the process said ("done", its error, or where
-it was killed), and how many operations on files it has done.
+it was killed), and the names of the operations on files that it has done.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def run_forked(task: dict[str, Any]) -> str:
 
 def _run(task: dict[str, Any], writing: int) -> NoReturn:
     def tell(said: str) -> None:
-        _write(writing, json.dumps({"said": said, "operations": counter.count}).encode())
+        _write(writing, json.dumps({"said": said, "operations": counter.names}).encode())
 
     counter = Counter(Path(task["journal"]), tell, task.get("kill_before"), task.get("is_torn", False))
     try:

@@ -7,7 +7,7 @@ import io
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,7 +34,12 @@ class Counter:
     tell: Callable[[str], None]
     kill_before: int | None
     is_torn: bool
-    count: int = 0
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many operations were begun."""
+        return len(self.names)
 
     def install(self) -> None:
         """Count from now on."""
@@ -44,7 +49,7 @@ class Counter:
 
     def _counted(self, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any, **named: Any) -> Any:
-            self.count += 1
+            self.names.append(name)
             if self.count == self.kill_before:
                 self._end(name, arguments)
             return operation(*arguments, **named)

@@ -557,7 +557,8 @@ def test_an_apply_or_a_revert_of_both_killed_before_any_operation_is_undone(
     task = {"dsn": server.dsn, "settings": {"work_mem": "8MB"}, "values": FILES}
     with asking() as ask:
         most = {
-            action: ask(action, tmp_path / "whole", **task)["operations"] for action in ("apply", "revert")
+            action: len(ask(action, tmp_path / "whole", **task)["operations"])
+            for action in ("apply", "revert")
         }
         for point in range(POINTS):
             journal = tmp_path / f"journal-{point}"

@@ -1,4 +1,4 @@
-"""Processes that change the machine are killed at 600 places; a revert afterwards gives everything back.
+"""Processes that change the machine are killed at many places; a revert afterwards gives everything back.
 
 They are killed with SIGKILL before any one of their operations on files, or in the middle of a line of the
 journal. Then /proc, /sys, the files for the next start and the journal are as they are promised to be.
@@ -26,7 +26,8 @@ from pgdyno.journal.log import FILE, read_journal
 
 pytestmark = pytest.mark.root
 
-POINTS = 100  # of each of six tests below
+POINTS = 100  # of each of six tests below, or of five of them a sample
+SAMPLE = 25  # arbitrary; if there are more kinds of operations, so many
 BY_COMMAND = 40  # every so many points the command itself reverts
 WITH_SCHEDULER = 4  # and an I/O scheduler is switched, which takes the kernel tens of milliseconds
 POOLS, PAGES = 10, 1000  # that a process is killed while it fills
@@ -62,6 +63,7 @@ class Life:
     files: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     written: bytes = b""
+    most: int = 0  # operations that its action takes if nobody kills it
 
     @property
     def file(self) -> Path:
@@ -77,9 +79,9 @@ class Life:
         self.written = content
         return answer
 
-    def killed(self, action: str, dice: random.Random, most: int) -> None:
-        """Let a process be killed before one of its first ``most`` operations."""
-        answer = self.run(action, kill_before=dice.randint(1, most), is_torn=dice.random() < 0.5)
+    def killed(self, action: str, dice: random.Random, number: int) -> None:
+        """Let a process be killed before an operation, counted from 1."""
+        answer = self.run(action, kill_before=number, is_torn=dice.random() < 0.5)
         assert answer["said"].startswith("killed before operation"), self.said
 
     def is_restored(self, *, by_command: bool = False) -> None:
@@ -102,6 +104,7 @@ class Life:
 
 
 Begin = Callable[..., Life]
+Lives = Callable[..., Iterator[tuple[random.Random, Life, int]]]
 
 
 @pytest.fixture
@@ -123,61 +126,80 @@ def begin(ask: Ask, machine: Machine) -> Iterator[Begin]:
         Path(path).rmdir() if Path(path).is_dir() else Path(path).unlink()
 
 
-def lives(begin: Begin, seed: int, count: Callable[[Life], int]) -> Iterator[tuple[random.Random, Life, int]]:
-    """Yield as many lives as there are points, with the number of operations in which it may be killed.
+@pytest.fixture
+def lives(begin: Begin, pytestconfig: pytest.Config) -> Lives:
+    """Yields lives, with the number of the operation before which a process is to be killed.
 
-    ``count`` tells that number: it lets an action come to its end.
+    ``count`` names the operations: it lets an action come to its end.
     """
-    dice = random.Random(seed)  # noqa: S311 — reproducible
-    most = {has: count(begin(dice, has_scheduler=has)) for has in (False, True)}
-    for point in range(POINTS):
-        life = begin(dice, has_scheduler=point % WITH_SCHEDULER == 0)
-        yield dice, life, most[life.has_scheduler]
-        life.is_restored(by_command=point % BY_COMMAND == 0)
+    points = POINTS if pytestconfig.getoption("--all-kill-points") else SAMPLE
+
+    def lived(seed: int, count: Callable[[Life], list[str]]) -> Iterator[tuple[random.Random, Life, int]]:
+        dice = random.Random(seed)  # noqa: S311 — reproducible
+        names = {has: count(begin(dice, has_scheduler=has)) for has in (False, True)}
+        share = points // WITH_SCHEDULER
+        chosen = [(True, number) for number in numbers(names[True], dice, share)]
+        chosen += [(False, number) for number in numbers(names[False], dice, points - share, has_all=True)]
+        for point, (has_scheduler, number) in enumerate(chosen):
+            life = begin(dice, has_scheduler=has_scheduler)
+            life.most = len(names[has_scheduler])
+            yield dice, life, number
+            life.is_restored(by_command=point % BY_COMMAND == 0)
+
+    return lived
 
 
-def operations(life: Life, action: str, said: str = "done") -> int:
-    """Return how many operations on files an action takes if nobody kills it."""
+def numbers(names: list[str], dice: random.Random, least: int, *, has_all: bool = False) -> list[int]:
+    """Draw at least so many operations, counted from 1; with ``has_all`` of every kind one at least."""
+    drawn = [dice.randint(1, len(names)) for _ in range(least)]
+    lacking = sorted(set(names) - {names[number - 1] for number in drawn}) if has_all else []
+    return drawn + [
+        dice.choice([number for number, name in enumerate(names, 1) if name == kind]) for kind in lacking
+    ]
+
+
+def operations(life: Life, action: str, said: str = "done") -> list[str]:
+    """Return the names of the operations on files that an action takes if nobody kills it."""
     answer = life.run(action)
     assert answer["said"].startswith(said), answer
     life.is_restored()
-    return int(answer["operations"])
+    return list(answer["operations"])
 
 
-def test_a_change_killed_before_any_operation_is_undone(begin: Begin) -> None:
-    for dice, life, most in lives(begin, 1, lambda life: operations(life, "change")):
-        life.killed("change", dice, most)
+def test_a_change_killed_before_any_operation_is_undone(lives: Lives) -> None:
+    for dice, life, number in lives(1, lambda life: operations(life, "change")):
+        life.killed("change", dice, number)
 
 
-def test_a_revert_killed_before_any_operation_is_finished_by_the_next_one(begin: Begin) -> None:
-    def count(life: Life) -> int:
+def test_a_revert_killed_before_any_operation_is_finished_by_the_next_one(lives: Lives) -> None:
+    def count(life: Life) -> list[str]:
         assert life.run("change")["said"] == "done"
         return operations(life, "restore")
 
-    for dice, life, most in lives(begin, 2, count):
+    for dice, life, number in lives(2, count):
         assert life.run("change")["said"] == "done"
-        life.killed("restore", dice, most)
+        life.killed("restore", dice, number)
         for _ in range(dice.randint(0, 2)):  # the next ones may be killed as well, or come to their end
-            life.run("restore", kill_before=dice.randint(1, most), is_torn=dice.random() < 0.5)
+            life.run("restore", kill_before=dice.randint(1, life.most), is_torn=dice.random() < 0.5)
 
 
-def test_a_trial_killed_before_any_operation_is_undone(begin: Begin) -> None:
-    for dice, life, most in lives(begin, 3, lambda life: operations(life, "hold")):
-        life.killed("hold", dice, most)
+def test_a_trial_killed_before_any_operation_is_undone(lives: Lives) -> None:
+    for dice, life, number in lives(3, lambda life: operations(life, "hold")):
+        life.killed("hold", dice, number)
 
 
-def test_a_trial_in_turns_killed_before_any_operation_is_undone(begin: Begin) -> None:
+def test_a_trial_in_turns_killed_before_any_operation_is_undone(lives: Lives) -> None:
     """The machine is as it was found in one arm's turns, and in the other's it is not."""
 
     def in_turns(life: Life) -> Life:
         life.values = {path: value for path, value in life.values.items() if path in TURNED}
         return life
 
-    for dice, life, most in lives(begin, 7, lambda life: operations(in_turns(life), "take turns")):
-        in_turns(life).killed("take turns", dice, most)
+    for dice, life, number in lives(7, lambda life: operations(in_turns(life), "take turns")):
+        in_turns(life).killed("take turns", dice, number)
 
 
-def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(begin: Begin) -> None:
+def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(lives: Lives) -> None:
     """The last of all values is refused, so that the process itself takes the others back."""
 
     def refuse(life: Life) -> Life:
@@ -185,8 +207,8 @@ def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(begin:
         life.values[SWAPPINESS] = "9999"  # the kernel takes 200 at most
         return life
 
-    for dice, life, most in lives(begin, 4, lambda life: operations(refuse(life), "hold", "SettingError")):
-        refuse(life).killed("hold", dice, most)
+    for dice, life, number in lives(4, lambda life: operations(refuse(life), "hold", "SettingError")):
+        refuse(life).killed("hold", dice, number)
 
 
 def test_files_for_the_next_start_killed_before_any_operation_are_undone(begin: Begin) -> None:
@@ -198,9 +220,9 @@ def test_files_for_the_next_start_killed_before_any_operation_are_undone(begin: 
         action = dice.choice(["change", "restore"])
         way = (action, dice.random() < 0.5, is_etc_free and point % IN_ETC == 0)
         if way not in most:
-            most[way] = operations(persisting(begin, dice, *way), action)
+            most[way] = len(operations(persisting(begin, dice, *way), action))
         life = persisting(begin, dice, *way)
-        life.killed(action, dice, most[way])
+        life.killed(action, dice, dice.randint(1, most[way]))
         life.is_restored(by_command=point % BY_COMMAND == 0)
 
 

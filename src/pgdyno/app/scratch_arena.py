@@ -19,6 +19,7 @@ from pgdyno.app.loop_library import LoopLibraries
 from pgdyno.model.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
 from pgdyno.model.experiment import DesignKind
 from pgdyno.model.guc import readable_bytes
+from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
@@ -197,7 +198,7 @@ class ScratchArena:
                         arm.begin_turn = partial(begin_turn, index)
                         arm.begin_turn()
                     stack.callback(arm.close)
-                    _start(instance, variants[index].name)
+                    _start(instance, variants[index])
                     if data_set.has_loops:
                         self.loops.make_functions(instance)
                     arm.prewarm()
@@ -240,15 +241,16 @@ def forget_programs(installations: Sequence[Installation]) -> None:
             drop_file_from_page_cache(program)
 
 
-def _start(instance: Instance, variant: str) -> None:
+def _start(instance: Instance, variant: Variant) -> None:
     """Start a server. Raises: HugePagesError if its pages were reserved, and somebody else has taken some."""
     try:
         instance.start()
     except ServerStartError as error:
-        if instance.settings.get("huge_pages") != "on" or _NO_PAGES not in (error.detail or ""):
+        has_reserved = any(kind_of(path) == HUGE_PAGES for path in variant.files)
+        if not has_reserved or _NO_PAGES not in (error.detail or ""):
             raise
         raise HugePagesError(
-            f"the huge pages that were reserved for the server of {variant} are in use by another process",
+            f"the huge pages that were reserved for the server of {variant.name} are in use by another process",
             detail=error.detail,
             hint="a server with huge_pages=try, the default, takes pages that it finds free: start none "
             "meanwhile, or leave the pool out with --layers application",

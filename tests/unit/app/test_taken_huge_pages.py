@@ -9,21 +9,25 @@ import pytest
 
 from pgdyno.app.scratch_arena import _start
 from pgdyno.model.errors import HugePagesError, ServerStartError
+from pgdyno.model.variant import Variant
 from pgdyno.server.instance import Instance
 
 FATAL = "FATAL:  could not map anonymous shared memory: Cannot allocate memory"
 
 
-def instance(huge_pages: str, said: str) -> Instance:
+PLAN = Variant("plan", {"huge_pages": "on", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "9"})
+
+
+def instance(said: str) -> Instance:
     def start() -> None:
         raise ServerStartError("the server did not start", detail=said)
 
-    return cast("Instance", SimpleNamespace(settings={"huge_pages": huge_pages}, start=start))
+    return cast("Instance", SimpleNamespace(start=start))
 
 
 def test_pages_that_somebody_else_has_taken_are_named_as_the_reason() -> None:
     with pytest.raises(HugePagesError) as raised:
-        _start(instance("on", FATAL), "plan")
+        _start(instance(FATAL), PLAN)
     assert raised.value.message == (
         "the huge pages that were reserved for the server of plan are in use by another process"
     )
@@ -32,7 +36,9 @@ def test_pages_that_somebody_else_has_taken_are_named_as_the_reason() -> None:
     assert raised.value.hint.endswith("or leave the pool out with --layers application")
 
 
-@pytest.mark.parametrize(("huge_pages", "said"), [("try", FATAL), ("on", "FATAL:  something else")])
-def test_what_has_other_reasons_is_left_as_it_is(huge_pages: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("variant", "said"), [(Variant("b", {"huge_pages": "on"}), FATAL), (PLAN, "FATAL:  something else")]
+)
+def test_what_has_other_reasons_is_left_as_it_is(variant: Variant, said: str) -> None:
     with pytest.raises(ServerStartError, match="the server did not start"):
-        _start(instance(huge_pages, said), "plan")
+        _start(instance(said), variant)
