@@ -250,7 +250,7 @@ def _start(instance: Instance, variant: Variant) -> None:
         if not has_reserved or _NO_PAGES not in (error.detail or ""):
             raise
         raise HugePagesError(
-            f"the huge pages that were reserved for the server of {variant.name} are in use by another process",
+            f"huge pages that were reserved for the server of {variant.name} are in use by another process",
             detail=error.detail,
             hint="a server with huge_pages=try, the default, takes pages that it finds free: start none "
             "meanwhile, or leave the pool out with --layers application",
