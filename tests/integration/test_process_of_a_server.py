@@ -126,13 +126,13 @@ def test_a_variant_gives_a_server_another_malloc(
     path = next(map(str, Path("/usr/lib").glob(f"*/{library}")), None)
     if path is None:
         pytest.skip(f"{library} is not installed: apt install {package}")
-    with started_as(f"other:env.LD_PRELOAD={path}", pg18_bin, home) as instance:
+    with started_as(f"other:env.LD_PRELOAD={library}", pg18_bin, home) as instance:
         with instance.connect() as connection:
             assert path in maps(connection.info.backend_pid)
         assert instance.pid is not None
         program = inspect_program(Path("/"), instance.pid)
         assert program.allocator.value == name
-        assert program.malloc_variables.or_else({})["LD_PRELOAD"] == path
+        assert program.malloc_variables.or_else({})["LD_PRELOAD"] == library
 
 
 @pytest.mark.parametrize(
