@@ -20,13 +20,10 @@ def home() -> Iterator[Path]:
     """A PGDYNO_HOME for the whole session, so that data sets are loaded once."""
     path = Path(tempfile.mkdtemp(prefix="pgdyno-home-"))
     path.chmod(0o755)
-    before = os.environ.get("PGDYNO_HOME")
-    os.environ["PGDYNO_HOME"] = str(path)
-    yield path
-    if before is None:
-        del os.environ["PGDYNO_HOME"]
-    else:
-        os.environ["PGDYNO_HOME"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGDYNO_HOME", str(path))
+        patch.setenv("PGDYNO_AS_BOOTED", "1")  # tests run beside each other: one alone may keep CPUs awake
+        yield path
     shutil.rmtree(path)
 
 

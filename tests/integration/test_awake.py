@@ -16,9 +16,12 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
+from pgdyno.app import wiring
+
 PARAMETERS = Path("/sys/module/haltpoll/parameters")
 NAMES = ("guest_halt_poll_grow_start", "guest_halt_poll_allow_shrink", "guest_halt_poll_ns")
 LENGTH = PARAMETERS / "guest_halt_poll_ns"
+AWAKE = {"PGDYNO_AS_BOOTED": "0"}  # other tests measure as booted, because they run beside each other
 HELD = ("200000", "N", "200000")
 HOLD = """
 import sys, time
@@ -85,7 +88,7 @@ def test_ctrl_c_gives_the_machine_back(found: tuple[str, ...]) -> None:
 def measured(*options: str) -> dict[str, object]:
     """Measure a moment, and return how CPUs idled."""
     arguments = ("pgbench-select", "--scale", "1", "--embedded", "--block", "1s", "--blocks", "1", *options)
-    done = pgdyno("bench", *arguments, "--json")
+    done = pgdyno("bench", *arguments, "--json", **AWAKE)
     assert done.returncode == 0, done.stderr
     awake = json.loads(done.stdout)["awake"]
     assert isinstance(awake, dict)
@@ -109,7 +112,9 @@ def test_a_measurement_holds_them_while_it_runs(found: tuple[str, ...]) -> None:
     if measured()["means"] is None:
         pytest.skip("polling does not shorten a wake-up at the moment")
     command = [sys.executable, "-m", "pgdyno", "bench", "pgbench-select", "--scale", "1", "--embedded"]
-    with subprocess.Popen([*command, "--blocks", "40"], stdout=subprocess.DEVNULL) as process:
+    command += ["--blocks", "40"]
+    environment = {**os.environ, **AWAKE}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
         ends = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < ends and not _is_held_for_long():
             time.sleep(0.01)
@@ -118,6 +123,17 @@ def test_a_measurement_holds_them_while_it_runs(found: tuple[str, ...]) -> None:
     assert shown() == HELD
     assert measured("--as-booted")["booted_us"] is not None
     assert shown() == found
+
+
+@pytest.mark.usefixtures("found")
+def test_another_pgdyno_of_root_is_refused_whatever_its_home_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with wiring.machine_claimed(is_wanted=True):
+        arguments = ("pgbench-select", "--scale", "1", "--embedded", "--blocks", "1")
+        done = pgdyno("bench", *arguments, PGDYNO_HOME=str(tmp_path), **AWAKE)
+    assert done.returncode == 4
+    assert "another pgdyno is changing something on this host" in done.stderr
+    assert f"process {os.getpid()} holds /run/pgdyno.lock" in done.stderr
 
 
 def _is_held_for_long() -> bool:

@@ -25,6 +25,7 @@ from pgdyno.app.measure import Conditions
 from pgdyno.app.wiring import embedded
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Design
 from pgdyno.model.variant import Variant
@@ -53,11 +54,17 @@ def started(request: pytest.FixtureRequest, home: Path) -> Iterator[subprocess.P
         text=True,
         env={**os.environ, "PGDYNO_HOME": str(home)},
     )
-    wait_for(lambda: newest(home) != before and slices(home) >= SOME_SLICES)
+    wait_for(lambda: has_slices(process, home, before))
     yield process
     if process.poll() is None:
         process.kill()
     process.communicate()
+
+
+def has_slices(process: subprocess.Popen[str], home: Path, before: str | None) -> bool:
+    """Whether some slices of a new experiment have ended; an end of its process is a failure."""
+    assert process.poll() is None, process.stderr and process.stderr.read()
+    return newest(home) != before and slices(home) >= SOME_SLICES
 
 
 def newest(home: Path) -> str | None:
@@ -169,7 +176,7 @@ def test_a_server_that_breaks_the_workloads_invariant_gives_no_figures() -> None
         for name, workload in find_workloads(("pgbench-tpcb",), (), 1).items()
     }
     design = replace(Design(), rounds=1, blocks_per_round=1, block_s=0.5, warmup_s=0.2)
-    conditions = Conditions(embedded(), spoilt, design)
+    conditions = Conditions(embedded(), spoilt, design, as_booted=AS_ASKED)
     with pytest.raises(MeasurementError) as caught:
         bench(Variant("default"), conditions, Lines())
     assert caught.value.message == "pgbench-tpcb left wrong data on the server of default"
@@ -205,10 +212,11 @@ def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) ->
     with subprocess.Popen(
         [sys.executable, "-m", "pgdyno", *command],
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PGDYNO_HOME": str(home)},
     ) as process:
-        wait_for(lambda: newest(home) != before and slices(home) >= SOME_SLICES)
+        wait_for(lambda: has_slices(process, home, before))
         process.kill()
     wait_for(lambda: not children_running("postgres", home))
     killed = newest(home)

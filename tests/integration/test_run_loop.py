@@ -17,6 +17,7 @@ from pgdyno.app.arm import Arm
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.cli.output import Lines
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.experiment import Experiment, VoidThresholds
 from pgdyno.model.variant import Variant
@@ -46,7 +47,9 @@ def measured(home: Path, pg18_bin: Path) -> Experiment:
         study_file.DESIGN, rounds=1, block_s=0.4, slice_s=0.4, warmup_s=0.1, thresholds=WHATEVER_ELSE_RUNS
     )
     context = StudyContext(Variant("default"), tuple(CELLS), design, sizing=TINY)
-    return measure(study_file.study(context), Conditions(wiring.embedded(), CELLS, design), Lines())
+    return measure(
+        study_file.study(context), Conditions(wiring.embedded(), CELLS, design, as_booted=AS_ASKED), Lines()
+    )
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.visited_degree import look
 from pgdyno.app.wiring import embedded
 from pgdyno.cli.output import Lines
+from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import MeasurementError, ServerError, UsageError
 from pgdyno.model.experiment import Experiment, VoidThresholds
 from pgdyno.model.variant import Variant
@@ -323,7 +324,9 @@ def measured(home: Path, pg18_bin: Path) -> Experiment:
     design = replace(study_file.DESIGN, rounds=1, block_s=2.5, slice_s=2.5, thresholds=WHATEVER_ELSE_RUNS)
     cells = study_file.workloads(replace(TINY, chosen=("count", "bitand", "create-index", "partition-wise")))
     context = StudyContext(Variant("default", study_file.settings(TINY)), SOME, design, sizing=TINY)
-    return measure(study_file.study(context), Conditions(embedded(), cells, design), Lines())
+    return measure(
+        study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines()
+    )
 
 
 def test_every_degree_has_a_rate_and_all_of_its_workers(measured: Experiment) -> None:

@@ -60,11 +60,13 @@ def measure(
     experiment's notes say so.
     Raises: RefusedError for a server that an emulator would run, unless that is accepted, and then for
     several variants: two such servers say nothing about each other; or for a file of the kernel that may
-    not be set. VariantError for what no server is given. Whatever measuring raises.
+    not be set. VariantError for what no server is given. LockHeldError if another pgdyno, of any home, keeps
+    this machine's CPUs awake. Whatever measuring raises.
     """
     require_measurable(study.variants)
     require_allowed_files(study.variants, conditions.allowed_files)
     with (
+        wiring.machine_claimed(is_wanted=not conditions.as_booted),
         wiring.open_scratch_arena(
             conditions.installation,
             study.variants,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -31,6 +31,7 @@ from pgdyno.host.limits import available_memory
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_writers
+from pgdyno.journal.lock import exclusive_lock
 from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import GeneratorMissingError, PrivilegeError, RefusedError, UsageError
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from pgdyno.app.attached import Attached  # which is built here, from these adapters
 
 
+_MACHINE_LOCK = Path("/run/pgdyno.lock")  # where root alone can write
 _SOME_SYSCTL = "/proc/sys/vm/swappiness"  # which every kernel has
 
 
@@ -113,6 +115,15 @@ def start_check(bin_directory: Path | None) -> StartCheck | None:
 def host_state() -> HostState:
     """Return the machine that is measured on, and the journal of its changes."""
     return HostState(workspace().root / "journal", host_writers())
+
+
+def machine_claimed(*, is_wanted: bool) -> AbstractContextManager[None]:
+    """Return what keeps other pgdynos of root from changing how CPUs idle meanwhile, whatever their home is.
+
+    Entering it raises LockHeldError if another one does. Who may not change the machine claims nothing.
+    """
+    may_claim = may_change_host() and os.access(_MACHINE_LOCK.parent, os.W_OK)
+    return exclusive_lock(_MACHINE_LOCK) if is_wanted and may_claim else nullcontext()
 
 
 def may_change_host() -> bool:

@@ -86,6 +86,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option(
     "--as-booted",
     is_flag=True,
+    envvar="PGDYNO_AS_BOOTED",
+    show_envvar=True,
     help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
 )
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")

@@ -93,6 +93,8 @@ _OPTIONS = (
     click.option(
         "--as-booted",
         is_flag=True,
+        envvar="PGDYNO_AS_BOOTED",
+        show_envvar=True,
         help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
     ),
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
