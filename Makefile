@@ -50,8 +50,8 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 race: setup ## as root: whether a user who exchanges names misleads root in data directories (some minutes)
 	@$(BIN)/python -m bench.race
 
-test-kill-points: setup ## as root: kill what changes the machine at 600 places, of which `make test` takes a sample
-	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py
+test-kill-points: setup ## as root: kill what changes the machine or a server at all places, of which `make test` takes a sample
+	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py tests/integration/test_accelerate_loaded.py
 
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate

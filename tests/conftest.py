@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = (
@@ -20,3 +21,9 @@ settings.load_profile("pgdyno")
 # For matrices of ten rows a thread per CPU costs more than it gives, above all beside other tests. Set before
 # numpy is imported, and for the commands that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what takes root where an ordinary user runs the tests."""
+    if item.get_closest_marker("root") is not None and os.geteuid() != 0:
+        pytest.skip("takes root")

@@ -123,7 +123,7 @@ def chosen(text: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that kills processes at more places."""
-    parser.addoption("--all-kill-points", action="store_true", help="kill at 600 places, not at a sample")
+    parser.addoption("--all-kill-points", action="store_true", help="kill at all places, not at a sample")
 
 
 @pytest.fixture

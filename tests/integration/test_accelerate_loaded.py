@@ -51,6 +51,10 @@ def request_for(cluster: DebianCluster) -> AccelerateRequest:
     return AccelerateRequest(conditions, attached.base, budget_s=1.0, subject=attached.subject)
 
 
+# After the first receipt: amid a switch, a trial, a revert; the first is always tried.
+KILLED_S = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)
+
+
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pgdyno.app.measure._ALTERNATING_TRIAL_S", 0.5)
@@ -98,12 +102,24 @@ def test_a_database_of_somebody_elses_is_never_taken_for_ours(debian15: DebianCl
     assert ("pgdyno_template_0",) in debian15.execute("SELECT datname FROM pg_database")
 
 
+@pytest.mark.timeout(1800)  # with all points
 def test_killed_while_measuring_it_is_reverted_and_its_databases_go_with_the_next_run(
-    debian15: DebianCluster, home: Path
+    debian15: DebianCluster, home: Path, pytestconfig: pytest.Config
 ) -> None:
     before = state(debian15)
     restart = ("--allow-restart", "--restart-command", restart_command(debian15))
-    command = ("accelerate", "--dsn", debian15.dsn, "--allow-load", *restart)
+    for later_s in KILLED_S if pytestconfig.getoption("--all-kill-points") else KILLED_S[:1]:
+        kill_while_changed(debian15, home, restart, later_s)
+        done = pgdyno("revert", "--dsn", debian15.dsn, "--all", *restart)
+        assert done.returncode == 0, done.stderr
+        assert state(debian15)[:2] == before[:2], f"killed {later_s} s after the first change"
+        WorkloadDatabases(debian15.dsn).drop_all()
+        assert state(debian15) == before
+
+
+def kill_while_changed(cluster: DebianCluster, home: Path, restart: tuple[str, ...], later_s: float) -> None:
+    """Accelerate the cluster under load, and kill that so long after the first receipt is there."""
+    command = ("accelerate", "--dsn", cluster.dsn, "--allow-load", "--yes", *restart)
     with subprocess.Popen(
         [sys.executable, "-m", "pgdyno", *command, "--workload", "pgbench-select", "--scale", "1"],
         stdout=subprocess.DEVNULL,
@@ -115,12 +131,8 @@ def test_killed_while_measuring_it_is_reverted_and_its_databases_go_with_the_nex
             assert process.poll() is None, "it ended before anything was changed"
             assert time.monotonic() < deadline, "nothing was changed within two minutes"
             time.sleep(0.2)
+        time.sleep(later_s)
         process.kill()
-    done = pgdyno("revert", "--dsn", debian15.dsn, "--all", *restart)
-    assert done.returncode == 0, done.stderr
-    assert state(debian15)[:2] == before[:2]
-    WorkloadDatabases(debian15.dsn).drop_all()
-    assert state(debian15) == before
 
 
 def test_permissions_without_a_server_are_refused() -> None:

@@ -19,23 +19,24 @@ the Bootstrap, The American Statistician 69, 371-386, §5.3 (expanded percentile
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from pgdyno.model.scaling import Law
 from pgdyno.model.verdict import Interval
 from pgdyno.stats.curve import Curve
 from pgdyno.stats.sample import FloatArray
+from pgdyno.stats.scaling_fit import SCALES, fit_all
 
 AMDAHL, USL = "Amdahl", "USL"
 RESAMPLES = 1000  # arbitrary: with eight blocks, the ends are the sixth lowest and highest
 _PARAMETERS = {AMDAHL: 2, USL: 3}  # λ counts
 _FIT_LEVEL = 0.05  # a law is given up if its misfit is as large by chance one time in twenty
 _NEGLIGIBLE = 1e-12
-_SCALES = (1.0, 0.01)  # of σ and κ
-_AT_BOUND = 1e-4  # of that: what is less is taken for 0, beside which the fit has stopped
+_AT_BOUND = 1e-4  # of their scales: what is less is taken for 0
 
 
 @dataclass(frozen=True)
@@ -72,30 +73,24 @@ def simplest(laws: tuple[Law, ...]) -> str | None:
     return next((law.name for law in laws if (law.p_value or 0.0) > _FIT_LEVEL), None)
 
 
-def fit(curve: Curve, numbers: FloatArray, name: str, start: Fit | None = None) -> Fit:
-    """Return the law that is closest. Shapes: numbers (L,). ln λ is the mean distance, and drops out."""
-    weights = np.diagonal(curve.counts).astype(np.float64)
-    roots = np.sqrt(weights)
+def fit(curves: Sequence[Curve], numbers: FloatArray, name: str, start: Fit | None = None) -> list[Fit]:
+    """Return the law that is closest to each curve of the same levels. Shapes: numbers (L,).
+
+    ln λ is the mean distance, and drops out.
+    """
     slowing = np.stack([numbers - 1, numbers * (numbers - 1)])[: _PARAMETERS[name] - 1]
-    per_worker = curve.means - np.log(numbers)
-
-    def centred(values: FloatArray) -> FloatArray:
-        return np.asarray(roots * (values - np.average(values, axis=-1, weights=weights)[..., None]))
-
-    def residuals(parameters: FloatArray) -> FloatArray:
-        return centred(per_worker + np.log1p(parameters @ slowing))
-
-    def slopes(parameters: FloatArray) -> FloatArray:
-        return centred(slowing / (1 + parameters @ slowing)).T
-
+    weights = np.stack([np.diagonal(curve.counts) for curve in curves]).astype(np.float64)
+    means = np.where(weights > 0, np.stack([curve.means for curve in curves]), 0.0)
     guess = (0.1, 1e-3) if start is None else (start.contention, start.crosstalk)
     inside = np.clip(guess, 1e-9, 1 - 1e-9)[: len(slowing)]
-    found = optimize.least_squares(
-        residuals, inside, slopes, bounds=(0.0, 1.0), x_scale=_SCALES[: len(slowing)]
-    )
-    fitted = zip((*found.x, 0.0), _SCALES, strict=False)
-    contention, crosstalk = (0.0 if value < _AT_BOUND * scale else float(value) for value, scale in fitted)
-    return Fit(contention, crosstalk, float(2 * found.cost))
+    found, squares = fit_all(means - np.log(numbers), weights, slowing, inside)
+    limits = _AT_BOUND * np.array(SCALES)
+    padded = np.concatenate([found, np.zeros((len(found), 1))], axis=1)[:, :2]
+    clear = np.where(padded < limits, 0.0, padded)
+    return [
+        Fit(float(sigma), float(kappa), float(rest))
+        for (sigma, kappa), rest in zip(clear, squares, strict=True)
+    ]
 
 
 def lack_of_fit(curve: Curve, fitted: Fit, name: str) -> float | None:
@@ -114,16 +109,13 @@ def lack_of_fit(curve: Curve, fitted: Fit, name: str) -> float | None:
 
 def _law(curve: Curve, name: str, offset: int, level: float, seed: int) -> Law:
     numbers = _numbers(curve, offset)
-    fitted = fit(curve, numbers, name)
+    (fitted,) = fit([curve], numbers, name)
     random = np.random.default_rng(seed)
     blocks = len(curve.log_rates)
     samples = [curve.resampled(random.integers(blocks, size=blocks)) for _ in range(RESAMPLES)]
     # A level that a sample lacks has no weight in it. To leave such samples out would leave few, all alike.
-    refits = [
-        fit(one, numbers, name, fitted)
-        for one in samples
-        if np.count_nonzero(one.is_measured.any(axis=0)) >= _PARAMETERS[name]
-    ]
+    kept = [one for one in samples if np.count_nonzero(one.is_measured.any(axis=0)) >= _PARAMETERS[name]]
+    refits = fit(kept, numbers, name, fitted) if kept else []
     tail = _expanded((1 - level) / 2, blocks)
 
     def interval(values: list[float], point: float) -> Interval:

@@ -107,9 +107,9 @@ def test_the_test_of_a_law_is_right_about_as_often_as_it_says() -> None:
     """Of 400 curves that do follow the law, 20 are expected to be denied; 33 or more have p < 0.004."""
     levels = (1, 2, 4, 8, 16)
     numbers, denied = np.array(levels, dtype=np.float64), 0
-    for seed in range(400):
-        noisy = curve(amdahl(0.1, levels), noise=0.03, seed=seed)
-        p_value = lack_of_fit(noisy, fit(noisy, numbers, AMDAHL), AMDAHL)
+    curves = [curve(amdahl(0.1, levels), noise=0.03, seed=seed) for seed in range(400)]
+    for noisy, fitted in zip(curves, fit(curves, numbers, AMDAHL), strict=True):
+        p_value = lack_of_fit(noisy, fitted, AMDAHL)
         assert p_value is not None
         denied += p_value <= 0.05
     assert 8 <= denied <= 32
