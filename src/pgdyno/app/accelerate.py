@@ -108,7 +108,9 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         as_booted=request.conditions.as_booted or _why_as_booted(request, planned.plan),
     )
     context = Context(document_of(subject.host), document_of(subject.server), planned.plan)
-    experiment = measure(_study(request, planned), conditions, progress, context)
+    experiment = measure(
+        _study(replace(request, conditions=conditions), planned), conditions, progress, context
+    )
     return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
 
 
@@ -136,6 +138,8 @@ def _is_futile(experiment: Experiment, terms: Terms) -> bool:
 def _study(request: AccelerateRequest, planned: Planned) -> Study:
     """Return the comparison of the configuration as found with the plan, and with what is left of it."""
     base, plan = request.base, planned.plan
+    if not request.conditions.as_booted:
+        plan = without_idling(plan)
     variants = [base, _variant(base, PLAN, plan)]
     if request.is_attributed and len(plan.layers) > 1:
         for layer in plan.layers:
@@ -153,10 +157,14 @@ def _study(request: AccelerateRequest, planned: Planned) -> Study:
 
 
 def _variant(base: Variant, name: str, plan: Plan) -> Variant:
-    """Return a plan as a variant, without how CPUs idle, which the measurement decides for all servers."""
+    settings = {**base.settings, **plan.values}
+    return replace(base, name=name, settings=settings, server=plan.server or base.server)
+
+
+def without_idling(plan: Plan) -> Plan:
+    """Return the plan without how CPUs idle, where the measurement decides that for all servers."""
     idling = idling_files(plan.values)
-    values = {key: value for key, value in plan.values.items() if key not in idling}
-    return replace(base, name=name, settings={**base.settings, **values}, server=plan.server or base.server)
+    return replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in idling))
 
 
 def _notes(alike: tuple[str, ...]) -> tuple[str, ...]:

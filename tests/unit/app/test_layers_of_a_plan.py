@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fix_builds import MANIFEST
 
+from pgdyno.app.accelerate import without_idling
 from pgdyno.app.known_builds import known_builds
 from pgdyno.app.planning import _layer_by_layer
 from pgdyno.model.builds import KnownBuild
@@ -78,3 +79,10 @@ def test_from_a_build_only_newer_ones_are_a_step_forward(
         os.utime(prefix, (at, at))
     assert known_builds(builds_place, in_use / "bin") == (KNOWN,)
     assert known_builds(builds_place, newer / "bin") == ()
+
+
+def test_how_cpus_idle_is_left_to_the_measurement_and_the_rest_of_a_plan_is_not() -> None:
+    length = line(Layer.SYSTEM, KERNEL, "/sys/module/haltpoll/parameters/guest_halt_poll_ns", "200000")
+    memory = line(Layer.APPLICATION, SETTING, "work_mem", "8MB")
+    left = without_idling(Plan((memory, length), (), (), None))
+    assert (left.lines, left.layers) == ((memory,), (Layer.APPLICATION,))
