@@ -39,7 +39,7 @@ from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers, emulation_warnin
 
 _PAGE = "page.html.j2"
 # Notes that say one of these must not be overlooked.
-_LOUD = ("not durable", "too noisy", "none is left out", "confounded")
+_LOUD = ("not durable", "too noisy", "machine disturbed", "none is left out", "confounded")
 _CONFOUNDED = "CONFOUNDED:"
 _DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
