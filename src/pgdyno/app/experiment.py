@@ -69,6 +69,7 @@ class Context:
     factors: tuple[str, ...] = ()
     emulated_machine: str = ""  # as in ``Experiment``
     awake: Awake | None = None
+    burstable_type: str = ""
 
 
 Futile: TypeAlias = Callable[[Experiment], bool]
@@ -186,6 +187,7 @@ class ExperimentRun:
             tpch=tpch_facts(workloads),
             emulated_machine=context.emulated_machine,
             awake=context.awake,
+            burstable_type=context.burstable_type,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:

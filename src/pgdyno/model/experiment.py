@@ -271,6 +271,7 @@ class Experiment:
     emulated_machine: str = ""  # what the server was built for, where an emulator ran it: its speed is none
     durability: tuple[DurabilityReading, ...] = ()  # every different one, in the order of time
     awake: Awake | None = None  # how CPUs idled; None: not recorded, by an older pgdyno
+    burstable_type: str = ""  # the machine's type, where it is known to have CPU credits
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

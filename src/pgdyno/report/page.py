@@ -32,6 +32,7 @@ from pgdyno.report.parts import parts_table
 from pgdyno.report.repeat import is_visited, repeat_command
 from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
+from pgdyno.report.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.steps import StepView, overview, step_views
 from pgdyno.report.tables import Figure
 from pgdyno.report.tpch import tpch_view
@@ -80,6 +81,8 @@ def render_page(experiment: Experiment) -> str:
         **_notes(experiment),
         forest=forest_figure(experiment),
         verdicts=verdict_table(experiment),
+        adjusted=adjustment_tables(experiment),
+        not_adjusted=refusals(experiment),
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),
