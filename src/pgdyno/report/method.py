@@ -220,6 +220,20 @@ def void_block_table(experiment: Experiment) -> Table:
     return Table("Blocks that do not count, and why", (*titles, Column("Why")), tuple(rows))
 
 
+def left_out_table(experiment: Experiment) -> Table:
+    """Return the blocks of which a part does not count; empty if all of them count as a whole."""
+    rows = [
+        (block.workload, str(block.round + 1), str(block.index + 1), numbers.share(block.audit[LEFT_OUT], 1))
+        for block in experiment.blocks
+        if block.audit.get(LEFT_OUT, 0.0) > 0
+    ]
+    return Table(
+        "Blocks of which a part is left out: others took more of the CPUs in it than usual",
+        (Column("Workload"), *columns("Round", "Block", "Left out", numbers_from=0)),
+        tuple(rows),
+    )
+
+
 def noise_floor_table(experiment: Experiment) -> Table:
     """Return what two identical variants showed (A/A)."""
     return Table(

@@ -22,6 +22,7 @@ from pgdyno.report.html import render
 from pgdyno.report.method import (
     design_table,
     drain_table,
+    left_out_table,
     method_paragraphs,
     noise_floor_table,
     void_block_table,
@@ -145,6 +146,7 @@ def _method(experiment: Experiment) -> dict[str, object]:
         "void_rules": void_rule_table(experiment),
         "drains": drain_table(experiment),
         "void_blocks": void_block_table(experiment),
+        "left_out": left_out_table(experiment),
         "noise_floor": noise_floor_table(experiment),
         "repeat": repeat_command(experiment),
         "margin": numbers.share(experiment.design.equivalence_margin),
