@@ -46,7 +46,7 @@ class _Window:
 def left_out(blocks: Sequence[Sequence[Slice]], thresholds: VoidThresholds) -> list[frozenset[int]]:
     """Return which slices of each block do not count, for the blocks of one workload in one round.
 
-    None of a block does so if less than half of it would be left.
+    All of a block counts if less than half of it would be left; it is then judged as a whole.
     """
     windows = [list(_windows(slices)) for slices in blocks]
     limits = raised(thresholds, (window.shares for of_block in windows for window in of_block))
@@ -114,9 +114,9 @@ def _throughout_notes(experiment: Experiment) -> Iterator[str]:
         if above:
             yield (
                 f"{DISTURBED} {who} took more than {threshold:.0%} of the CPU time in {len(above)} of "
-                f"{len(shares)} trials that count (half of the {len(above)} lost more than "
-                f"{statistics.median(above):.0%}, one {max(above):.0%}). That is usual here, so they count "
-                f"and the intervals are wider; repeat it {when}"
+                f"{len(shares)} trials that count (up to {max(above):.0%}; median of the {len(shares)}: "
+                f"{statistics.median(shares):.0%}). They count because that is at most twice what is usual "
+                f"here, so the intervals are wider; repeat it {when}"
             )
 
 

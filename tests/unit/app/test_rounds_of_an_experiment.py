@@ -121,7 +121,7 @@ def test_where_other_processes_do_it_goes_on_as_well_and_says_how_much_they_took
     done = disturbed_rounds({"foreign_cpu_share": 0.5}, store, monkeypatch)
     assert [block.void for block in done.blocks] == [None] * 10
     assert done.notes[-1].startswith("machine disturbed: processes that are not ours took more than 10%")
-    assert "one 50%" in done.notes[-1]
+    assert "(up to 50%; median of the 10: 50%)" in done.notes[-1]
 
 
 def test_where_nothing_counts_it_stops(store: ExperimentStore, monkeypatch: pytest.MonkeyPatch) -> None:

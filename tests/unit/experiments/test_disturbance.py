@@ -135,8 +135,8 @@ def test_where_most_are_they_count_and_a_note_says_so() -> None:
     (note,) = judged.notes
     assert note == (
         "machine disturbed: the hypervisor took more than 10% of the CPU time in 12 of 16 trials that count "
-        "(half of the 12 lost more than 40%, one 40%). That is usual here, so they count and the intervals "
-        "are wider; repeat it when less else runs on the physical machine"
+        "(up to 40%; median of the 16: 40%). They count because that is at most twice what is usual here, so "
+        "the intervals are wider; repeat it when less else runs on the physical machine"
     )
 
 
