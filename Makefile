@@ -56,6 +56,7 @@ test-kill-points: setup ## as root: kill what changes the machine or a server at
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
 	@$(BIN)/python -m bench.decide
+	@$(BIN)/python -m bench.disturbance
 
 # The published client is not part of pgdyno: REFERENCE='--reference iibench.py --python VENV/bin/python'.
 bench: setup ## what this machine can tell apart, and what our own driver costs (about 70 minutes)

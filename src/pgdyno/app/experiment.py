@@ -23,10 +23,11 @@ from pgdyno.app.resumption import require_same
 from pgdyno.app.rounds import Running, run_round
 from pgdyno.app.tpch_validation import tpch_facts, validated
 from pgdyno.experiments.analysis import analyse
+from pgdyno.experiments.disturbance import judge_again, with_disturbance_notes
 from pgdyno.experiments.durability import is_hopeless, withhold
-from pgdyno.experiments.stolen_time import lift_limit
 from pgdyno.experiments.stopping import (
     as_even,
+    counts_nothing,
     is_finished,
     is_too_noisy,
     minimum_rounds,
@@ -68,6 +69,7 @@ class Context:
     factors: tuple[str, ...] = ()
     emulated_machine: str = ""  # as in ``Experiment``
     awake: Awake | None = None
+    burstable_type: str = ""
 
 
 Futile: TypeAlias = Callable[[Experiment], bool]
@@ -185,6 +187,7 @@ class ExperimentRun:
             tpch=tpch_facts(workloads),
             emulated_machine=context.emulated_machine,
             awake=context.awake,
+            burstable_type=context.burstable_type,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
@@ -248,7 +251,7 @@ class ExperimentRun:
             done += 1
             experiment = evidence.added_to(self.store.load(experiment.id))
             self.store.save(experiment)
-            experiment = lift_limit(experiment)
+            experiment = judge_again(experiment)
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
             least = minimum_rounds(study.design)
             if budget_s is not None and (done == first + 1 or study.is_adaptive):
@@ -260,7 +263,7 @@ class ExperimentRun:
                 lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
                 repeats = max(0, lost - (planned - wanted))
             self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
-            if is_too_noisy(experiment.blocks, experiment.design) or is_hopeless(experiment):
+            if counts_nothing(experiment.blocks) or is_hopeless(experiment):
                 break
             if self._is_finished(study, experiment) or self._is_futile(experiment, done, planned):
                 break
@@ -277,7 +280,7 @@ class ExperimentRun:
         return self.is_futile is not None and done == (planned + 1) // 2 and self.is_futile(experiment)
 
     def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
-        experiment = lift_limit(measured)
+        experiment = with_disturbance_notes(judge_again(measured))
         design = replace(experiment.design, rounds=max(1, _rounds_done(experiment)))
         concluded = replace(
             _without_unmeasured(experiment) if is_complete else experiment,
@@ -332,9 +335,14 @@ def _noise_note(experiment: Experiment) -> tuple[str, ...]:
         return ()
     share, limit = void_share(experiment.blocks), design.thresholds.void_block_share
     why = typical_void_reason(experiment.blocks)
+    consequence = (
+        "nothing counts, so measuring stopped early"
+        if counts_nothing(experiment.blocks)
+        else "rounds were repeated"
+    )
     note = (
         f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}), for example "
-        f"because {why}; measuring stopped early: repeat it when less else runs"
+        f"because {why}; {consequence}: repeat it when less else runs"
     )
     return (note,)
 

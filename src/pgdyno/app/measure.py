@@ -14,6 +14,7 @@ from pgdyno.app.awake import AwakeKeeper, Keeping, as_booted_beside
 from pgdyno.app.experiment import Context, ExperimentRun, Futile
 from pgdyno.app.host_state import HostState
 from pgdyno.app.scratch_arena import ScratchArena
+from pgdyno.host.spinners import burstable_type
 from pgdyno.levers.sharing import not_shareable
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
 from pgdyno.model.experiment import Design, DesignKind, Experiment
@@ -80,7 +81,8 @@ def measure(
         _require_disk(study, arena, conditions.workloads)
         progress.step("measuring how long a wake-up takes")
         kept = _keep_awake(study, conditions, arena.host_state, store)
-        context = replace(context, awake=kept.record)
+        credited = burstable_type(arena.host_state.tree)
+        context = replace(context, awake=kept.record, burstable_type=credited)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         accepting = replace(
             arena,
@@ -136,7 +138,9 @@ def measure_attached(
         closing(wiring.open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
-        context = replace(context, awake=as_booted_beside(wiring.host_state(), is_here=True))
+        state = wiring.host_state()
+        awake = as_booted_beside(state, is_here=True)
+        context = replace(context, awake=awake, burstable_type=burstable_type(state.tree))
         return run.run(study, context=context)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.app.arm import Readings, meter_values
 from pgdyno.experiments.attribution import completed_in_all, count_arm
@@ -19,6 +19,7 @@ from pgdyno.experiments.blocks import (
     missing_workers,
     void_reason,
 )
+from pgdyno.experiments.disturbance import audit_windows, left_out
 from pgdyno.experiments.drains import audit_drains
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.experiments.transactions import Transactions
@@ -42,7 +43,10 @@ _CHECKPOINT_SETTINGS = (
 
 @dataclass(frozen=True)
 class ObservedBlock:
-    """One block's raw observations. ``deltas`` are what each arm's meters moved; empty if not read."""
+    """One block's raw observations. ``deltas`` are what each arm's meters moved; empty if not read.
+
+    ``left_out`` are the positions of slices that do not count.
+    """
 
     started_ns: int
     wall_s: float
@@ -50,6 +54,12 @@ class ObservedBlock:
     deltas: tuple[Readings, ...]
     host: tuple[HostCpu, HostCpu] | None
     own_cpu_s: float
+    left_out: frozenset[int] = frozenset()
+
+    @property
+    def counted(self) -> list[Slice]:
+        """The slices that count."""
+        return [one for position, one in enumerate(self.slices) if position not in self.left_out]
 
 
 @dataclass(frozen=True)
@@ -82,26 +92,27 @@ def build_blocks(
     is_comparable = len({_checkpoint_settings(arm.variant) for arm in run.arms}) == 1
     is_sharing = _share_a_pool([arm.variant for arm in run.arms])
     shares = [_debt_shares(run, position) for position in range(len(run.arms))]
+    disturbed = left_out([block.slices for block in run.blocks], design.thresholds)
     results = []
-    for index, block in enumerate(run.blocks):
+    for index, (observed, out) in enumerate(zip(run.blocks, disturbed, strict=True)):
+        block = replace(observed, left_out=out)
         observations = [
             _observe(run, block, position, shares[position][index], design, meters)
             for position in range(len(run.arms))
         ]
-        seen = {**audit_drains(block.slices), **created_segments(observations)}
-        audit = {**_audit(block, design, split), **seen}
+        seen = {**audit_drains(block.counted), **created_segments(observations)}
+        audit = {**_audit(block, design, split), **audit_windows(block.slices, out), **seen}
         void = (
-            void_reason(audit, design.thresholds)
-            or checkpoint_asymmetry(observations, is_comparable=is_comparable)
+            checkpoint_asymmetry(observations, is_comparable=is_comparable)
             or huge_page_asymmetry(observations, is_comparable=is_sharing)
             or missing_workers(observations, run.workers)
+            or void_reason(audit, design.thresholds)  # last, because it is judged again later
         )
         place = BlockPlace(run.workload, run.round, index, block.started_ns)
-        results.append(
-            build_block(
-                place, block.slices, observations, server_cpus=len(split.server), audit=audit, void=void
-            )
+        built = build_block(
+            place, block.counted, observations, server_cpus=len(split.server), audit=audit, void=void
         )
+        results.append(replace(built, left_out=tuple(sorted(out))))
     return results
 
 
@@ -114,8 +125,11 @@ def _observe(
     meters: Sequence[MeterModule],
 ) -> ArmObservation:
     arm = run.arms[position]
-    completed = completed_in_all(block.slices, position, arm.transactions, is_drained=run.is_drained)
-    if completed == 0:
+    completed, counted = (
+        completed_in_all(slices, position, arm.transactions, is_drained=run.is_drained)
+        for slices in (block.slices, block.counted)
+    )
+    if counted == 0:
         raise MeasurementError(
             f"{arm.variant.name} completed no transaction in a block",
             detail="leaving the block out would leave out the worst that this variant does",
@@ -130,13 +144,14 @@ def _observe(
         int(design.head_s * 1e9),
         is_drained=run.is_drained,
         is_long=run.is_long,
+        left_out=block.left_out,
     )
     return ArmObservation(
         variant=arm.variant.name,
         count=count.by_execution(run.executions),
         completed=executed,
         meters=meter_values(meters, deltas, executed),
-        debt_cpu_s=debt_share * sum(arm.debt.get(SERVER_CPU, ())) / 1e6,
+        debt_cpu_s=debt_share * counted / completed * sum(arm.debt.get(SERVER_CPU, ())) / 1e6,
     )
 
 

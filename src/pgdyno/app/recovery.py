@@ -2,9 +2,9 @@
 
 Slices are stored as they end, and logs lie on disk until their round has been read; so little more than the
 slice that was running is lost. What is recovered is cut back to whole balanced groups (ABBA), and has no
-meters: those are read at a block's end. Write workloads are not recovered, because the checkpoint that each
-arm owed was never measured, nor long transactions, of which the last one is not in the log; their round is
-run again.
+meters: those are read at a block's end. What others took of the CPUs stands with the slices, and is judged as
+ever. Write workloads are not recovered, because the checkpoint that each arm owed was never measured, nor
+long transactions, of which the last one is not in the log; their round is run again.
 """
 
 from __future__ import annotations

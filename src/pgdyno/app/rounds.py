@@ -20,13 +20,14 @@ from numpy.random import Generator as Random
 
 from pgdyno.app.arena import Arena
 from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
+from pgdyno.app.cpu_reading import CpuReading
 from pgdyno.app.degree_check import require_degree
 from pgdyno.app.degree_plans import DegreePlans
 from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.steps import measure_step, step_seed
 from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.experiments.blocks import join_trials
-from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of, writing_time_s
+from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of, window_ends, writing_time_s
 from pgdyno.experiments.transactions import parse
 from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
@@ -250,8 +251,13 @@ def _observe_block(
     split = running.arena.loads.split
     cpus = {*split.server, *split.client}
     host, started_ns, began_s = read_host_cpu(cpus, without=split.spinners), time.time_ns(), time.monotonic()
-    slices = []
-    for done in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
+    slices: list[Slice] = []
+    reading, ends = CpuReading.read(arms, split), window_ends(len(arms), len(order), design.slice_s)
+    for taken in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
+        done = taken
+        if len(slices) in ends:
+            earlier, reading = reading, CpuReading.read(arms, split)
+            done = earlier.closing(taken, reading)
         slices.append(done)
         keep(done)
     wall_s, host_after = time.monotonic() - began_s, read_host_cpu(cpus, without=split.spinners)

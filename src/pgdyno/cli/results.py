@@ -77,6 +77,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "degree_settings": degree_settings_document(experiment),
         "transaction_splits": splits_document(experiment),
         "tpch": tpch_document(experiment),
+        "adjusted_for_stolen_time": adjusted_document(experiment),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
@@ -91,6 +92,13 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "notes": list(experiment.notes),
         "is_complete": experiment.is_complete,
     }
+
+
+def adjusted_document(experiment: Experiment) -> Json:
+    """Return the effects of whole trials adjusted for stolen time, by workload, or why there are none."""
+    from pgdyno.experiments.steal_adjustment import adjustments
+
+    return to_document(adjustments(experiment))
 
 
 def tpch_document(experiment: Experiment) -> Json:

@@ -11,7 +11,7 @@ Latencies are on the arm's own running clock: time during which its generator wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,7 @@ class ArmCount:
         return ArmCount(self.transactions * executions, self.running_s, none, self.work * executions)
 
 
-def count_arm(
+def count_arm(  # noqa: PLR0913 — what was taken down, and how the load behaves
     slices: Sequence[Slice],
     arm: int,
     transactions: Transactions,
@@ -52,8 +52,11 @@ def count_arm(
     *,
     is_drained: bool = False,
     is_long: bool = False,
+    left_out: Collection[int] = (),
 ) -> ArmCount:
     """Count the transactions of ``arm`` that completed inside its slices, after their heads.
+
+    ``left_out`` are the positions of slices that do not count.
 
     If slices are drained (transactions under way at a slice's end still complete), latencies are those of
     the transactions that *began* in a counted part: whichever are under way at its end are the slow ones, and
@@ -62,9 +65,9 @@ def count_arm(
     Long transactions, of which a slice has few, count by the part of their time that lies in the counted
     part: whole ones alone would leave up to one of each client out.
     """
-    own = sorted((s for s in slices if s.arm == arm), key=lambda s: s.start_ns)
-    starts = np.array([s.start_ns for s in own], dtype=np.int64)
-    ends = np.array([s.end_ns for s in own], dtype=np.int64)
+    own = sorted((s.start_ns, s.end_ns, i not in left_out) for i, s in enumerate(slices) if s.arm == arm)
+    turns = np.array([(start, end) for start, end, _ in own], dtype=np.int64).reshape(-1, 2)
+    starts, ends = turns[np.array([is_in for _, _, is_in in own], dtype=np.bool)].T
     begins = np.minimum(starts + head_ns, ends)
     which = np.searchsorted(begins, transactions.completed_ns, side="right") - 1
     is_counted = (which >= 0) & (transactions.completed_ns < ends[np.maximum(which, 0)])
@@ -72,7 +75,7 @@ def count_arm(
         latency_us = _latency_us_by_beginning(transactions, begins, ends)
     else:
         latency_us = _running_latency_us(
-            transactions.completed_ns[is_counted], transactions.latency_us[is_counted], starts, ends
+            transactions.completed_ns[is_counted], transactions.latency_us[is_counted], *turns.T
         )
     completed = int(is_counted.sum())
     work = _parts_within(transactions, begins, ends) if is_long else float(completed)

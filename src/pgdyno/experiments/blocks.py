@@ -14,6 +14,17 @@ from pgdyno.experiments.tail import tail_mean
 from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
 from pgdyno.model.metric import DRAIN_SHARE, LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
 
+BY_OTHERS = {
+    "steal_share": "of the CPU time was stolen by the hypervisor",
+    "foreign_cpu_share": "of the CPU time went to processes that are not ours",
+}
+_RULES = {
+    **BY_OTHERS,
+    "schedule_lag_share": "longer than planned were the slices in all",
+    "client_saturation_share": "of the client's CPUs were busy: the client limited the result",
+}
+"""What makes a block void, by the threshold's name, in words."""
+
 _ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
 
 
@@ -113,17 +124,16 @@ def _between_s(slices: Sequence[Slice]) -> float:
 
 def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str | None:
     """Return why a block does not count, or None if it does."""
-    rules = {
-        "steal_share": "of the CPU time was stolen by the hypervisor",
-        "foreign_cpu_share": "of the CPU time went to processes that are not ours",
-        "schedule_lag_share": "longer than planned were the slices in all",
-        "client_saturation_share": "of the client's CPUs were busy: the client limited the result",
-    }
-    for name, words in rules.items():
+    for name, words in _RULES.items():
         limit = getattr(thresholds, name)
         if audit.get(name, 0.0) > limit:
             return f"{audit[name]:.1%} {words} (limit {limit:.0%})"
     return None
+
+
+def is_from_audit(void: str) -> bool:
+    """Whether a block is void for what its audit holds, so that it can be judged again."""
+    return any(words in void for words in _RULES.values())
 
 
 def checkpoint_asymmetry(observations: Sequence[ArmObservation], *, is_comparable: bool) -> str | None:

@@ -19,11 +19,24 @@ from numpy.random import Generator
 from pgdyno.model.experiment import Design, DesignKind, Slice
 from pgdyno.model.workload import Workload
 
+_WINDOW_S = 1.0  # the least in which ticks cannot exceed half of the limit of 10 %
+
 
 def turns_of(arms: int, design: Design) -> int:
     """Return how many slices a block has: as many as fit its length, rounded up to whole balanced groups."""
     group = _group(arms)
     return math.ceil(max(arms, round(design.block_s / design.slice_s)) / group) * group
+
+
+def window_ends(arms: int, slices: int, slice_s: float) -> frozenset[int]:
+    """Return the slices, counted from 0, after which the CPUs are read: windows of whole balanced groups.
+
+    /proc/stat counts in ticks of 10 ms, five kinds of work on each CPU: in a group of 200 ms the ticks alone
+    can make up a quarter of the CPU time, in a second 5 %. What is left at the end joins the last window.
+    """
+    group = _group(arms)
+    length = math.ceil(_WINDOW_S / (group * slice_s)) * group
+    return frozenset([*range(length - 1, slices - length, length), slices - 1])
 
 
 def writing_time_s(workloads: Sequence[Workload], design: Design, arms: int) -> float:

@@ -72,12 +72,20 @@ def _kind(reason: str) -> str:
     return _FIGURES.sub("", reason)
 
 
+def counts_nothing(blocks: Sequence[Block]) -> bool:
+    """Whether nothing that was measured counts, over so many rounds that more of them would not help."""
+    return _is_judged(blocks) and all(block.void for block in blocks)
+
+
 def is_too_noisy(blocks: Sequence[Block], design: Design) -> bool:
-    """Whether so many blocks are void that the machine cannot be measured on now."""
-    is_judged = (
+    """Whether so many blocks are void that the report has to begin with it."""
+    return _is_judged(blocks) and void_share(blocks) > design.thresholds.void_block_share
+
+
+def _is_judged(blocks: Sequence[Block]) -> bool:
+    return (
         len(blocks) >= _JUDGED_FROM_BLOCKS and len({block.round for block in blocks}) >= _JUDGED_FROM_ROUNDS
     )
-    return is_judged and void_share(blocks) > design.thresholds.void_block_share
 
 
 def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Block] = ()) -> bool:

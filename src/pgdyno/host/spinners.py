@@ -43,6 +43,12 @@ def why_no_spinners(tree: Tree, cpus: Collection[int]) -> str | None:
     )
 
 
+def burstable_type(tree: Tree) -> str:
+    """Return the machine's type if it is known to have CPU credits, else nothing."""
+    product = tree.text(_PRODUCT).or_else("")
+    return product if _BURSTABLE.fullmatch(product) else ""
+
+
 def _contained(tree: Tree) -> str | None:
     machine = inspect_cpu(tree, "self").virtualisation.value
     if isinstance(machine, Unknown):
@@ -68,9 +74,8 @@ def _shared_core(tree: Tree, cpu: int) -> str | None:
 
 
 def _credited(tree: Tree) -> str | None:
-    product = tree.text(_PRODUCT).or_else("")
-    is_credited = _BURSTABLE.fullmatch(product) is not None
-    return f"{product} has CPU credits, which spinning would use up" if is_credited else None
+    product = burstable_type(tree)
+    return f"{product} has CPU credits, which spinning would use up" if product else None
 
 
 def find_top(tree: Tree) -> Path | Unknown:

@@ -48,13 +48,17 @@ class ResetPolicy(StrEnum):
 
 @dataclass(frozen=True)
 class VoidThresholds:
-    """Above these a block is void. They never look at the measured result. All times are shares."""
+    """Above these a block is void. They never look at the measured result. All times are shares.
+
+    What others take (the first two) is measured against twice its median where that is more: what disturbs
+    throughout disturbs all arms alike.
+    """
 
     steal_share: float = 0.10  # of the CPUs used, stolen by the hypervisor
     foreign_cpu_share: float = 0.10  # of the CPUs used, taken by processes that are not ours
     client_saturation_share: float = 0.97  # client CPU time / running time × its CPUs, when pinned apart
     schedule_lag_share: float = 0.20  # overshoot of all slices together against their planned length
-    void_block_share: float = 0.30  # above this the machine is too noisy and the experiment stops
+    void_block_share: float = 0.30  # above this the report says so first
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,9 @@ class Slice:
 
     ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
     it was its turn or not. ``drained_ns`` is when the last transaction that was under way at its end had
-    ended; None where a generator was frozen instead, or nobody recorded it.
+    ended; None where a generator was frozen instead, or nobody recorded it. ``steal_share`` and
+    ``foreign_cpu_share`` are what the hypervisor and processes that are not ours took of the CPUs since the
+    last slice that has them; None within such a window.
     """
 
     arm: int
@@ -108,6 +114,8 @@ class Slice:
     end_ns: int
     server_cpu_ns: tuple[int, ...]
     drained_ns: int | None = None
+    steal_share: float | None = None
+    foreign_cpu_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,10 @@ class ArmBlock:
 
 @dataclass(frozen=True)
 class Block:
-    """All arms, close in time. ``void`` is the reason why it does not count, else None."""
+    """All arms, close in time. ``void`` is the reason why it does not count, else None.
+
+    ``left_out`` are the slices, counted from 0, that do not count although the block does.
+    """
 
     workload: str
     round: int
@@ -134,6 +145,7 @@ class Block:
     arms: tuple[ArmBlock, ...]
     void: str | None = None
     audit: Mapping[str, float] = field(default_factory=dict)  # steal_share, client_saturation_share, …
+    left_out: tuple[int, ...] = ()
 
     def void_for(self, *variants: str) -> str | None:
         """Return why these arms do not count here: the block as a whole does not, or the trial of one."""
@@ -259,6 +271,7 @@ class Experiment:
     emulated_machine: str = ""  # what the server was built for, where an emulator ran it: its speed is none
     durability: tuple[DurabilityReading, ...] = ()  # every different one, in the order of time
     awake: Awake | None = None  # how CPUs idled; None: not recorded, by an older pgdyno
+    burstable_type: str = ""  # the machine's type, where it is known to have CPU credits
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pgdyno.experiments.blocks import BY_OTHERS
+from pgdyno.experiments.disturbance import LEFT_OUT
 from pgdyno.experiments.drains import DIFFERENCE
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
 from pgdyno.model.metric import DRAIN_SHARE
@@ -146,17 +148,24 @@ def _clients(experiment: Experiment) -> str:
 
 
 def void_rule_table(experiment: Experiment) -> Table:
-    """Return the rules that make a block void, with the largest value that any block has shown."""
+    """Return the rules that make a block void, with the largest value that any block has shown.
+
+    What others take is of the part that counts, where parts of blocks can be left out.
+    """
     limits = experiment.design.thresholds
     rows = []
     for name, words in _VOID_RULES.items():
         seen = [audit[name] for audit in _audits(experiment) if name in audit]
         highest = numbers.share(max(seen), 1) if seen else "not read"
         limit = getattr(limits, name)
-        rows.append((words, f"above {numbers.share(limit)}" if limit < 1 else "none, see above", highest))
+        unless = ", and twice the median" if name in BY_OTHERS else ""
+        above = f"above {numbers.share(limit)}{unless}" if limit < 1 else "none, see above"
+        rows.append((words, above, highest))
+    if left_out := [audit[LEFT_OUT] for audit in _audits(experiment) if LEFT_OUT in audit]:
+        rows.append(("part of a block left out for that", "half", numbers.share(max(left_out), 1)))
     rows.append(
         (
-            "void blocks, then the experiment stops",
+            "void blocks, then the report begins with it",
             f"above {numbers.share(limits.void_block_share)}",
             _void(experiment),
         )
@@ -209,6 +218,20 @@ def void_block_table(experiment: Experiment) -> Table:
     ]
     titles = (Column("Workload"), Column("Round", is_number=True), Column("Block", is_number=True))
     return Table("Blocks that do not count, and why", (*titles, Column("Why")), tuple(rows))
+
+
+def left_out_table(experiment: Experiment) -> Table:
+    """Return the blocks of which a part does not count; empty if all of them count as a whole."""
+    rows = [
+        (block.workload, str(block.round + 1), str(block.index + 1), numbers.share(block.audit[LEFT_OUT], 1))
+        for block in experiment.blocks
+        if block.audit.get(LEFT_OUT, 0.0) > 0
+    ]
+    return Table(
+        "Blocks of which a part is left out: others took more of the CPUs in it than usual",
+        (Column("Workload"), *columns("Round", "Block", "Left out", numbers_from=0)),
+        tuple(rows),
+    )
 
 
 def noise_floor_table(experiment: Experiment) -> Table:

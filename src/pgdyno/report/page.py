@@ -22,6 +22,7 @@ from pgdyno.report.html import render
 from pgdyno.report.method import (
     design_table,
     drain_table,
+    left_out_table,
     method_paragraphs,
     noise_floor_table,
     void_block_table,
@@ -32,6 +33,7 @@ from pgdyno.report.parts import parts_table
 from pgdyno.report.repeat import is_visited, repeat_command
 from pgdyno.report.series import metrics_of
 from pgdyno.report.settings import unsafe_variants, variant_settings
+from pgdyno.report.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.steps import StepView, overview, step_views
 from pgdyno.report.tables import Figure
 from pgdyno.report.tpch import tpch_view
@@ -39,7 +41,7 @@ from pgdyno.report.words import PRIMARY_METRIC, SIGNS, answers, emulation_warnin
 
 _PAGE = "page.html.j2"
 # Notes that say one of these must not be overlooked.
-_LOUD = ("not durable", "too noisy", "none is left out", "confounded")
+_LOUD = ("not durable", "too noisy", "machine disturbed", "none is left out", "confounded")
 _CONFOUNDED = "CONFOUNDED:"
 _DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
@@ -80,6 +82,8 @@ def render_page(experiment: Experiment) -> str:
         **_notes(experiment),
         forest=forest_figure(experiment),
         verdicts=verdict_table(experiment),
+        adjusted=adjustment_tables(experiment),
+        not_adjusted=refusals(experiment),
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),
@@ -142,6 +146,7 @@ def _method(experiment: Experiment) -> dict[str, object]:
         "void_rules": void_rule_table(experiment),
         "drains": drain_table(experiment),
         "void_blocks": void_block_table(experiment),
+        "left_out": left_out_table(experiment),
         "noise_floor": noise_floor_table(experiment),
         "repeat": repeat_command(experiment),
         "margin": numbers.share(experiment.design.equivalence_margin),

@@ -22,7 +22,8 @@ from pgdyno.report.names import step_names
 from pgdyno.report.rqps_text import step_tables
 from pgdyno.report.series import typical
 from pgdyno.report.settings import unsafe_variants
-from pgdyno.report.terminal import DECISION_STYLES, plain_text, printable
+from pgdyno.report.steal_adjustment import adjustment_tables, refusals
+from pgdyno.report.terminal import DECISION_STYLES, plain_table, plain_text, printable
 from pgdyno.report.tpch_text import tpch_tables
 from pgdyno.report.words import answers, effect_text, emulation_warning, metric_of, state, symbol
 
@@ -41,6 +42,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
         parts += [plain_text(""), _table(experiment)]
     if not experiment.verdicts:
         parts += [plain_text(line) for line in _measured_lines(experiment, is_with_steps=False)]
+    parts += _adjusted(experiment)
     return Group(*parts, *_undecided(experiment))
 
 
@@ -48,6 +50,12 @@ def verdict_lines(experiment: Experiment) -> list[str]:
     """Return the same as plain lines, one per verdict: for pipes, logs and mail."""
     lines = [experiment.question, *_warnings(experiment), *answers(experiment), *_verdict_lines(experiment)]
     return [printable(line) for line in lines]
+
+
+def _adjusted(experiment: Experiment) -> Iterator[RenderableType]:
+    for table in adjustment_tables(experiment):
+        yield from (plain_text(""), plain_text(f"{table.caption}."), plain_table(table))
+    yield from (plain_text(f"{sentence}.", "dim") for sentence in refusals(experiment))
 
 
 def _verdict_lines(experiment: Experiment) -> Iterator[str]:

@@ -27,17 +27,18 @@ CREATE TABLE IF NOT EXISTS block (
 CREATE TABLE IF NOT EXISTS slice (
     experiment TEXT NOT NULL, workload TEXT NOT NULL, round INTEGER NOT NULL, block INTEGER NOT NULL,
     arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL,
-    drained_ns INTEGER
+    drained_ns INTEGER, steal_share REAL, foreign_cpu_share REAL
 );
 CREATE INDEX IF NOT EXISTS slice_place ON slice (experiment, workload, round, block);
 CREATE TABLE IF NOT EXISTS imported (
     experiment TEXT PRIMARY KEY, imported TEXT NOT NULL, bundle_sha256 TEXT NOT NULL
 );
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 """
-_SINCE_VERSION_1 = "ALTER TABLE slice ADD COLUMN drained_ns INTEGER"
-_VERSION = 2
-_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADDED_COLUMNS = {"drained_ns": "INTEGER", "steal_share": "REAL", "foreign_cpu_share": "REAL"}
+"""Of slices, since version 1, in this order."""
+_VERSION = 3
+_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _EXPERIMENT = TypeAdapter(Experiment)
 _BLOCK = TypeAdapter(Block)
 
@@ -76,15 +77,18 @@ class ExperimentStore:
                 )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
-            if found == 1 and not self._has_drains():  # else stopped right after it was added
-                self._connection.execute(_SINCE_VERSION_1)
+            if 0 < found < _VERSION:
+                self._add_columns()
             self._connection.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             raise StorageError(f'could not open the store "{path}"', detail=str(error)) from error
 
-    def _has_drains(self) -> bool:
-        columns = self._connection.execute("SELECT name FROM pragma_table_info('slice')")
-        return ("drained_ns",) in columns.fetchall()
+    def _add_columns(self) -> None:
+        """Add what slices did not have; some may be there already, if pgdyno was stopped meanwhile."""
+        known = {name for (name,) in self._connection.execute("SELECT name FROM pragma_table_info('slice')")}
+        for name, kind in _ADDED_COLUMNS.items():
+            if name not in known:
+                self._connection.execute(f"ALTER TABLE slice ADD COLUMN {name} {kind}")
 
     def close(self) -> None:
         """Close the file."""
@@ -159,13 +163,14 @@ class ExperimentStore:
         """Return a block's slices in the order in which they ran."""
         with closing(self._connection.cursor()) as cursor:
             rows = cursor.execute(
-                "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns FROM slice"
+                "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns, steal_share, foreign_cpu_share"
+                " FROM slice"
                 " WHERE experiment = ? AND workload = ? AND round = ? AND block = ? ORDER BY rowid",
                 (experiment_id, workload, round_index, block),
             )
             return tuple(
-                Slice(arm, start, end, tuple(int(n) for n in cpu.split(",")), drained)
-                for arm, start, end, cpu, drained in rows
+                Slice(arm, start, end, tuple(int(n) for n in cpu.split(",")), *others)
+                for arm, start, end, cpu, *others in rows
             )
 
     def unread(self, experiment_id: str) -> list[Place]:
@@ -208,4 +213,5 @@ class ExperimentStore:
 def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, ...]:
     cpu = ",".join(map(str, done.server_cpu_ns))
     where = (experiment_id, place.workload, place.round, place.block)
-    return (*where, done.arm, done.start_ns, done.end_ns, cpu, done.drained_ns)
+    others = (done.drained_ns, done.steal_share, done.foreign_cpu_share)
+    return (*where, done.arm, done.start_ns, done.end_ns, cpu, *others)

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pgdyno.model.experiment import Block, Slice
 from pgdyno.model.step_record import RoleRecord, StepRecord
 
+RECORDED = ("drained_ns", "steal_share", "foreign_cpu_share")
+"""Columns of a slice that not all files have, in their order."""
+
 SlicesOf = Callable[[str, int, int], Sequence[Slice]]
 """Returns the slices of a block: workload, round, block (both from 0, as ``Block`` has them)."""
 
@@ -40,22 +43,28 @@ def blocks_csv(blocks: Iterable[Block]) -> str:
 def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[str]) -> str:
     """Return a line per slice, in the order in which they ran.
 
-    Units: nanoseconds; ``server_cpu_ns_N`` is the CPU time of the N-th variant's server in the slice. Where
-    it was recorded, ``drained_ns`` is when the last transaction had ended; else there is no such column.
+    Units: nanoseconds, shares of the CPUs' time; ``server_cpu_ns_N`` is the CPU time of the N-th variant's
+    server in the slice. ``is_counted`` is 1 if the slice counts, else 0. Where they were recorded,
+    ``drained_ns`` is when the last transaction had ended, and ``steal_share`` and ``foreign_cpu_share`` are
+    what others took since the line before that has them; else there is no such column.
     """
-    slices = [(block, one) for block in blocks for one in slices_of(block.workload, block.round, block.index)]
-    drained = ("drained_ns",) if any(one.drained_ns is not None for _, one in slices) else ()
+    slices = [
+        (block, one, int(position not in block.left_out and not block.void_for(variants[one.arm])))
+        for block in blocks
+        for position, one in enumerate(slices_of(block.workload, block.round, block.index))
+    ]
+    recorded = [name for name in RECORDED if any(getattr(one, name) is not None for _, one, _ in slices)]
     columns = (f"server_cpu_ns_{number}" for number in range(1, len(variants) + 1))
     return _csv(
-        ("workload", "round", "block", "variant", "start_ns", "end_ns", *drained, *columns),
+        ("workload", "round", "block", "variant", "start_ns", "end_ns", "is_counted", *recorded, *columns),
         (
             (
                 *(block.workload, block.round + 1, block.index + 1),
-                *(variants[one.arm], one.start_ns, one.end_ns),
-                *(("" if one.drained_ns is None else one.drained_ns,) if drained else ()),
+                *(variants[one.arm], one.start_ns, one.end_ns, is_counted),
+                *(getattr(one, name) for name in recorded),  # None is written as nothing
                 *one.server_cpu_ns,
             )
-            for block, one in slices
+            for block, one, is_counted in slices
         ),
     )
 

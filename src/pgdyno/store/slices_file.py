@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment, Slice
 from pgdyno.store.experiments import Place
+from pgdyno.store.series import RECORDED
 
 FILE = "slices.csv"
 _PLACE = ("workload", "round", "block", "variant", "start_ns", "end_ns")
-_DRAINED = "drained_ns"  # a column that older files lack, as do those of frozen generators
+_COUNTED = "is_counted"  # older files lack it; what counts stands with the blocks
+_SHARES = ("steal_share", "foreign_cpu_share")
+_DECIMAL = re.compile(r"\d{1,20}(\.\d{1,25})?(e-?\d{1,3})?", re.ASCII)
 _LARGEST = (1 << 63) - 1  # what a store can hold
 _LONGEST_NUMBER = 19  # digits of that
 
@@ -29,16 +34,16 @@ def read_slices(text: str, experiment: Experiment) -> Iterator[tuple[Place, Slic
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(rows, [])
-        first = [*_PLACE, _DRAINED] if _DRAINED in header else [*_PLACE]
+        optional = [name for name in (_COUNTED, *RECORDED) if name in header]
+        first = [*_PLACE, *optional]
         if header != (wanted := [*first, *servers]):
             raise _wrong(rows.line_num, f"its columns are {', '.join(header)}, not {', '.join(wanted)}")
         for row in rows:
             if not len(first) < len(row) <= len(header):  # in whole trials only one server is metered
                 raise _wrong(rows.line_num, f"it has {len(row)} values, not up to {len(header)}")
-            drained = row.pop(len(_PLACE)) if _DRAINED in first else ""
-            place, one = _slice(row, rows.line_num, arms, places)
-            drained_ns = _number(drained, rows.line_num) if drained else None
-            yield place, replace(one, drained_ns=drained_ns)
+            given = dict(zip(optional, row[len(_PLACE) : len(first)], strict=True))
+            place, one = _slice([*row[: len(_PLACE)], *row[len(first) :]], rows.line_num, arms, places)
+            yield place, replace(one, **_recorded(given, rows.line_num))
     except csv.Error as error:
         raise _wrong(rows.line_num, str(error)) from error
 
@@ -52,6 +57,24 @@ def _slice(row: list[str], line: int, arms: dict[str, int], places: set[Place]) 
     if variant not in arms:
         raise _wrong(line, f'the experiment has no variant "{variant}"')
     return place, Slice(arms[variant], start_ns, end_ns, tuple(cpu_ns))
+
+
+def _recorded(given: dict[str, str], line: int) -> dict[str, Any]:
+    """Return the fields of a slice that not all files have; empty ones were not recorded."""
+    if given.get(_COUNTED, "1") not in {"0", "1"}:
+        raise _wrong(line, f'"{given[_COUNTED]}" is neither 0 nor 1')
+    return {
+        name: _share(given[name], line) if name in _SHARES else _number(given[name], line)
+        for name in RECORDED
+        if given.get(name)
+    }
+
+
+def _share(text: str, line: int) -> float:
+    """Return a part of the CPUs' time, which is never negative."""
+    if not _DECIMAL.fullmatch(text):
+        raise _wrong(line, f'"{text}" is no share of the CPU time')
+    return float(text)
 
 
 def _number(text: str, line: int) -> int:

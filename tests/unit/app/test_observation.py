@@ -54,6 +54,50 @@ def test_meters_and_throughput_are_of_one_execution_where_a_transaction_has_seve
     assert not [name for name in values if name.startswith("latency")]
 
 
+def watched(*stolen: float) -> tuple[Slice, ...]:
+    """One window per share, of 1 s for a and 1 s for b, from 10 s on; a server uses all of its turn."""
+    return tuple(
+        Slice(arm, (10 + 2 * w + arm) * S, (11 + 2 * w + arm) * S, (S * (1 - arm), S * arm), None,
+              *((share, 0.0) if arm else ()))
+        for w, share in enumerate(stolen) for arm in (0, 1)
+    )  # fmt: skip
+
+
+def test_a_disturbed_window_counts_for_nothing_but_meters() -> None:
+    # a completes 2, then 1 in the disturbed window, then 2; each with half a second of the server's CPU.
+    arms = [arm("a", [10.2, 10.4, 12.5, 14.2, 14.4], debt_us=1_000_000), arm("b", [11.5, 13.5, 15.5])]
+    deltas = ({SERVER_CPU: (2_500_000.0,)}, {SERVER_CPU: (3_000_000.0,)})
+    observed = ObservedBlock(10 * S, 6.0, watched(0.01, 0.5, 0.03), deltas, None, 0.0)
+    run = ObservedRun("w", 0, arms, [observed])
+    (block,) = build_blocks(run, DESIGN, SPLIT, tuple(load_meters()))
+    assert block.left_out == (2, 3)
+    assert block.void is None
+    assert block.audit["left_out_share"] == pytest.approx(1 / 3)
+    assert block.audit["steal_share"] == pytest.approx(0.02)
+    values = block.arms[0].values
+    assert block.arms[0].transactions == 4
+    # 4 in 2 s of its own, and 4/5 of the checkpoint's second of CPU; the server's CPU over all five.
+    assert values["throughput_tps"] == pytest.approx(4 / (2 + 0.8))
+    assert values[SERVER_CPU] == pytest.approx((2_500_000 + 1_000_000) / 5)
+
+
+def test_a_block_that_is_mostly_disturbed_is_judged_as_a_whole() -> None:
+    arms = [arm("a", [10.5, 12.5, 14.5, 16.5, 18.5, 20.5]), arm("b", [11.5, 13.5, 15.5, 17.5, 19.5, 21.5])]
+    calm, disturbed = watched(0.0, 0.0, 0.0, 0.0), watched(0.4, 0.4, 0.4)
+    later = tuple(replace(one, start_ns=one.start_ns + 4 * S, end_ns=one.end_ns + 4 * S) for one in calm)
+    blocks = [ObservedBlock(10 * S, 6.0, one, (), None, 0.0) for one in (disturbed, later)]
+    first, second = build_blocks(ObservedRun("w", 0, arms, blocks), DESIGN, SPLIT, ())
+    assert first.void == "40.0% of the CPU time was stolen by the hypervisor (limit 10%)"
+    assert (first.left_out, second.left_out, second.void) == ((), (), None)
+
+
+def test_an_arm_that_did_nothing_but_in_what_is_left_out_ends_the_experiment() -> None:
+    arms = [arm("a", [12.5]), arm("b", [11.5, 13.5, 15.5])]
+    observed = ObservedBlock(10 * S, 6.0, watched(0.01, 0.5, 0.03), (), None, 0.0)
+    with pytest.raises(MeasurementError, match="a completed no transaction in a block"):
+        build_blocks(ObservedRun("w", 0, arms, [observed]), DESIGN, SPLIT, ())
+
+
 def test_an_arm_that_completed_nothing_ends_the_experiment_instead_of_vanishing_from_it() -> None:
     with pytest.raises(MeasurementError) as caught:
         build_blocks(run_of(arm("a", [10.5]), arm("b", [9.0])), DESIGN, SPLIT, ())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import pytest
@@ -85,16 +86,19 @@ def run_study(store: ExperimentStore, design: Design, *, is_resumable: bool = Tr
 
 
 def disturbed_rounds(
-    audit: dict[str, float], store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+    usual: dict[str, float],
+    store: ExperimentStore,
+    monkeypatch: pytest.MonkeyPatch,
+    of_round: Mapping[int, dict[str, float]] = MappingProxyType({}),
 ) -> Experiment:
-    """Run an experiment of ten rounds with one block each, all of which look like that."""
-    void = void_reason(audit, VoidThresholds())
+    """Run an experiment of ten rounds with one block each, which look like that but for some rounds."""
 
     def run_round(_: object, round_index: int, __: object) -> list[Block]:
         arms = tuple(
             ArmBlock(name, 1, 1.0, {"throughput_tps": tps}) for name, tps in (("a", 1.0), ("b", 2.0))
         )
-        return [Block(WORKLOAD, round_index, 0, 0, arms, void, audit)]
+        audit = of_round.get(round_index, usual)
+        return [Block(WORKLOAD, round_index, 0, 0, arms, void_reason(audit, VoidThresholds()), audit)]
 
     monkeypatch.setattr(experiment, "run_round", run_round)
     return run_study(store, Design(rounds=10))
@@ -106,18 +110,34 @@ def test_where_the_hypervisor_takes_time_throughout_measuring_goes_on_and_all_bl
     done = disturbed_rounds({"steal_share": 0.5}, store, monkeypatch)
     assert done == store.load(done.id)
     assert [block.void for block in done.blocks] == [None] * 10
-    assert "the hypervisor took more than 10% of the CPU time from 10 of 10 trials" in done.notes[-1]
+    assert "the hypervisor took more than 10% of the CPU time in 10 of 10 trials" in done.notes[-1]
     (throughput,) = (verdict for verdict in done.verdicts if verdict.metric == "throughput_tps")
     assert throughput.effect == pytest.approx(2.0)
 
 
-def test_where_other_processes_are_to_blame_it_stops(
+def test_where_other_processes_do_it_goes_on_as_well_and_says_how_much_they_took(
     store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = disturbed_rounds({"foreign_cpu_share": 0.5}, store, monkeypatch)
+    assert [block.void for block in done.blocks] == [None] * 10
+    assert done.notes[-1].startswith("machine disturbed: processes that are not ours took more than 10%")
+    assert "(up to 50%; median of the 10: 50%)" in done.notes[-1]
+
+
+def test_where_nothing_counts_it_stops(store: ExperimentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = disturbed_rounds({"client_saturation_share": 0.99}, store, monkeypatch)
     assert len(done.blocks) == 8
     assert done.notes[-1].startswith("machine too noisy: 100% of the blocks are void (limit 30%)")
+    assert "nothing counts, so measuring stopped early" in done.notes[-1]
     assert all(verdict.effect is None for verdict in done.verdicts)
+
+
+def test_where_something_counts_it_goes_on(store: ExperimentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    saturated = {index: {"client_saturation_share": 0.99} for index in range(6)}
+    done = disturbed_rounds({}, store, monkeypatch, of_round=saturated)
+    assert len(done.blocks) == 16  # six rounds are repeated
+    assert "38% of the blocks are void (limit 30%)" in done.notes[-1]
+    assert done.notes[-1].endswith("rounds were repeated: repeat it when less else runs")
 
 
 def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(

@@ -53,6 +53,22 @@ def test_a_transaction_from_before_the_block_counts_but_has_no_latency() -> None
     assert (counted.transactions, counted.latency_us.size) == (1, 0)
 
 
+def test_slices_that_are_left_out_count_neither_as_time_nor_as_transactions() -> None:
+    done = transactions((50, 1), (150, 1), (350, 1), (360, 20))
+    for is_drained in (False, True):
+        counted = count_arm(ABBA, 0, done, 0, is_drained=is_drained, left_out={2, 3})
+        assert (counted.transactions, counted.latency_us.tolist()) == (1, [1000])
+        assert counted.running_s == pytest.approx(0.1)
+    assert count_arm(ABBA, 0, done, 0, is_drained=True, is_long=True, left_out={0}).work == pytest.approx(2.0)
+
+
+def test_the_running_clock_goes_on_in_a_slice_that_is_left_out() -> None:
+    # Began at 95 ms; ran until 100 ms, for all of the slice that is left out, and 10 ms of the last one.
+    turns = slices((0, 0, 100), (1, 100, 200), (0, 200, 300), (1, 300, 400), (0, 400, 500))
+    counted = count_arm(turns, 0, transactions((410, 315)), 0, left_out={2})
+    assert counted.latency_us.tolist() == [115_000]
+
+
 def test_drained_latencies_are_those_of_transactions_that_began_in_the_counted_part() -> None:
     # The first began in the head; the second ended after its slice, while it was drained; the third inside.
     done = transactions((12, 8), (104, 20), (50, 5))

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pgdyno.experiments.schedule import seats, slice_order, trial_order, writing_time_s
+from pgdyno.experiments.schedule import seats, slice_order, trial_order, window_ends, writing_time_s
 from pgdyno.model.experiment import Design, DesignKind, ResetPolicy
 from pgdyno.model.workload import DataSet, Step, Workload
 
@@ -16,6 +16,25 @@ def test_two_arms_take_turns_in_abba_or_baab() -> None:
     order = slice_order(2, 400, np.random.default_rng(7))
     groups = {order[i : i + 4] for i in range(0, 400, 4)}
     assert groups == {(0, 1, 1, 0), (1, 0, 0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("arms", "slices", "slice_s", "ends"),
+    [
+        (2, 120, 0.05, {19, 39, 59, 79, 99, 119}),  # five groups ABBA of 200 ms each
+        (2, 12, 0.5, {3, 7, 11}),  # a group takes two seconds
+        (2, 32, 0.05, {31}),  # 12 that would be left belong to the only window
+        (2, 52, 0.05, {19, 51}),
+        (4, 128, 0.05, {31, 63, 95, 127}),  # two squares of 0.8 s
+        (1, 40, 0.05, {19, 39}),
+        (1, 1, 10.0, {0}),  # a whole trial
+        (2, 4, 0.05, {3}),
+    ],
+)
+def test_windows_are_whole_groups_of_at_least_a_second(
+    arms: int, slices: int, slice_s: float, ends: set[int]
+) -> None:
+    assert window_ends(arms, slices, slice_s) == ends
 
 
 def test_an_incomplete_group_is_filled_up() -> None:

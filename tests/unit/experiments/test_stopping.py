@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.experiments.stopping import (
+    counts_nothing,
     is_finished,
     is_too_noisy,
     minimum_rounds,
@@ -65,6 +66,14 @@ def test_a_disturbance_of_one_pass_does_not_end_an_experiment() -> None:
     assert is_too_noisy(
         [*two_rounds, *(block(2, i, "steal" if i < 5 else None) for i in range(10))], Design()
     )
+
+
+def test_measuring_stops_only_where_nothing_counts_over_three_rounds() -> None:
+    void = [block(i % 4, i // 4, "saturated") for i in range(8)]
+    assert counts_nothing(void)
+    assert not counts_nothing([*void, block(4, 0)])
+    assert not counts_nothing(void[:7])
+    assert not counts_nothing([block(i % 2, i // 2, "saturated") for i in range(8)])
 
 
 def test_a_void_trial_counts_in_proportion_and_its_round_is_repeated() -> None:

@@ -14,6 +14,7 @@ from pgdyno.report.method import (
     design_table,
     drain_table,
     estimator_sentences,
+    left_out_table,
     method_paragraphs,
     noise_floor_table,
     void_block_table,
@@ -87,8 +88,24 @@ def test_where_the_ends_of_turns_were_not_recorded_there_is_no_table_of_them() -
 
 def test_every_threshold_is_printed_beside_the_worst_value_seen() -> None:
     rows = {row[0]: row[1:] for row in void_rule_table(experiment()).rows}
-    assert rows["CPU time stolen by the hypervisor"] == (f"above 10{NBSP}%", f"14.2{NBSP}%")
-    assert rows["void blocks, then the experiment stops"] == (f"above 30{NBSP}%", f"2 of 24 (8{NBSP}%)")
+    assert rows["CPU time stolen by the hypervisor"] == (
+        f"above 10{NBSP}%, and twice the median",
+        f"14.2{NBSP}%",
+    )
+    assert rows["void blocks, then the report begins with it"] == (f"above 30{NBSP}%", f"2 of 24 (8{NBSP}%)")
+
+
+def test_the_largest_part_that_was_left_out_of_a_block_is_shown() -> None:
+    base = experiment()
+    first = replace(base.blocks[0], audit={**base.blocks[0].audit, "left_out_share": 1 / 6})
+    disturbed = replace(base, blocks=(first, *base.blocks[1:]))
+    rows = {row[0]: row[1:] for row in void_rule_table(disturbed).rows}
+    assert rows["part of a block left out for that"] == ("half", f"16.7{NBSP}%")
+    assert left_out_table(disturbed).rows == ((first.workload, "1", "1", f"16.7{NBSP}%"),)
+    assert left_out_table(base).rows == ()
+    assert "Blocks of which a part is left out" in render_page(disturbed)
+    assert "Blocks of which a part is left out" not in render_page(base)
+    assert "part of a block left out for that" not in {row[0] for row in void_rule_table(base).rows}
 
 
 def test_audits_that_were_not_read_say_so() -> None:

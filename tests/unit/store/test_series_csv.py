@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.golden.synthetic import READ_ONLY, experiment
 
@@ -57,6 +58,7 @@ def test_slices_name_their_variant_and_have_a_column_per_server() -> None:
             "variant": "plan",
             "start_ns": "10",
             "end_ns": "20",
+            "is_counted": "1",
             "server_cpu_ns_1": "3",
             "server_cpu_ns_2": "4",
         }
@@ -70,10 +72,30 @@ def test_slices_have_the_end_of_their_last_transaction_where_it_is_known() -> No
 
     text = slices_csv(experiment().blocks, slices_of, ("default", "plan"))
     assert text.splitlines() == [
-        "workload,round,block,variant,start_ns,end_ns,drained_ns,server_cpu_ns_1,server_cpu_ns_2",
-        "sysbench-read-only,1,2,default,10,20,25,3,4",
-        "sysbench-read-only,1,2,plan,30,40,,5,6",
+        "workload,round,block,variant,start_ns,end_ns,is_counted,drained_ns,server_cpu_ns_1,server_cpu_ns_2",
+        "sysbench-read-only,1,2,default,10,20,1,25,3,4",
+        "sysbench-read-only,1,2,plan,30,40,1,,5,6",
     ]
+
+
+def test_slices_tell_whether_they_count_and_what_others_took() -> None:
+    def slices_of(workload: str, round_: int, index: int) -> Sequence[Slice]:
+        taken = [Slice(0, 10, 20, (3, 4)), Slice(1, 30, 40, (5, 6), None, 0.25, 0.0)]
+        return [*taken, *taken] if (workload, round_) == (READ_ONLY, 0) else []
+
+    block = replace(experiment().blocks[0], left_out=(2, 3))
+    void = replace(block, index=1, left_out=(), void="odd")
+    text = slices_csv([block, void], slices_of, ("default", "plan"))
+    lines = text.splitlines()
+    assert lines[0] == (
+        "workload,round,block,variant,start_ns,end_ns,is_counted,steal_share,foreign_cpu_share,"
+        "server_cpu_ns_1,server_cpu_ns_2"
+    )
+    assert lines[1:3] == [
+        "sysbench-read-only,1,1,default,10,20,1,,,3,4",
+        "sysbench-read-only,1,1,plan,30,40,1,0.25,0.0,5,6",
+    ]
+    assert [line.split(",")[6] for line in lines[1:]] == ["1", "1", "0", "0", "0", "0", "0", "0"]
 
 
 STEP = StepRecord(

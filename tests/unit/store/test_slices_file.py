@@ -18,8 +18,9 @@ from pgdyno.store.slices_file import read_slices
 HEADER = "workload,round,block,variant,start_ns,end_ns,server_cpu_ns_1,server_cpu_ns_2\r\n"
 times = st.integers(0, (1 << 63) - 1)
 cpu = st.lists(times, min_size=1, max_size=2).map(tuple)
+shares = st.none() | st.floats(0, 4)
 slices = st.lists(
-    st.builds(Slice, st.integers(0, 1), times, times, cpu, st.none() | times),
+    st.builds(Slice, st.integers(0, 1), times, times, cpu, st.none() | times, shares, shares),
     max_size=5,
 )
 
@@ -42,6 +43,21 @@ def test_files_with_and_without_the_ends_of_turns_are_read() -> None:
         Slice(1, 1, 2, (3, 4), drained_ns=5),
         Slice(1, 1, 2, (3,)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("counted", "share", "why"),
+    [
+        ("2", "0.5", '"2" is neither 0 nor 1'),
+        ("1", "nan", '"nan" is no share of the CPU time'),
+        ("1", "-0.5", '"-0.5" is no share of the CPU time'),
+    ],
+)
+def test_what_counts_and_what_others_took_is_checked(counted: str, share: str, why: str) -> None:
+    header = HEADER.replace("end_ns,", "end_ns,is_counted,steal_share,foreign_cpu_share,")
+    with pytest.raises(StorageError) as caught:
+        list(read_slices(f"{header}{BLOCK},plan,1,2,{counted},{share},0.0,3\r\n", experiment()))
+    assert caught.value.detail == why
 
 
 def test_an_end_that_is_no_time_is_refused() -> None:

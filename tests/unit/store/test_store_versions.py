@@ -30,6 +30,21 @@ def path(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_slices_of_earlier_versions_do_not_tell_what_others_took_and_new_ones_do(
+    version: int, path: Path
+) -> None:
+    if version == 2:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("ALTER TABLE slice ADD COLUMN drained_ns INTEGER")
+            connection.execute("PRAGMA user_version = 2")
+    new = Slice(0, 30, 40, (5, 6), None, 0.0625, 0.5)
+    with closing(ExperimentStore(path)) as store:
+        store.add_slice("e", "w", 0, 1, new)
+    with closing(ExperimentStore(path)) as store:
+        assert store.slices("e", "w", 0, 1) == (Slice(1, 10, 20, (3, 4)), new)
+
+
 def test_slices_of_version_1_have_no_ends_and_new_ones_do(path: Path) -> None:
     new = Slice(0, 30, 40, (5, 6), drained_ns=44)
     for _ in range(2):  # what was changed once stays
@@ -48,8 +63,8 @@ def test_a_store_that_was_left_between_the_column_and_its_version_is_opened(path
 
 def test_a_store_of_a_newer_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
     with pytest.raises(StorageError) as caught:
         ExperimentStore(path)
     assert caught.value.message == f'the store "{path}" was written by a newer pgdyno'
-    assert caught.value.detail == "its version is 3, this pgdyno reads up to 2"
+    assert caught.value.detail == "its version is 4, this pgdyno reads up to 3"
