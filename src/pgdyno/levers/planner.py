@@ -50,10 +50,24 @@ def make_plan(
     Raises: MemoryProofError if the outcome would not fit into memory; UsageError if the stated figures
     contradict the host; SettingError or DurabilityError only for a fault in a lever.
     """
-    resources = resources_of(host, server, request.figures)
-    ctx = PlanContext(
+    ctx = context_of(host, server, request)
+    lines, skipped, settings = run_levers(load() if levers is None else levers, ctx, request.layers)
+    check_durability(settings.planned, server)
+    resources = with_pool_changed(ctx.resources, _added_huge_pages(lines))
+    proof = memory_proof(settings, resources)
+    if proof is not None:
+        check_memory_proof(proof, settings, resources)
+    return Plan(lines, skipped, findings_for(server, lines), proof)
+
+
+def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanContext:
+    """Return what levers see before any of them has planned something.
+
+    Raises: UsageError if the stated figures contradict the host.
+    """
+    return PlanContext(
         settings=EffectiveSettings(server),
-        resources=resources,
+        resources=resources_of(host, server, request.figures),
         connections=request.figures.connections,
         host=proven_host(host, server),
         goal=request.goal,
@@ -62,18 +76,15 @@ def make_plan(
         builds=request.builds,
         statements=request.statements,
     )
-    lines, skipped, settings = _run(load() if levers is None else levers, ctx, request.layers)
-    check_durability(settings.planned, server)
-    resources = with_pool_changed(resources, _added_huge_pages(lines))
-    proof = memory_proof(settings, resources)
-    if proof is not None:
-        check_memory_proof(proof, settings, resources)
-    return Plan(lines, skipped, findings_for(server, lines), proof)
 
 
-def _run(
+def run_levers(
     levers: Mapping[str, LeverModule], ctx: PlanContext, layers: Collection[Layer]
 ) -> tuple[tuple[PlanLine, ...], tuple[Skipped, ...], EffectiveSettings]:
+    """Ask the levers of these layers in order; return their lines, who did nothing, and the settings then.
+
+    Raises: SettingError for a fault in a lever.
+    """
     lines: list[PlanLine] = []
     skipped: list[Skipped] = []
     for module in levers.values():
