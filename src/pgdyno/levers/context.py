@@ -19,6 +19,7 @@ from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import format_bytes
 from pgdyno.model.host import BlockDevice, Host, Owner
 from pgdyno.model.kernel_file import value_in
+from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.plan import MemoryProof
 from pgdyno.model.server import Server
 from pgdyno.model.statements import WorkloadStatements
@@ -27,10 +28,17 @@ T = TypeVar("T")
 
 
 class Probe(Protocol):
-    """Asks the server's own programs what cannot be known otherwise. Equal questions have equal answers."""
+    """Asks the server's own programs and files what cannot be known otherwise.
+
+    Equal questions have equal answers.
+    """
 
     def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
         """Return the size of the shared memory segment of a server with these settings changed."""
+        ...
+
+    def page_compression(self) -> Fact[PageCompression]:
+        """Return what LZ4 makes of pages of the server's data, and what it takes."""
         ...
 
 

@@ -15,6 +15,7 @@ from pgdyno.levers.planner import plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import Host, HugePagePool
+from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.plan import Effect, Risk
 from pgdyno.model.server import Server
 
@@ -54,6 +55,25 @@ def with_capability(server: Server, name: str, value: tuple[str, ...]) -> Server
     settings = dict(server.settings)
     settings[name] = dataclasses.replace(settings[name], enumvals=value)
     return dataclasses.replace(server, settings=settings)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pages:
+    """Stands for the probe of a server's pages."""
+
+    found: Fact[PageCompression]
+
+    def page_compression(self) -> Fact[PageCompression]:
+        return self.found
+
+    def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
+        return unknown(f"not asked for {settings}", "a test")
+
+
+def with_pages(ctx: PlanContext, compressed_bytes: float) -> PlanContext:
+    """Return a context whose pages of 8000 bytes take 10 µs, on a disk that takes 2 ns for a byte."""
+    found = PageCompression(64, 8000.0, compressed_bytes, compression_us=10.0, write_ns=2.0)
+    return dataclasses.replace(ctx, probe=Pages(Fact(found, "a test")))
 
 
 def io_uring_server() -> Server:
@@ -209,11 +229,36 @@ class TestWalSettings:
         assert "not below the rule" in skipped("max_wal_size", ctx)
 
     def test_compression_is_lz4_where_the_build_lists_it_and_never_pglz(self) -> None:
-        assert values("wal_compression", context(server_of(15))) == {"wal_compression": "lz4"}
+        ctx = with_pages(context(server_of(15)), compressed_bytes=2000)
+        line = lines("wal_compression", ctx)["wal_compression"]
+        assert line.change.value == "lz4"
+        assert line.reason == (
+            "64 sampled pages become 75% smaller, which takes 10.0 µs each; writing what is saved takes "
+            "12.0 µs"
+        )
         assert skipped("wal_compression", context(server_of(18))) == (
             "left at off: this build has no lz4, and pglz costs more than it saves"
         )
         assert "no lz4" in skipped("wal_compression", context(server_of(14)))
+
+    def test_compression_has_to_save_more_time_than_it_takes(self) -> None:
+        ctx = with_pages(context(server_of(15)), compressed_bytes=7200)
+        assert skipped("wal_compression", ctx) == (
+            "not worth it: 64 sampled pages become 10% smaller, which takes 10.0 µs each; writing what is "
+            "saved takes 1.6 µs"
+        )
+
+    def test_compression_is_left_alone_where_nothing_can_be_sampled(self) -> None:
+        assert skipped("wal_compression", context(server_of(15))) == (
+            "whether it pays is not known: the server's programs are out of reach"
+        )
+        ctx = dataclasses.replace(context(server_of(15)), probe=Pages(unknown("permission denied", "base")))
+        assert skipped("wal_compression", ctx) == "whether it pays is not known: permission denied"
+
+    def test_compression_that_is_lz4_already_is_not_probed(self) -> None:
+        assert skipped("wal_compression", context(server_of(15, changes={"wal_compression": "lz4"}))) == (
+            "already lz4"
+        )
 
     def test_zstd_found_is_left_to_whoever_chose_it(self) -> None:
         assert "zstd was chosen" in skipped(
