@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from pgdyno.app import wiring
+from pgdyno.app.commit_grouping import best_grouped, count_commits
 from pgdyno.app.inspect import Inspection, inspect_dsn
 from pgdyno.app.measure import Conditions
 from pgdyno.app.polling_trial import with_proven_polling
@@ -16,6 +17,7 @@ from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.tuned_profile import tuned_files
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures, Resources
+from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host
@@ -34,7 +36,8 @@ class Subject:
     """What a plan is made for: a server, its host, and what it has to live on.
 
     ``statements`` are those of the workloads, planned on a scratch server; None: it is somebody's own.
-    ``pages`` is what was found of a scratch server's data, which are gone when the plan is made.
+    ``pages`` is what was found of a scratch server's data, which are gone when the plan is made, ``commits``
+    how commits share flushes there.
     """
 
     host: Host
@@ -42,6 +45,7 @@ class Subject:
     resources: Resources
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
     pages: Fact[PageCompression] | None = None
+    commits: Fact[CommitGrouping] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     if request.probe is None and conditions.installation is not None:
         programs = conditions.installation.bin_directory
         request = replace(request, probe=wiring.probe(programs, subject.server, subject.pages))
-    request = replace(request, statements=subject.statements)
+    request = replace(request, statements=subject.statements, commits=subject.commits)
     plan = make_plan(subject.host, subject.server, request)
     if request.may_change_host:
         plan = with_proven_polling(plan, wiring.host_state())
@@ -107,6 +111,7 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
     by_size = sorted(data_sets.values(), key=lambda data: data.size_bytes, reverse=True)
     subjects: list[Subject] = []
     statements: list[Fact[WorkloadStatements]] = []
+    commits: list[Fact[CommitGrouping]] = []
     with wiring.open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
         for data_set in by_size:
             arena.load(base, data_set)
@@ -123,7 +128,14 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
                         for workload in workloads
                         if workload.data_set == data_set
                     ]
-    return replace(subjects[0], statements=together(statements))
+                commits += [
+                    count_commits(
+                        arm, arena.loads, one, conditions.design, subjects[0].server.major, wiring.workspace()
+                    )
+                    for one in workloads
+                    if one.data_set == data_set
+                ]
+    return replace(subjects[0], statements=together(statements), commits=best_grouped(commits))
 
 
 def _with_pages(subject: Subject) -> Subject:

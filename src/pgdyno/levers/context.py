@@ -15,6 +15,7 @@ from pgdyno.levers.memory_proof import PLANNED_BELOW, memory_proof
 from pgdyno.levers.metadata import Goal, Lever
 from pgdyno.levers.resources import Resources, StorageKind
 from pgdyno.model.builds import KnownBuild
+from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import format_bytes
 from pgdyno.model.host import BlockDevice, Host, Owner
@@ -50,6 +51,7 @@ class PlanContext:
     ``may_change_host`` False: whoever asks is not root, and wants what can be done without. ``builds`` are
     those that its data could be run by, the newest first; None: it stays with its own. ``statements`` are
     those of the workloads that a scratch server is measured with; None: the server is somebody's own.
+    ``commits`` is how commits share flushes there.
     """
 
     settings: EffectiveSettings
@@ -62,6 +64,7 @@ class PlanContext:
     may_change_host: bool = True
     builds: tuple[KnownBuild, ...] | None = None
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+    commits: Fact[CommitGrouping] | None = None
 
     @property
     def is_scratch(self) -> bool:

@@ -17,6 +17,7 @@ from pgdyno.levers.findings import findings_for
 from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
 from pgdyno.levers.resources import Figures, proven_host, resources_of, with_pool_changed
 from pgdyno.model.builds import KnownBuild
+from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
@@ -27,7 +28,7 @@ from pgdyno.model.statements import WorkloadStatements
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan for. ``statements`` are those of a scratch server's workloads; None: it is another."""
+    """What to plan for. ``statements`` and ``commits`` are of a scratch server; None: it is another."""
 
     figures: Figures = field(default_factory=Figures)
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
@@ -36,6 +37,7 @@ class PlanRequest:
     may_change_host: bool = True
     builds: tuple[KnownBuild, ...] | None = None
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+    commits: Fact[CommitGrouping] | None = None
 
 
 def make_plan(
@@ -75,6 +77,7 @@ def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanC
         may_change_host=request.may_change_host,
         builds=request.builds,
         statements=request.statements,
+        commits=request.commits,
     )
 
 
