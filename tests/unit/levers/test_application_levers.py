@@ -210,11 +210,33 @@ class TestWalSettings:
         ctx = context(server_of(18), planned={"checkpoint_timeout": "15min", "shared_buffers": "6GB"})
         found = lines("max_wal_size", ctx)
         assert found["max_wal_size"].change.value == "16GB"
-        assert found["min_wal_size"].change.value == "4GB"
         assert found["max_wal_size"].reason == (
             "2 CPUs writing for 15min need about 11.2 GB; at most 64 GB and a quarter of 80 GB of free "
             "disk. Crash recovery replays at most about 8623 MB"
         )
+
+    def test_a_quarter_of_it_is_kept_for_reuse(self) -> None:
+        ctx = context(server_of(18), planned={"max_wal_size": "16GB"})
+        line = lines("wal_ready", ctx)["min_wal_size"]
+        assert line.change.value == "4GB"
+        assert line.reason == (
+            "a quarter of max_wal_size stays ready for reuse, so that bursts need not make files; how many "
+            "were made is not known (the server was not asked)"
+        )
+        counted = dataclasses.replace(server_of(18), wal_segments_made=Fact(37, "pg_stat_io"))
+        line = lines("wal_ready", context(counted, planned={"max_wal_size": "16GB"}))["min_wal_size"]
+        assert line.reason.endswith("the server has made 37 since its statistics were reset (pg_stat_io)")
+
+    def test_what_is_kept_takes_a_sixteenth_of_the_free_disk_at_most(self) -> None:
+        # 100 GB, chosen by hand: a quarter is 25 GB, and of 80 GB 5 may be taken.
+        server = server_of(18, changes={"max_wal_size": "100GB"})
+        assert skipped("wal_ready", context(server)) == (
+            "80MB stays: more is kept only where 80 GB of free disk are plenty"
+        )
+
+    def test_more_that_is_kept_stays(self) -> None:
+        server = server_of(18, changes={"max_wal_size": "4GB", "min_wal_size": "1GB"})
+        assert skipped("wal_ready", context(server)) == "1GB is a quarter of max_wal_size or more"
 
     def test_a_quarter_of_the_free_disk_is_the_most(self) -> None:
         ctx = context(server_of(18), host_of(free_disk_bytes=20 * GB), {"checkpoint_timeout": "15min"})

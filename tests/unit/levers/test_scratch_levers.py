@@ -66,6 +66,12 @@ class TestDebugIoDirect:
             'the kernel is called "mainline", which says no version'
         )
 
+    def test_without_the_host_nothing_is_known(self) -> None:
+        elsewhere = server_of(is_colocated=False)
+        assert skipped("debug_io_direct", context(self.on(), elsewhere)) == (
+            "the server is not proven to run on a host that was inspected"
+        )
+
     def test_a_running_server_and_what_was_chosen_stay(self) -> None:
         assert skipped("debug_io_direct", context(self.on(), is_scratch=False)) == (
             "not changed on a running server: it is a setting for developers"
