@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import ServerError, StorageError
+from pgdyno.app import wiring
+from pgdyno.app.arm import Arm
+from pgdyno.app.scratch_arena import wal_kept
+from pgdyno.cli.output import Lines
+from pgdyno.model.errors import ServerError, SettingError, StorageError
+from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.wal_segments import fill_ahead
 from pgdyno.server.workspace import Workspace
+from pgdyno.workloads import load as bundled_workloads
 
 pytestmark = pytest.mark.server
 
 MB = 1 << 20
+SIMPLE_UPDATE = bundled_workloads()["pgbench-simple-update"]
+SMALL = replace(SIMPLE_UPDATE.data_set, scale=1)
 WRITTEN_MB = 80  # by the server, of the 160 MB that it gets
 CREATED = "SELECT sum(writes)::int FROM pg_stat_io WHERE object = 'wal' AND context = 'init'"
 
@@ -106,3 +115,48 @@ def test_a_segment_that_cannot_be_written_is_an_error(
         fill_ahead(installation, workspace.account, instance.data_directory, scratch, 16 * MB)
     assert caught.value.message == "could not write a WAL segment"
     assert "No such file or directory" in (caught.value.detail or "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept_mb"),
+    [
+        ({}, 500),
+        ({"min_wal_size": "4GB"}, 500),
+        ({"min_wal_size": "80MB"}, 500),
+        ({"MIN_WAL_SIZE": "32MB"}, 32),
+        ({"min_wal_size": "64"}, 64),  # its unit is MB
+        ({"min_wal_size": "32768kB"}, 32),
+    ],
+)
+def test_only_who_asks_for_less_than_the_default_lacks_segments(
+    settings: dict[str, str], kept_mb: int
+) -> None:
+    assert wal_kept(Variant("one", settings), 500 * MB) == kept_mb * MB
+
+
+def test_a_size_that_is_none_is_refused() -> None:
+    with pytest.raises(SettingError, match="min_wal_size"):
+        wal_kept(Variant("one", {"min_wal_size": "much"}), 500 * MB)
+
+
+def test_a_variant_without_segments_makes_them_and_another_does_not(home: Path, pg18_bin: Path) -> None:
+    assert home.is_dir()
+    lacking, ready = Variant("lacking", {"min_wal_size": "32MB"}), Variant("ready")
+    data_set = SMALL
+    with wiring.open_scratch_arena(
+        wiring.installation_in(pg18_bin), [lacking, ready], Lines(), is_isolated=False
+    ) as arena:
+        arena.restore([lacking, ready], [0, 1], data_set, writing_s=10.0)
+        with arena.arms([lacking, ready], [0, 1], data_set) as arms:
+            made = [_made_while_writing(arm) for arm in arms]
+    assert made[0] >= 4  # 96 MB and what there is of the first segment, less two segments that it keeps
+    assert made[1] == 0
+
+
+def _made_while_writing(arm: Arm) -> float:
+    (before,) = arm.query(CREATED)
+    for _ in range(96):
+        arm.query("SELECT 1 FROM pg_logical_emit_message(false, 'test', repeat('x', 1024 * 1024))")
+    arm.query("SELECT 1 FROM (SELECT pg_stat_force_next_flush()) AS flushed")
+    (after,) = arm.query(CREATED)
+    return (after or 0.0) - (before or 0.0)

@@ -7,17 +7,21 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from pgdyno.app import wiring
+from pgdyno.app.commit_grouping import best_grouped, count_commits
 from pgdyno.app.inspect import Inspection, inspect_dsn
 from pgdyno.app.measure import Conditions
 from pgdyno.app.polling_trial import with_proven_polling
+from pgdyno.app.probe import page_compression
 from pgdyno.app.statement_plans import plan_workload, together
 from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.tuned_profile import tuned_files
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures, Resources
+from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host
+from pgdyno.model.page_compression import LZ4, PageCompression
 from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
@@ -32,12 +36,16 @@ class Subject:
     """What a plan is made for: a server, its host, and what it has to live on.
 
     ``statements`` are those of the workloads, planned on a scratch server; None: it is somebody's own.
+    ``pages`` is what was found of a scratch server's data, which are gone when the plan is made, ``commits``
+    how commits share flushes there.
     """
 
     host: Host
     server: Server
     resources: Resources
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+    pages: Fact[PageCompression] | None = None
+    commits: Fact[CommitGrouping] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,8 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     """
     if request.probe is None and conditions.installation is not None:
         programs = conditions.installation.bin_directory
-        request = replace(request, probe=wiring.probe(programs, subject.server))
-    request = replace(request, statements=subject.statements)
+        request = replace(request, probe=wiring.probe(programs, subject.server, subject.pages))
+    request = replace(request, statements=subject.statements, commits=subject.commits)
     plan = make_plan(subject.host, subject.server, request)
     if request.may_change_host:
         plan = with_proven_polling(plan, wiring.host_state())
@@ -103,6 +111,7 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
     by_size = sorted(data_sets.values(), key=lambda data: data.size_bytes, reverse=True)
     subjects: list[Subject] = []
     statements: list[Fact[WorkloadStatements]] = []
+    commits: list[Fact[CommitGrouping]] = []
     with wiring.open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
         for data_set in by_size:
             arena.load(base, data_set)
@@ -111,7 +120,7 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
             arena.restore([base], [0], data_set)
             with arena.arms([base], [0], data_set) as (arm,):
                 if not subjects:
-                    subjects.append(subject_of(inspect_dsn(arm.server.dsn, figures)))
+                    subjects.append(_with_pages(subject_of(inspect_dsn(arm.server.dsn, figures))))
                 with closing(arm.connect()) as connection:
                     _set_as_planned(connection, subjects[0], figures)
                     statements += [
@@ -119,7 +128,21 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
                         for workload in workloads
                         if workload.data_set == data_set
                     ]
-    return replace(subjects[0], statements=together(statements))
+                commits += [
+                    count_commits(
+                        arm, arena.loads, one, conditions.design, subjects[0].server.major, wiring.workspace()
+                    )
+                    for one in workloads
+                    if one.data_set == data_set
+                ]
+    return replace(subjects[0], statements=together(statements), commits=best_grouped(commits))
+
+
+def _with_pages(subject: Subject) -> Subject:
+    """Compress pages of a running scratch server, if its build could."""
+    if LZ4 not in subject.server.settings["wal_compression"].enumvals:
+        return subject
+    return replace(subject, pages=page_compression(wiring.workspace(), subject.server))
 
 
 def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:

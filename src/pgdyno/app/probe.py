@@ -1,20 +1,34 @@
-"""Asks a server's own programs how much shared memory it would take, on a scratch data directory."""
+"""Asks a server's programs how much shared memory it would take, and its files how well they compress."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from pgdyno.app.start_check import NEEDED_BYTES, scratch_options, taken_over
+from pgdyno.host.page_compression import probe_page_compression
 from pgdyno.model.errors import PgdynoError
-from pgdyno.model.facts import Fact, unknown
+from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import bytes_of
+from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.server import Server
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import initialise
 from pgdyno.server.workspace import Workspace
 
 _SOURCE = "postgres -C shared_memory_size"
+
+
+def page_compression(workspace: Workspace, server: Server) -> Fact[PageCompression]:
+    """Compress sampled pages of a server's data; unknown with the reason if they are out of reach."""
+    directory = server.data_directory
+    if isinstance(directory.value, Unknown):
+        return Fact(directory.value, directory.source)
+    with workspace.scratch() as scratch:
+        block_bytes = int(server.settings["block_size"].setting)
+        return probe_page_compression(Path(directory.value), scratch, block_bytes)
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,15 @@ class ProgramsProbe:
     installation: Installation
     workspace: Workspace
     server: Server
+    pages: Fact[PageCompression] | None = None  # of a scratch server, which is gone when plans are made
+
+    @cached_property
+    def _pages(self) -> Fact[PageCompression]:
+        return page_compression(self.workspace, self.server) if self.pages is None else self.pages
+
+    def page_compression(self) -> Fact[PageCompression]:
+        """Return what LZ4 makes of pages of the server's data; measured once."""
+        return self._pages
 
     def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
         """Return what the running server has, and what the programs say that these settings add to it.

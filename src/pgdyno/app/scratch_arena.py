@@ -18,7 +18,7 @@ from pgdyno.app.load import Loads
 from pgdyno.app.loop_library import LoopLibraries
 from pgdyno.model.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
 from pgdyno.model.experiment import DesignKind
-from pgdyno.model.guc import readable_bytes
+from pgdyno.model.guc import normalise, readable_bytes
 from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
@@ -38,6 +38,7 @@ from pgdyno.server.workspace import Workspace
 
 # Measured: sysbench's read-write makes 30 MB/s with one CPU right after a checkpoint, when it makes most.
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20
+_KEPT_BY_DEFAULT_BYTES = 80 << 20  # min_wal_size with segments of 16 MB
 _MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
 Spin = Callable[[], AbstractContextManager[tuple[int, ...] | None]]
 """Provides processes that keep CPUs awake; None: there are none."""
@@ -129,7 +130,7 @@ class ScratchArena:
         wal_bytes = self._wal_bytes(writing_s, len(places))
         for variant, directory in places if wal_bytes else ():
             installation, zeros = self.installation_of(variant), self.loads.scratch
-            fill_ahead(installation, self.workspace.account, directory, zeros, wal_bytes)
+            fill_ahead(installation, self.workspace.account, directory, zeros, wal_kept(variant, wal_bytes))
 
     def _wal_bytes(self, writing_s: float, copies: int) -> int:
         """Return how much WAL to have segments for; on a small disk less, which the audit then shows."""
@@ -239,6 +240,19 @@ def forget_programs(installations: Sequence[Installation]) -> None:
     for program in programs if len(programs) > 1 else ():
         if os.access(program, os.R_OK):
             drop_file_from_page_cache(program)
+
+
+def wal_kept(variant: Variant, needed_bytes: int) -> int:
+    """Return for how much WAL a variant gets segments: all that is needed, whatever its settings are.
+
+    One that asks for less than PostgreSQL keeps by default gets only that: so is measured what segments that
+    are missing cost. Raises: SettingError if its min_wal_size is no size.
+    """
+    asked = variant.gucs.get("min_wal_size")
+    if asked is None:
+        return needed_bytes
+    kept_bytes = int(normalise(asked, "MB", name="min_wal_size") * (1 << 20))
+    return min(needed_bytes, kept_bytes) if kept_bytes < _KEPT_BY_DEFAULT_BYTES else needed_bytes
 
 
 def _start(instance: Instance, variant: Variant) -> None:

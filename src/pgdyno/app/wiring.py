@@ -35,7 +35,8 @@ from pgdyno.journal.lock import exclusive_lock
 from pgdyno.journal.query import Connect
 from pgdyno.journal.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import GeneratorMissingError, PrivilegeError, RefusedError, UsageError
-from pgdyno.model.facts import Unknown
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
@@ -131,11 +132,13 @@ def may_change_host() -> bool:
     return os.geteuid() == 0 and os.access(_SOME_SYSCTL, os.W_OK)
 
 
-def probe(bin_directory: Path | None, server: Server) -> ProgramsProbe | None:
+def probe(
+    bin_directory: Path | None, server: Server, pages: Fact[PageCompression] | None = None
+) -> ProgramsProbe | None:
     """Return what asks a server's programs; None if they are out of reach."""
-    return (
-        None if bin_directory is None else ProgramsProbe(installation_in(bin_directory), workspace(), server)
-    )
+    if bin_directory is None:
+        return None
+    return ProgramsProbe(installation_in(bin_directory), workspace(), server, pages)
 
 
 def workspace() -> Workspace:

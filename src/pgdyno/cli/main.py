@@ -18,6 +18,7 @@ COMMANDS = (
     "build",
     "inspect",
     "advise",
+    "levers",
     "explain-degree",
     "apply",
     "status",

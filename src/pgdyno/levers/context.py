@@ -15,10 +15,12 @@ from pgdyno.levers.memory_proof import PLANNED_BELOW, memory_proof
 from pgdyno.levers.metadata import Goal, Lever
 from pgdyno.levers.resources import Resources, StorageKind
 from pgdyno.model.builds import KnownBuild
+from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import format_bytes
 from pgdyno.model.host import BlockDevice, Host, Owner
 from pgdyno.model.kernel_file import value_in
+from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.plan import MemoryProof
 from pgdyno.model.server import Server
 from pgdyno.model.statements import WorkloadStatements
@@ -27,10 +29,17 @@ T = TypeVar("T")
 
 
 class Probe(Protocol):
-    """Asks the server's own programs what cannot be known otherwise. Equal questions have equal answers."""
+    """Asks the server's own programs and files what cannot be known otherwise.
+
+    Equal questions have equal answers.
+    """
 
     def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
         """Return the size of the shared memory segment of a server with these settings changed."""
+        ...
+
+    def page_compression(self) -> Fact[PageCompression]:
+        """Return what LZ4 makes of pages of the server's data, and what it takes."""
         ...
 
 
@@ -42,6 +51,7 @@ class PlanContext:
     ``may_change_host`` False: whoever asks is not root, and wants what can be done without. ``builds`` are
     those that its data could be run by, the newest first; None: it stays with its own. ``statements`` are
     those of the workloads that a scratch server is measured with; None: the server is somebody's own.
+    ``commits`` is how commits share flushes there.
     """
 
     settings: EffectiveSettings
@@ -54,6 +64,7 @@ class PlanContext:
     may_change_host: bool = True
     builds: tuple[KnownBuild, ...] | None = None
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+    commits: Fact[CommitGrouping] | None = None
 
     @property
     def is_scratch(self) -> bool:

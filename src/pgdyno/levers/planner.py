@@ -17,6 +17,7 @@ from pgdyno.levers.findings import findings_for
 from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
 from pgdyno.levers.resources import Figures, proven_host, resources_of, with_pool_changed
 from pgdyno.model.builds import KnownBuild
+from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
@@ -27,7 +28,7 @@ from pgdyno.model.statements import WorkloadStatements
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan for. ``statements`` are those of a scratch server's workloads; None: it is another."""
+    """What to plan for. ``statements`` and ``commits`` are of a scratch server; None: it is another."""
 
     figures: Figures = field(default_factory=Figures)
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
@@ -36,6 +37,7 @@ class PlanRequest:
     may_change_host: bool = True
     builds: tuple[KnownBuild, ...] | None = None
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+    commits: Fact[CommitGrouping] | None = None
 
 
 def make_plan(
@@ -50,10 +52,24 @@ def make_plan(
     Raises: MemoryProofError if the outcome would not fit into memory; UsageError if the stated figures
     contradict the host; SettingError or DurabilityError only for a fault in a lever.
     """
-    resources = resources_of(host, server, request.figures)
-    ctx = PlanContext(
+    ctx = context_of(host, server, request)
+    lines, skipped, settings = run_levers(load() if levers is None else levers, ctx, request.layers)
+    check_durability(settings.planned, server)
+    resources = with_pool_changed(ctx.resources, _added_huge_pages(lines))
+    proof = memory_proof(settings, resources)
+    if proof is not None:
+        check_memory_proof(proof, settings, resources)
+    return Plan(lines, skipped, findings_for(server, lines), proof)
+
+
+def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanContext:
+    """Return what levers see before any of them has planned something.
+
+    Raises: UsageError if the stated figures contradict the host.
+    """
+    return PlanContext(
         settings=EffectiveSettings(server),
-        resources=resources,
+        resources=resources_of(host, server, request.figures),
         connections=request.figures.connections,
         host=proven_host(host, server),
         goal=request.goal,
@@ -61,19 +77,17 @@ def make_plan(
         may_change_host=request.may_change_host,
         builds=request.builds,
         statements=request.statements,
+        commits=request.commits,
     )
-    lines, skipped, settings = _run(load() if levers is None else levers, ctx, request.layers)
-    check_durability(settings.planned, server)
-    resources = with_pool_changed(resources, _added_huge_pages(lines))
-    proof = memory_proof(settings, resources)
-    if proof is not None:
-        check_memory_proof(proof, settings, resources)
-    return Plan(lines, skipped, findings_for(server, lines), proof)
 
 
-def _run(
+def run_levers(
     levers: Mapping[str, LeverModule], ctx: PlanContext, layers: Collection[Layer]
 ) -> tuple[tuple[PlanLine, ...], tuple[Skipped, ...], EffectiveSettings]:
+    """Ask the levers of these layers in order; return their lines, who did nothing, and the settings then.
+
+    Raises: SettingError for a fault in a lever.
+    """
     lines: list[PlanLine] = []
     skipped: list[Skipped] = []
     for module in levers.values():

@@ -85,6 +85,7 @@ class Atomics:
 _NOT_FOUND_HERE: Fact[Any] = Fact(Unknown("the server was not found on this host"), "co-location")
 _NOT_ASKED: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_shmem_allocations")
 _NOT_COUNTED: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_stat_statements")
+_NOT_READ: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_stat_io")
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ class Server:
     program: Program = field(default_factory=Program)
     shared_memory_bytes: Fact[int] = _NOT_ASKED  # the main segment, as it is mapped
     planning: Fact[PlanningShare] = _NOT_COUNTED  # of the connection's database
+    wal_segments_made: Fact[int] = _NOT_READ  # since the statistics were reset
 
     @property
     def major(self) -> int:

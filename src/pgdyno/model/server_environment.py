@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 PRELOAD = "LD_PRELOAD"
 
-_TUNABLE = r"glibc\.malloc\.[a-z_]+=[0-9a-zA-Z]+"
+_TUNABLE = r"glibc\.(malloc\.[a-z_]+=[0-9a-zA-Z]+|pthread\.rseq=[01])"
 _OPTION = r"(?!prof)[a-z_]+(:[A-Za-z0-9_.:|-]*)?"  # jemalloc writes files for options that begin with "prof"
 _PLAIN = re.compile(r"[A-Za-z0-9_.:%+-]*")  # no path: some name files to write
 
@@ -26,7 +26,7 @@ _ALLOWED: Mapping[re.Pattern[str], tuple[re.Pattern[str], str]] = MappingProxyTy
         ),
         re.compile("GLIBC_TUNABLES"): (
             re.compile(rf"{_TUNABLE}(:{_TUNABLE})*"),
-            "only tunables of glibc.malloc are given: glibc.malloc.arena_max=2",
+            "only tunables of glibc.malloc and glibc.pthread.rseq are given: glibc.malloc.arena_max=2",
         ),
         re.compile(r"(JE_)?MALLOC_CONF"): (
             re.compile(rf"{_OPTION}(,{_OPTION})*"),

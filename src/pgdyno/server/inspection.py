@@ -34,7 +34,9 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
 """How paths begin on Unix and on Windows."""
 
 _SHARED_MEMORY: LiteralString = "SELECT sum(allocated_size)::bigint FROM pg_catalog.pg_shmem_allocations"
-
+_SEGMENTS_MADE: LiteralString = """
+    SELECT sum(writes)::bigint FROM pg_catalog.pg_stat_io WHERE object = 'wal' AND context = 'init'"""
+_WAL_IN_PG_STAT_IO = 180_000
 
 _SHOWN = 200  # characters of an invalid value; arbitrary
 
@@ -75,7 +77,15 @@ def inspect_server(connection: Connection) -> Server:
         build=require(connection, "SELECT pg_catalog.version()", str, "version()"),
         shared_memory_bytes=ask(connection, _SHARED_MEMORY, int, "pg_shmem_allocations"),
         planning=read_planning_share(connection, settings),
+        wal_segments_made=_wal_segments_made(connection, settings),
     )
+
+
+def _wal_segments_made(connection: Connection, settings: Mapping[str, Guc]) -> Fact[int]:
+    """Return how many segments were made; one write is counted for each."""
+    if _version_num(settings) < _WAL_IN_PG_STAT_IO:
+        return unknown(f"PostgreSQL {_version(settings)} does not count it", "pg_stat_io")
+    return ask(connection, _SEGMENTS_MADE, int, "pg_stat_io")
 
 
 def identify_backend(connection: Connection) -> Backend:

@@ -15,6 +15,7 @@ from pgdyno.levers.planner import plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import Host, HugePagePool
+from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.plan import Effect, Risk
 from pgdyno.model.server import Server
 
@@ -54,6 +55,25 @@ def with_capability(server: Server, name: str, value: tuple[str, ...]) -> Server
     settings = dict(server.settings)
     settings[name] = dataclasses.replace(settings[name], enumvals=value)
     return dataclasses.replace(server, settings=settings)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pages:
+    """Stands for the probe of a server's pages."""
+
+    found: Fact[PageCompression]
+
+    def page_compression(self) -> Fact[PageCompression]:
+        return self.found
+
+    def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
+        return unknown(f"not asked for {settings}", "a test")
+
+
+def with_pages(ctx: PlanContext, compressed_bytes: float) -> PlanContext:
+    """Return a context whose pages of 8000 bytes take 10 µs, on a disk that takes 2 ns for a byte."""
+    found = PageCompression(64, 8000.0, compressed_bytes, compression_us=10.0, write_ns=2.0)
+    return dataclasses.replace(ctx, probe=Pages(Fact(found, "a test")))
 
 
 def io_uring_server() -> Server:
@@ -190,11 +210,33 @@ class TestWalSettings:
         ctx = context(server_of(18), planned={"checkpoint_timeout": "15min", "shared_buffers": "6GB"})
         found = lines("max_wal_size", ctx)
         assert found["max_wal_size"].change.value == "16GB"
-        assert found["min_wal_size"].change.value == "4GB"
         assert found["max_wal_size"].reason == (
             "2 CPUs writing for 15min need about 11.2 GB; at most 64 GB and a quarter of 80 GB of free "
             "disk. Crash recovery replays at most about 8623 MB"
         )
+
+    def test_a_quarter_of_it_is_kept_for_reuse(self) -> None:
+        ctx = context(server_of(18), planned={"max_wal_size": "16GB"})
+        line = lines("wal_ready", ctx)["min_wal_size"]
+        assert line.change.value == "4GB"
+        assert line.reason == (
+            "a quarter of max_wal_size stays ready for reuse, so that bursts need not make files; how many "
+            "were made is not known (the server was not asked)"
+        )
+        counted = dataclasses.replace(server_of(18), wal_segments_made=Fact(37, "pg_stat_io"))
+        line = lines("wal_ready", context(counted, planned={"max_wal_size": "16GB"}))["min_wal_size"]
+        assert line.reason.endswith("the server has made 37 since its statistics were reset (pg_stat_io)")
+
+    def test_what_is_kept_takes_a_sixteenth_of_the_free_disk_at_most(self) -> None:
+        # 100 GB, chosen by hand: a quarter is 25 GB, and of 80 GB 5 may be taken.
+        server = server_of(18, changes={"max_wal_size": "100GB"})
+        assert skipped("wal_ready", context(server)) == (
+            "80MB stays: more is kept only where 80 GB of free disk are plenty"
+        )
+
+    def test_more_that_is_kept_stays(self) -> None:
+        server = server_of(18, changes={"max_wal_size": "4GB", "min_wal_size": "1GB"})
+        assert skipped("wal_ready", context(server)) == "1GB is a quarter of max_wal_size or more"
 
     def test_a_quarter_of_the_free_disk_is_the_most(self) -> None:
         ctx = context(server_of(18), host_of(free_disk_bytes=20 * GB), {"checkpoint_timeout": "15min"})
@@ -209,11 +251,36 @@ class TestWalSettings:
         assert "not below the rule" in skipped("max_wal_size", ctx)
 
     def test_compression_is_lz4_where_the_build_lists_it_and_never_pglz(self) -> None:
-        assert values("wal_compression", context(server_of(15))) == {"wal_compression": "lz4"}
+        ctx = with_pages(context(server_of(15)), compressed_bytes=2000)
+        line = lines("wal_compression", ctx)["wal_compression"]
+        assert line.change.value == "lz4"
+        assert line.reason == (
+            "64 sampled pages become 75% smaller, which takes 10.0 µs each; writing what is saved takes "
+            "12.0 µs"
+        )
         assert skipped("wal_compression", context(server_of(18))) == (
             "left at off: this build has no lz4, and pglz costs more than it saves"
         )
         assert "no lz4" in skipped("wal_compression", context(server_of(14)))
+
+    def test_compression_has_to_save_more_time_than_it_takes(self) -> None:
+        ctx = with_pages(context(server_of(15)), compressed_bytes=7200)
+        assert skipped("wal_compression", ctx) == (
+            "not worth it: 64 sampled pages become 10% smaller, which takes 10.0 µs each; writing what is "
+            "saved takes 1.6 µs"
+        )
+
+    def test_compression_is_left_alone_where_nothing_can_be_sampled(self) -> None:
+        assert skipped("wal_compression", context(server_of(15))) == (
+            "whether it pays is not known: the server's programs are out of reach"
+        )
+        ctx = dataclasses.replace(context(server_of(15)), probe=Pages(unknown("permission denied", "base")))
+        assert skipped("wal_compression", ctx) == "whether it pays is not known: permission denied"
+
+    def test_compression_that_is_lz4_already_is_not_probed(self) -> None:
+        assert skipped("wal_compression", context(server_of(15, changes={"wal_compression": "lz4"}))) == (
+            "already lz4"
+        )
 
     def test_zstd_found_is_left_to_whoever_chose_it(self) -> None:
         assert "zstd was chosen" in skipped(

@@ -103,7 +103,7 @@ def test_stated_figures_give_the_same_plan_as_the_same_host() -> None:
 
 def test_without_any_figures_only_what_needs_none_is_planned() -> None:
     plan = make_plan(None, server_of(15, is_colocated=False, data_bytes=None))
-    assert plan.settings == {"checkpoint_timeout": "15min", "jit": "off", "wal_compression": "lz4"}
+    assert plan.settings == {"checkpoint_timeout": "15min", "jit": "off"}
     assert skip_reasons(plan)["shared_buffers"] == "no host was inspected; state it with --ram"
     assert plan.memory_proof is None
 

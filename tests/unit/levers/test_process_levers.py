@@ -15,6 +15,7 @@ from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.server import Program, Server
+from pgdyno.model.server_environment import why_not_given
 
 LEVERS = levers.load()
 
@@ -82,7 +83,9 @@ class TestMalloc:
                 State.OFF,
                 (
                     "the server has glibc's malloc; to try when it is started: MALLOC_TOP_PAD_=67108864 "
-                    "MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432 "
+                    "MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432, or "
+                    "LD_PRELOAD=libjemalloc.so.2 with "
+                    "MALLOC_CONF=tcache_max:131072,dirty_decay_ms:-1,narenas:1 "
                     "(in a variant each with env. before it)"
                 ),
             ),
@@ -105,3 +108,38 @@ class TestMalloc:
         program = Program(**{name: Fact(value, "/proc/7") for name, value in facts.items()})
         server = dataclasses.replace(server_of(), program=program)
         assert detected("malloc", host_of(), server) == Detected(state, f"reported only: {told}")
+
+
+class TestGlibcTunables:
+    def told(self, host: Host, **facts: Any) -> Detected:
+        known = {"allocator": "glibc", "malloc_variables": {}, **facts}
+        program = Program(**{name: Fact(value, "/proc/7") for name, value in known.items()})
+        return detected("glibc_tunables", host, dataclasses.replace(server_of(), program=program))
+
+    def test_it_says_what_to_try(self) -> None:
+        assert self.told(host_of()) == Detected(
+            State.OFF,
+            "reported only: to try when it is started: GLIBC_TUNABLES=glibc.malloc.hugetlb=1:"
+            "glibc.pthread.rseq=0 (in a variant with env. before it)",
+        )
+
+    def test_where_there_are_no_transparent_huge_pages_none_are_asked_for(self) -> None:
+        host = host_of(kernel_files={"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"})
+        assert "GLIBC_TUNABLES=glibc.pthread.rseq=0 (in" in self.told(host).detail
+
+    def test_what_was_chosen_is_shown_and_others_libraries_have_no_tunables(self) -> None:
+        chosen = {"GLIBC_TUNABLES": "glibc.malloc.arena_max=2"}
+        assert self.told(host_of(), malloc_variables=chosen) == Detected(
+            State.ON,
+            "reported only: the server was started with GLIBC_TUNABLES=glibc.malloc.arena_max=2",
+        )
+        assert self.told(host_of(), allocator="musl") == Detected(
+            State.OFF, "reported only: the server has musl's malloc"
+        )
+
+    def test_what_it_says_to_try_is_what_a_variant_may_have(self) -> None:
+        tried = "glibc.malloc.hugetlb=1:glibc.pthread.rseq=0"
+        assert why_not_given("GLIBC_TUNABLES", tried) is None
+        assert why_not_given("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=1") is not None
+        options = "tcache_max:131072,dirty_decay_ms:-1,narenas:1"
+        assert why_not_given("MALLOC_CONF", options) is None

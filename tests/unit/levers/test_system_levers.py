@@ -15,6 +15,7 @@ from pgdyno.levers.planner import plan_one
 from pgdyno.levers.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
+from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.plan import Effect, Risk
 from pgdyno.model.server import Program, Server
 
@@ -96,6 +97,9 @@ class Told:
     def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
         assert settings == SHARED_MEMORY
         return Fact(self.size_bytes, "postgres -C shared_memory_size")
+
+    def page_compression(self) -> Fact[PageCompression]:
+        return unknown("not asked", "a test")
 
 
 class TestHugePagePool:

@@ -23,7 +23,7 @@ RUNS = "it names a program that is run"
 LOADS = "it names code that the server loads"
 NAMES = "it names a file or a directory"
 ALLOCATOR = "only a known allocator is preloaded, by its plain name: libjemalloc.so.2"
-TUNABLES = "only tunables of glibc.malloc are given: glibc.malloc.arena_max=2"
+TUNABLES = "only tunables of glibc.malloc and glibc.pthread.rseq are given: glibc.malloc.arena_max=2"
 PROFILER = "jemalloc's options are name:value, without those of its profiler, which writes files"
 MEMORY = "only variables of memory allocators are given: MALLOC_ARENA_MAX, GLIBC_TUNABLES, MALLOC_CONF, …"
 NO_ALLOCATORS = (

@@ -1,13 +1,13 @@
-"""max_wal_size and min_wal_size: enough WAL that checkpoints come by the clock, not by size.
+"""max_wal_size: enough WAL that checkpoints come by the clock, not by size.
 
 What it does:
     Sizes max_wal_size to the WAL that is written between two timed checkpoints: 3 MB/s per CPU, and once
     every page that stays in shared_buffers; rounded up to a power of two, at most 64 GB and at most a
-    quarter of the free disk. A quarter of it is kept ready for reuse (min_wal_size).
+    quarter of the free disk.
 
 Why it helps:
     The default 1 GB is full after seconds of heavy writing; then a checkpoint is forced, and the full-page
-    images start over. WAL files kept for reuse need not be made and filled with zeros again.
+    images start over.
 
 When it hurts:
     The disk holds more WAL, and crash recovery may have to replay about half of max_wal_size. It is a soft
@@ -19,7 +19,7 @@ How it is verified:
     (pg_stat_bgwriter before 17).
 
 How it is undone:
-    The values found are restored; takes a reload. The files go at the next checkpoints.
+    The value found is restored; takes a reload. The files go at the next checkpoints.
 
 Evidence:
     The manual's arithmetic of checkpoints. 3 MB/s per CPU is twice what sysbench read-write wrote per CPU on
@@ -58,7 +58,6 @@ from pgdyno.levers._contract import (
 WAL_BYTES_PER_CPU_S = 3 * MB
 CAP_BYTES = 64 * GB
 FREE_DISK_SHARE = 0.25
-MIN_SHARE = 4
 
 LEVER = Lever(
     name="max_wal_size",
@@ -66,7 +65,7 @@ LEVER = Lever(
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,
-    settings=("max_wal_size", "min_wal_size"),
+    settings=("max_wal_size",),
     needs=(Need.CPUS, Need.FREE_DISK),
     order_after={
         "checkpoint_timeout": "WAL is sized for the time between two checkpoints",
@@ -79,21 +78,17 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise both to what the time between checkpoints needs and the disk allows."""
+    """Raise it to what the time between checkpoints needs and the disk allows."""
     found_bytes = ctx.settings.size_bytes("max_wal_size")
     needed_bytes = _needed_bytes(ctx)
     target_bytes = _allowed_bytes(ctx, needed_bytes)
-    size_bytes = max(target_bytes, found_bytes)
     free = readable(ctx.free_disk_bytes)
-    lines = [
-        _max(ctx, size_bytes, needed_bytes) if target_bytes > found_bytes else None,
-        _min(ctx, size_bytes // MIN_SHARE) if target_bytes >= found_bytes else None,
-    ]
+    lines = [_line(ctx, target_bytes, needed_bytes)] if target_bytes > found_bytes else []
     found = ctx.settings.display("max_wal_size")
     return lines_or_skipped(LEVER, lines, f"{found} is not below the rule, with {free} of free disk")
 
 
-def _max(ctx: PlanContext, size_bytes: int, needed_bytes: int) -> PlanLine | None:
+def _line(ctx: PlanContext, size_bytes: int, needed_bytes: int) -> PlanLine | None:
     timeout = ctx.settings.display("checkpoint_timeout")
     replay_bytes = int(size_bytes / _segments_kept(ctx))
     disk = f"a quarter of {readable(ctx.free_disk_bytes)} of free disk"
@@ -106,19 +101,6 @@ def _max(ctx: PlanContext, size_bytes: int, needed_bytes: int) -> PlanLine | Non
         f"{readable(CAP_BYTES)} and {disk}. Crash recovery replays at most about {readable(replay_bytes)}",
         evidence='PostgreSQL manual, "WAL Configuration"; pgdyno pilot: 8 GB with a larger buffer pool gave '
         "×1.18 on sysbench read-write",
-    )
-
-
-def _min(ctx: PlanContext, size_bytes: int) -> PlanLine | None:
-    if size_bytes <= ctx.settings.size_bytes("min_wal_size"):
-        return None
-    return propose(
-        ctx,
-        LEVER,
-        "min_wal_size",
-        format_bytes(size_bytes),
-        reason="a quarter of max_wal_size stays ready for reuse, so that bursts need not make files",
-        evidence='PostgreSQL manual, "min_wal_size"; pgtune keeps a quarter too',
     )
 
 

@@ -2,7 +2,9 @@
 
 What it does:
     Says under which scheduling policy the postmaster runs, which its backends inherit, and how it is started
-    under SCHED_BATCH. It changes nothing: a process gets its policy from whoever starts it.
+    under SCHED_BATCH. It changes nothing: a process gets its policy from whoever starts it, and what pgdyno
+    changes has a file or a setting that can be read back and restored. So no plan has it, for scratch servers
+    neither.
 
 Why it helps:
     A process under SCHED_BATCH that wakes up waits for its turn instead of interrupting another. With more

@@ -1,0 +1,92 @@
+"""``pgdyno levers``: what can be changed at all, and what each lever finds here."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli._server_options import (
+    StatedFigures,
+    figures_options,
+    inspect_named_server,
+    require_one_server,
+    server_options,
+    warn,
+)
+from pgdyno.cli.output import json_option, print_json
+from pgdyno.model.facts import Unknown
+from pgdyno.model.plan import Layer
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.inspect import Inspection
+    from pgdyno.model.lever import LeverEntry
+
+
+@click.command(
+    name="levers",
+    epilog="\b\nExamples:\n"
+    "  pgdyno levers --embedded\n"
+    "  pgdyno levers --dsn service=production --layer system\n"
+    "  pgdyno levers plan_cache_mode",
+)
+@click.argument("name", required=False)
+@click.option(
+    "--layer", type=click.Choice([layer.value for layer in Layer]), help="Levers of one layer only."
+)
+@server_options
+@figures_options
+@json_option
+def command(
+    *,
+    name: str | None,
+    layer: str | None,
+    dsn: str | None,
+    pgdata: Path | None,
+    embedded: bool,
+    is_json: bool,
+    **figures: Any,
+) -> None:
+    r"""Show every lever: its layer, its maturity, its state here, and why it is left alone. Changes nothing.
+
+    With a NAME, show that lever's page: what it does, why, when it hurts, how it is verified and undone.
+
+    Without an option, the server is the one that psql would reach; if none is reached, the states stay out.
+    \b
+    Maturity  preview: argued from sources, not measured by pgdyno on its own · stable: measured
+    State     on: in use · partial · off: as it comes · absent: not there to be changed · unknown
+    """
+    from pgdyno.app.levers import choose_levers, describe_levers
+
+    require_one_server(dsn, pgdata, is_embedded=embedded)
+    stated = StatedFigures(**figures).parsed()
+    chosen = choose_levers(name, None if layer is None else Layer(layer))
+    found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
+    if isinstance(found.inspected, Unknown):
+        warn("no server was reached, so no states are shown; name one with --dsn, --pgdata or --embedded")
+    entries = describe_levers(chosen, found, stated)
+    if is_json:
+        print_json({"server": _server(found), "levers": [_document(one) for one in entries]})
+    else:
+        click.echo(_text(entries, is_page=name is not None), nl=False)
+
+
+def _text(entries: tuple[LeverEntry, ...], *, is_page: bool) -> str:
+    from pgdyno.report.levers_text import lever_page, levers_text
+
+    width = shutil.get_terminal_size((100, 40)).columns
+    return lever_page(entries[0], width=width) if is_page else levers_text(entries, width=width)
+
+
+def _server(found: Inspection) -> dict[str, str]:
+    if isinstance(found.inspected, Unknown):
+        return {"unknown": found.inspected.reason}
+    return {"target": found.inspected.target, "version": found.inspected.server.version}
+
+
+def _document(entry: LeverEntry) -> object:
+    from pgdyno.model.document import to_document
+
+    return to_document(entry)
