@@ -19,8 +19,13 @@ from pgdyno.app.known_builds import known_builds
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import Planned, Subject, inspect_scratch, plan_for
 from pgdyno.app.wiring import workspace
-from pgdyno.experiments.plan_decision import PlanDecision, Terms, decide_plan, is_futile, outcomes_of
-from pgdyno.experiments.stopping import round_s
+from pgdyno.experiments.plan_decision import (
+    PlanDecision,
+    decide_plan,
+    is_futile,
+    minutes_to_decide,
+    outcomes_of,
+)
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.sharing import side_by_side
 from pgdyno.model.awake import idling_files
@@ -30,12 +35,11 @@ from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
+from pgdyno.model.terms import PLAN, WITHOUT, Terms
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
-from pgdyno.studies._contract import PLAN
 
 DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
-WITHOUT = "without-"
 _OTHER_PROGRAMS, _RESTART = 0.05, 0.02
 """The gain that makes a change worth while: other programs are a risk, a restart is an outage."""
 
@@ -82,8 +86,7 @@ class Acceleration:
     @property
     def minutes_to_decide(self) -> float | None:
         """About how much longer it would take to decide; None if it is decided, or no time would."""
-        more = self.decision.rounds_to_decide
-        return None if more is None else more * round_s(self.experiment) / 60
+        return minutes_to_decide(self.experiment, self.decision)
 
 
 def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
@@ -107,7 +110,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         is_futile=partial(_is_futile, terms=terms),
         as_booted=request.conditions.as_booted or _why_as_booted(request, planned.plan),
     )
-    context = Context(document_of(subject.host), document_of(subject.server), planned.plan)
+    host, server = document_of(subject.host), document_of(subject.server)
+    context = Context(host, server, planned.plan, terms=terms)
     experiment = measure(_study(request, planned), conditions, progress, context)
     return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
 

@@ -22,9 +22,9 @@ from pgdyno.model.errors import PermissionNotGivenError
 from pgdyno.model.experiment import Design
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
+from pgdyno.model.terms import PLAN
 from pgdyno.model.variant import Variant
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
-from pgdyno.studies._contract import PLAN
 
 _NOTE = (
     "measured on the running server itself: its CPU time includes whatever else it did, and it is restarted "
@@ -74,8 +74,9 @@ def accelerate_loaded(
         _design(request),
         notes=(_NOTE,),
     )
-    context = Context(document_of(attached.subject.host), document_of(attached.subject.server), planned.plan)
+    terms = request.terms(planned.plan)
+    host, server = document_of(attached.subject.host), document_of(attached.subject.server)
+    context = Context(host, server, planned.plan, terms=terms)
     switch = Switch(access, request.base, planned.plan, allow_restart, is_standby_order_kept)
     experiment = measure_attached(study, attached, switch, request.conditions, progress, context)
-    decision = decide_plan(experiment, PLAN, request.terms(planned.plan))
-    return Acceleration(planned.plan, decision, experiment)
+    return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)

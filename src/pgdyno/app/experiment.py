@@ -43,6 +43,7 @@ from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
+from pgdyno.model.terms import Terms
 from pgdyno.model.verdict import Verdict
 from pgdyno.model.workload import Workload
 from pgdyno.store.experiments import ExperimentStore
@@ -68,6 +69,7 @@ class Context:
     factors: tuple[str, ...] = ()
     emulated_machine: str = ""  # as in ``Experiment``
     awake: Awake | None = None
+    terms: Terms | None = None  # by which a plan is decided
 
 
 Futile: TypeAlias = Callable[[Experiment], bool]
@@ -185,6 +187,7 @@ class ExperimentRun:
             tpch=tpch_facts(workloads),
             emulated_machine=context.emulated_machine,
             awake=context.awake,
+            terms=context.terms,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:

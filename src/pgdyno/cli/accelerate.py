@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.accelerate import AccelerateRequest, Acceleration
+    from pgdyno.app.accelerate import AccelerateRequest
     from pgdyno.app.accelerate_attached import AttachedAcceleration
     from pgdyno.model.ports import Progress
     from pgdyno.server.installation import Installation
@@ -251,6 +250,7 @@ class Asked:
 def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.app.report import write_report
     from pgdyno.cli.results import print_experiment
+    from pgdyno.report.decision import more_sentence
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
 
@@ -260,8 +260,8 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     done = result.acceleration
     print_experiment(done.experiment)
     click.echo(f"\n{done.decision.sentence}")
-    if (more := done.minutes_to_decide) is not None:
-        click.echo(f"About {more:.0f} more minutes would tell: --budget {_longer(done)}.")
+    if more := more_sentence(done.experiment, done.decision):
+        click.echo(more)
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if done.plan.skipped:
@@ -274,14 +274,6 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     if result.not_applied is not None:
         click.echo(f"\nNothing was applied: {result.not_applied}.")
     click.echo(f"\nReport: {write_report(done.experiment)}")
-
-
-def _longer(done: Acceleration) -> str:
-    """Return a budget that holds the rounds so far and those that are missing, in whole minutes."""
-    from pgdyno.experiments.stopping import round_s
-
-    so_far = done.experiment.design.rounds * round_s(done.experiment) / 60
-    return f"{math.ceil(so_far + (done.minutes_to_decide or 0.0)) + 1}m"
 
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:

@@ -17,6 +17,7 @@ from pgdyno.model.awake import Awake
 from pgdyno.model.durability_reading import DurabilityReading
 from pgdyno.model.plan import Plan
 from pgdyno.model.step_record import StepRecord
+from pgdyno.model.terms import Terms
 from pgdyno.model.tpch import TpchFacts
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
@@ -259,6 +260,7 @@ class Experiment:
     emulated_machine: str = ""  # what the server was built for, where an emulator ran it: its speed is none
     durability: tuple[DurabilityReading, ...] = ()  # every different one, in the order of time
     awake: Awake | None = None  # how CPUs idled; None: not recorded, by an older pgdyno
+    terms: Terms | None = None  # by which its plan is decided; None: no plan is asked about
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

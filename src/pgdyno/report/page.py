@@ -14,6 +14,7 @@ from pgdyno.report import numbers
 from pgdyno.report.awake import awake_sentence
 from pgdyno.report.cards import cards
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.decision import decision_box
 from pgdyno.report.facts import all_facts, configured_settings, host_facts, server_facts
 from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
 from pgdyno.report.grid import grid
@@ -75,6 +76,7 @@ def render_page(experiment: Experiment) -> str:
     return render(
         _PAGE,
         experiment=experiment,
+        decision=decision_box(experiment),
         answers=answers(experiment),
         cards=cards(experiment),
         **_notes(experiment),
