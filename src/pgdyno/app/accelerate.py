@@ -97,7 +97,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     deadline = time.monotonic() + request.budget_s
     if request.subject is None:
         subject = inspect_scratch(request.base, request.conditions, request.plan.figures, progress)
-        plan = replace(request.plan, builds=_builds(request.conditions))
+        plan = replace(request.plan, builds=builds_to_choose(request.conditions))
     else:
         subject, plan = request.subject, request.plan
     planned = plan_for(subject, request.base, request.conditions, plan)
@@ -172,7 +172,7 @@ def _notes(alike: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _builds(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
+def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
     """Return what scratch servers could be run by instead."""
     if conditions.installation is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -63,6 +64,7 @@ def measure(
     not be set. VariantError for what no server is given. LockHeldError if another pgdyno, of any home, keeps
     this machine's CPUs awake. Whatever measuring raises.
     """
+    began = time.monotonic()
     require_measurable(study.variants)
     require_allowed_files(study.variants, conditions.allowed_files)
     with (
@@ -96,7 +98,10 @@ def measure(
             is_resumable=conditions.is_resumable,
             is_futile=conditions.is_futile,
         )
-        return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
+        budget_s = conditions.budget_s
+        if budget_s is not None:  # of which measuring wake-ups has taken some already
+            budget_s = max(0.0, budget_s - (time.monotonic() - began))
+        return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
 
 
 def _keep_awake(

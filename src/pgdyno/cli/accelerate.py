@@ -150,6 +150,7 @@ class Asked:
         """Accelerate a running server, or a scratch server of an installation."""
         from pgdyno.app.accelerate import accelerate
         from pgdyno.app.accelerate_attached import AttachedAcceleration
+        from pgdyno.app.accelerate_budget import what_fits
         from pgdyno.app.wiring import choose_installation
 
         if self.dsn is None:
@@ -160,11 +161,14 @@ class Asked:
                     "no PostgreSQL was named",
                     hint="add --embedded, --pg-bin DIR, or --dsn for a running server on this host",
                 )
-            return AttachedAcceleration(accelerate(self._request(installation), progress), None, None)
+            request = self._request(installation)
+            click.echo(what_fits(request), err=True)
+            return AttachedAcceleration(accelerate(request, progress), None, None)
         return self._run_attached(self.dsn, progress)
 
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
         from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
+        from pgdyno.app.accelerate_budget import what_fits
         from pgdyno.app.attached import attach
         from pgdyno.app.wiring import server_access
 
@@ -180,6 +184,7 @@ class Asked:
             subject=attached.subject,
             notes=attached.notes,
         )
+        click.echo(what_fits(request, is_loaded=self.allow_load), err=True)
         if self.allow_restart:
             click.echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
         permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done)
