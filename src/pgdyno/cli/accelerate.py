@@ -271,8 +271,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if done.plan.skipped:
         click.echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
-    compared = [variant.name for variant in done.experiment.variants[1:]]
-    if text := layers_text(done.experiment, compared):
+    if text := layers_text(done.experiment):
         click.echo(f"\n{text}", nl=False)
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
@@ -283,6 +282,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:
     from pgdyno.cli.results import comparison_document
+    from pgdyno.experiments.layer_effects import layer_effects
     from pgdyno.model.document import to_document
 
     done = result.acceleration
@@ -299,6 +299,7 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "not_applied": result.not_applied,
         **comparison_document(done.experiment),
         "layers": to_document(done.layer_verdicts),
+        "layer_effects": to_document(layer_effects(done.experiment)),
         "parts": [],
         "earlier_experiments": [],
     }

@@ -20,6 +20,8 @@ from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, va
 from pgdyno.report.grid import grid
 from pgdyno.report.grid_tables import cell_name
 from pgdyno.report.html import render
+from pgdyno.report.layers import layers_figure
+from pgdyno.report.layers_text import NEED_NOT_ADD_UP
 from pgdyno.report.method import (
     design_table,
     drain_table,
@@ -82,6 +84,8 @@ def render_page(experiment: Experiment) -> str:
         **_notes(experiment),
         forest=forest_figure(experiment),
         verdicts=verdict_table(experiment),
+        layers=layers_figure(experiment),
+        need_not_add_up=NEED_NOT_ADD_UP,
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),

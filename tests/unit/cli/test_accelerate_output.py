@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
+from tests.golden.synthetic_layers import experiment as with_layers
 
 from pgdyno.app import wiring
 from pgdyno.app.accelerate import Acceleration
@@ -17,18 +17,13 @@ from pgdyno.cli.accelerate import _print
 from pgdyno.cli.main import cli
 from pgdyno.experiments.plan_decision import PlanDecision, PlanState
 from pgdyno.model.errors import UsageError
-from pgdyno.model.verdict import Verdict
 from pgdyno.server.account import caller
 
 OPEN = PlanDecision(PlanState.UNDECIDED, "It is not decided.", ("why",), rounds_to_decide=6)
 
 
-def result(decision: PlanDecision = OPEN, *verdicts: Verdict) -> AttachedAcceleration:
-    measured = experiment()
-    names = dict.fromkeys(verdict.variant for verdict in verdicts)
-    variants = (*measured.variants, *(replace(measured.variants[1], name=name) for name in names))
-    measured = replace(measured, variants=variants, verdicts=(*measured.verdicts, *verdicts))
-    return AttachedAcceleration(Acceleration(plan(), decision, measured), None, None)
+def result(decision: PlanDecision = OPEN) -> AttachedAcceleration:
+    return AttachedAcceleration(Acceleration(plan(), decision, experiment()), None, None)
 
 
 @pytest.fixture
@@ -70,11 +65,17 @@ def test_what_is_decided_says_so_and_nothing_of_time(capsys: pytest.CaptureFixtu
 
 @pytest.mark.usefixtures("home")
 def test_layers_that_were_left_out_in_turn_have_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    of_plan = next(one for one in experiment().verdicts if one.metric == "throughput_tps")
-    _print(result(OPEN, replace(of_plan, variant="without-system")), is_json=False)
+    _print(AttachedAcceleration(Acceleration(plan(), OPEN, with_layers()), None, None), is_json=False)
     said = capsys.readouterr().out
-    assert "What each layer is worth: throughput against default" in said
-    assert "  without-system  sysbench-read-only" in said
+    assert "What each layer is worth: throughput of the plan against the plan without it:" in said
+    assert "  sysbench-read-only      application  +20" in said
+
+
+def test_json_has_the_effects_of_layers_on_every_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    _print(AttachedAcceleration(Acceleration(plan(), OPEN, with_layers()), None, None), is_json=True)
+    effects = json.loads(capsys.readouterr().out)["layer_effects"]
+    assert [one["workload"] for one in effects] == ["sysbench-read-only", "sysbench-read-write"]
+    assert effects[0]["layers"]["application"]["point"] == pytest.approx(1.2, abs=0.01)
 
 
 @pytest.mark.parametrize(
