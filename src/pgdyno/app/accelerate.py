@@ -13,12 +13,11 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from pgdyno.app.accelerate_build import BuildAdvice, build_advice, builds_to_choose
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
-from pgdyno.app.known_builds import known_builds
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import Planned, Subject, inspect_scratch, plan_for
-from pgdyno.app.wiring import workspace
 from pgdyno.experiments.plan_decision import (
     PlanDecision,
     decide_plan,
@@ -29,7 +28,6 @@ from pgdyno.experiments.plan_decision import (
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.sharing import side_by_side
 from pgdyno.model.awake import idling_files
-from pgdyno.model.builds import KnownBuild
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Plan
@@ -72,11 +70,15 @@ class AccelerateRequest:
 
 @dataclass(frozen=True)
 class Acceleration:
-    """What came out: the plan, what is decided about it, and the experiment with the figures."""
+    """What came out: the plan, what is decided about it, and the experiment with the figures.
+
+    ``build_advice`` is what a build would add; None where one was measured, or was not asked for.
+    """
 
     plan: Plan
     decision: PlanDecision
     experiment: Experiment
+    build_advice: BuildAdvice | None = None
 
     @property
     def layer_verdicts(self) -> tuple[Verdict, ...]:
@@ -113,7 +115,11 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     host, server = document_of(subject.host), document_of(subject.server)
     context = Context(host, server, planned.plan, terms=terms)
     experiment = measure(_study(request, planned), conditions, progress, context)
-    return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
+    decision = decide_plan(experiment, PLAN, terms)
+    if request.subject is not None:  # a running server is not moved to another build by a plan
+        return Acceleration(planned.plan, decision, experiment)
+    advice = build_advice(request.conditions, plan.layers, planned.plan)
+    return Acceleration(planned.plan, decision, experiment, advice)
 
 
 def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
@@ -170,10 +176,3 @@ def _notes(alike: tuple[str, ...]) -> tuple[str, ...]:
     return (
         f"the same for all servers, as the plan wants it, so that its effect is not in the figures: {names}",
     )
-
-
-def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
-    """Return what scratch servers could be run by instead."""
-    if conditions.installation is None:
-        return None
-    return known_builds(workspace(), conditions.installation.bin_directory)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pgdyno.app.accelerate import AccelerateRequest, builds_to_choose
+from pgdyno.app.accelerate import AccelerateRequest
+from pgdyno.app.accelerate_build import builds_to_choose
 from pgdyno.app.accelerate_loaded import loaded_time
 from pgdyno.app.datasets import place_of
 from pgdyno.app.wiring import workspace

@@ -24,6 +24,7 @@ from pgdyno.model.units import parse_duration_s, parse_percent
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.accelerate import AccelerateRequest
     from pgdyno.app.accelerate_attached import AttachedAcceleration
+    from pgdyno.app.accelerate_build import BuildAdvice
     from pgdyno.model.ports import Progress
     from pgdyno.server.installation import Installation
 
@@ -78,6 +79,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--attribute",
     is_flag=True,
     help="Measure what each layer is worth, too: the plan without it, beside the whole. Takes longer.",
+)
+@click.option(
+    "--build",
+    is_flag=True,
+    help="First make a verified build with a profile, if there is none: about 26 minutes besides the budget.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Orders every random choice."
@@ -137,6 +143,7 @@ class Asked:
     max_tail_loss: str
     layers: str | None
     attribute: bool
+    build: bool
     seed: int
     as_booted: bool
     allow_load: bool
@@ -162,9 +169,25 @@ class Asked:
                     hint="add --embedded, --pg-bin DIR, or --dsn for a running server on this host",
                 )
             request = self._request(installation)
-            click.echo(what_fits(request), err=True)
+            fits = what_fits(request)  # refused before a build is made for it
+            if self.build:
+                self._make_build(request, progress)
+                fits = what_fits(request)
+            click.echo(fits, err=True)
             return AttachedAcceleration(accelerate(request, progress), None, None)
         return self._run_attached(self.dsn, progress)
+
+    def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
+        """Make a build first, unless there is one. Raises: UsageError if the plan may not use it."""
+        from pgdyno.app.accelerate_build import BUILD_MINUTES, make_build
+
+        if Layer.COMPILER not in request.plan.layers:
+            raise UsageError("--build makes what --layers leaves out", hint="add compiler to --layers")
+        click.echo(
+            f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",
+            err=True,
+        )
+        make_build(request.conditions, progress)
 
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
         from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
@@ -175,6 +198,11 @@ class Asked:
         if self.embedded or self.pg_bin is not None:
             raise UsageError(
                 "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
+            )
+        if self.build:
+            raise UsageError(
+                "--build concerns scratch servers, and --dsn names a running one",
+                hint="pgdyno build makes a build, and pgdyno switch lets the server run from it",
             )
         warn_about_password(dsn)
         attached = attach(dsn, self.figures.parsed())
@@ -273,6 +301,8 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
         click.echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
     if text := layers_text(done.experiment):
         click.echo(f"\n{text}", nl=False)
+    if done.build_advice is not None:
+        click.echo(f"\n{done.build_advice.sentence}")
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
@@ -295,6 +325,7 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "is_accepted": done.decision.pays,
         "reasons": list(done.decision.reasons),
         "plan": to_document(done.plan),
+        "build_advice": _advice_document(done.build_advice),
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
         **comparison_document(done.experiment),
@@ -302,4 +333,16 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "layer_effects": to_document(layer_effects(done.experiment)),
         "parts": [],
         "earlier_experiments": [],
+    }
+
+
+def _advice_document(advice: BuildAdvice | None) -> dict[str, object] | None:
+    if advice is None:
+        return None
+    return {
+        "command": advice.command,
+        "minutes": advice.minutes,
+        "gain": advice.gain,
+        "missing": advice.missing or None,
+        "sentence": advice.sentence,
     }

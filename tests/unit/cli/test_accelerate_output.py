@@ -13,6 +13,7 @@ from tests.golden.synthetic_layers import experiment as with_layers
 from pgdyno.app import wiring
 from pgdyno.app.accelerate import Acceleration
 from pgdyno.app.accelerate_attached import AttachedAcceleration
+from pgdyno.app.accelerate_build import BuildAdvice
 from pgdyno.cli.accelerate import _print
 from pgdyno.cli.main import cli
 from pgdyno.experiments.plan_decision import PlanDecision, PlanState
@@ -61,6 +62,17 @@ def test_what_is_decided_says_so_and_nothing_of_time(capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out
     assert "The plan pays: …" in said
     assert "more minutes" not in said
+
+
+@pytest.mark.usefixtures("home")
+def test_what_a_build_would_bring_is_said_last_and_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    advice = BuildAdvice("pgdyno build --source debian:18", 26, 0.3, "")
+    advised = AttachedAcceleration(Acceleration(plan(), OPEN, experiment(), advice), None, None)
+    _print(advised, is_json=False)
+    assert f"\n\n{advice.sentence}\n\nReport: " in capsys.readouterr().out
+    _print(advised, is_json=True)
+    found = json.loads(capsys.readouterr().out)["build_advice"]
+    assert (found["command"], found["minutes"], found["missing"]) == (advice.command, 26, None)
 
 
 @pytest.mark.usefixtures("home")
