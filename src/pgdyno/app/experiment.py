@@ -70,6 +70,7 @@ class Context:
     emulated_machine: str = ""  # as in ``Experiment``
     awake: Awake | None = None
     terms: Terms | None = None  # by which a plan is decided
+    allowed_files: tuple[str, ...] = ()  # as in ``Experiment``
 
 
 Futile: TypeAlias = Callable[[Experiment], bool]
@@ -188,6 +189,7 @@ class ExperimentRun:
             emulated_machine=context.emulated_machine,
             awake=context.awake,
             terms=context.terms,
+            allowed_files=context.allowed_files,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:

@@ -82,7 +82,7 @@ def measure(
         _require_disk(study, arena, conditions.workloads)
         progress.step("measuring how long a wake-up takes")
         kept = _keep_awake(study, conditions, arena.host_state, store)
-        context = replace(context, awake=kept.record)
+        context = replace(context, awake=kept.record, allowed_files=_allowed(study, conditions))
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         accepting = replace(
             arena,
@@ -102,6 +102,12 @@ def measure(
         if budget_s is not None:  # of which measuring wake-ups has taken some already
             budget_s = max(0.0, budget_s - (time.monotonic() - began))
         return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
+
+
+def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
+    """Return the files of the kernel that variants set because they were allowed by name."""
+    named = (path for variant in study.variants for path in variant.files if path in conditions.allowed_files)
+    return tuple(dict.fromkeys(named))
 
 
 def _keep_awake(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,40 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.server.installation import Installation
 
 
+_ALL = 1.0  # a loss that no server can exceed
+
+
+def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
+    """Return seconds. Raises: UsageError naming the option."""
+    with _named(parameter):
+        return parse_duration_s(text)
+
+
+def _percent(_: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    """Return a share; None if the option was not given. Raises: UsageError naming the option."""
+    with _named(parameter):
+        return None if text is None else parse_percent(text)
+
+
+def _loss(context: click.Context, parameter: click.Parameter, text: str) -> float | None:
+    """Return a share that something may be lost of. Raises: UsageError, for all of it or more as well."""
+    share = _percent(context, parameter, text)
+    if share is not None and share >= _ALL:
+        raise UsageError(
+            f'{parameter.opts[0]} "{text}" would let any plan pass', hint="write a percentage below 100%"
+        )
+    return share
+
+
+@contextmanager
+def _named(parameter: click.Parameter) -> Iterator[None]:
+    """Name the option in what is wrong with its value."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{parameter.opts[0]} {error.message}", hint=error.hint) from error
+
+
 @click.command(
     name="accelerate",
     epilog="\b\nExamples:\n"
@@ -45,7 +81,9 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option("--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's].")
 @click.option(
     "--budget",
+    "budget_s",
     default="10m",
+    callback=_duration,
     show_default=True,
     metavar="TIME",
     help="How long it may take, the loading of data included.",
@@ -53,12 +91,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option(
     "--min-gain",
     metavar="PERCENT",
+    callback=_percent,
     help="The gain of throughput that makes the change worth while [default: 5% for other programs, 2% for a "
     "restart, else 0%].",
 )
 @click.option(
     "--max-loss",
     default="5%",
+    callback=_loss,
     show_default=True,
     metavar="PERCENT",
     help="No workload may possibly lose more throughput than this.",
@@ -66,6 +106,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option(
     "--max-tail-loss",
     default="10%",
+    callback=_percent,
     show_default=True,
     metavar="PERCENT",
     help="No workload's slowest transactions may possibly take longer by more than this.",
@@ -137,10 +178,10 @@ class Asked:
     dsn: str | None
     workloads: tuple[str, ...]
     scale: int | None
-    budget: str
-    min_gain: str | None
-    max_loss: str
-    max_tail_loss: str
+    budget_s: float
+    min_gain: float | None
+    max_loss: float
+    max_tail_loss: float
     layers: str | None
     attribute: bool
     build: bool
@@ -261,10 +302,10 @@ class Asked:
                 as_booted=AS_ASKED if self.as_booted else "",
             ),
             Variant("default"),
-            parse_duration_s(self.budget),
-            max_loss=parse_percent(self.max_loss),
-            max_tail_loss=parse_percent(self.max_tail_loss),
-            min_gain=None if self.min_gain is None else parse_percent(self.min_gain),
+            self.budget_s,
+            max_loss=self.max_loss,
+            max_tail_loss=self.max_tail_loss,
+            min_gain=self.min_gain,
             plan=plan,
             is_attributed=self.attribute,
         )

@@ -261,6 +261,7 @@ class Experiment:
     durability: tuple[DurabilityReading, ...] = ()  # every different one, in the order of time
     awake: Awake | None = None  # how CPUs idled; None: not recorded, by an older pgdyno
     terms: Terms | None = None  # by which its plan is decided; None: no plan is asked about
+    allowed_files: tuple[str, ...] = ()  # of the kernel: those that variants set and no lever does
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

@@ -94,16 +94,35 @@ def test_json_has_the_effects_of_layers_on_every_workload(capsys: pytest.Capture
     ("arguments", "said"),
     [
         (["--seed", "-1"], "'--seed': -1 is not in the range x>=0"),
-        (["--budget", "soon"], "soon"),
-        (["--min-gain", "much"], "much"),
+        (["--seed", "1.5"], "'--seed': '1.5' is not a valid integer range"),
+        (["--budget", "soon"], '--budget "soon" is not a duration\nHINT:  write for example 8m, 90s'),
+        (["--budget", "0"], '--budget "0" is not a duration'),
+        (["--budget", "0m"], '--budget "0m" is not a duration'),
+        (["--budget", "-5m"], '--budget "-5m" is not a duration'),
+        (["--min-gain", "abc"], '--min-gain "abc" is not a percentage\nHINT:  write for example 5% or 0.5%'),
+        (["--min-gain", "5"], '--min-gain "5" is not a percentage'),
+        (["--min-gain", "-1%"], '--min-gain "-1%" is not a percentage'),
+        (["--min-gain", "nan%"], '--min-gain "nan%" is not a percentage'),
+        (
+            ["--max-loss", "200%"],
+            '--max-loss "200%" would let any plan pass\nHINT:  write a percentage below 100%',
+        ),
+        (["--max-loss", "100%"], '--max-loss "100%" would let any plan pass'),
+        (["--max-loss", "-5%"], '--max-loss "-5%" is not a percentage'),
+        (["--max-tail-loss", "-1%"], '--max-tail-loss "-1%" is not a percentage'),
+        (["--max-tail-loss", "1"], '--max-tail-loss "1" is not a percentage'),
         (["--layers", "kernel"], 'no layer "kernel"'),
         (["--scale", "0"], "'--scale': 0 is not in the range x>=1"),
     ],
 )
-def test_odd_values_are_refused_before_anything_is_loaded(arguments: list[str], said: str) -> None:
+def test_odd_values_are_refused_before_anything_is_loaded(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
     done = CliRunner().invoke(cli, ["accelerate", "--embedded", *arguments])
     assert done.exit_code == 2 or isinstance(done.exception, UsageError)
     assert said in f"{done.output}{done.exception}"
+    assert not (tmp_path / "datasets").exists()
 
 
 @pytest.mark.parametrize("option", ["--allow-load", "--allow-restart", "--yes"])
