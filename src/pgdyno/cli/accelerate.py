@@ -324,6 +324,7 @@ class Asked:
 def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.app.report import write_report
     from pgdyno.cli.results import print_experiment
+    from pgdyno.report.awake import awake_remark
     from pgdyno.report.decision import more_sentence
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
@@ -336,6 +337,8 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     click.echo(f"\n{done.decision.sentence}")
     if more := more_sentence(done.experiment, done.decision):
         click.echo(more)
+    if remark := awake_remark(done.experiment):
+        click.echo(remark)
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if done.plan.skipped:

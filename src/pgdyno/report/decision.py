@@ -11,6 +11,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.terms import PLAN, Terms
 from pgdyno.model.verdict import Decision
 from pgdyno.report import numbers
+from pgdyno.report.awake import awake_remark
 from pgdyno.report.words import symbol
 
 _STYLES = {
@@ -31,6 +32,7 @@ class DecisionBox:
     symbol: str
     sentence: str
     more: str  # how much longer it would take; empty if it is decided, or no time would
+    remark: str  # in which idle state the figures hold, where CPUs were kept awake
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...]
 
@@ -47,6 +49,7 @@ def decision_box(experiment: Experiment) -> DecisionBox | None:
         symbol(style),
         decision.sentence,
         more_sentence(experiment, decision),
+        awake_remark(experiment),
         decision.reasons,
         _terms(experiment.terms),
     )
