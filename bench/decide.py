@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from bench.simulate import seeded
 
-from pgdyno.experiments.plan_decision import Outcome, PlanState, Terms, decide, estimate
+from pgdyno.experiments.plan_decision import Outcome, PlanState, decide, estimate
+from pgdyno.model.terms import Terms
 from pgdyno.stats.sample import FloatArray
 
 ROUNDS, BLOCKS = 14, 2

@@ -23,13 +23,13 @@ from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.wiring import choose_installation
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
-from pgdyno.experiments.plan_decision import PlanState, Terms, decide_plan
+from pgdyno.experiments.plan_decision import PlanState, decide_plan
 from pgdyno.model.experiment import Design, ResetPolicy
 from pgdyno.model.study import Study
+from pgdyno.model.terms import PLAN, Terms
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import Workload
-from pgdyno.studies._contract import PLAN
 
 SCRIPT = r"""
 \set aid random(1, 100000 * :scale)

@@ -48,7 +48,7 @@ def request_for(cluster: DebianCluster) -> AccelerateRequest:
     attached = attach(cluster.dsn, Figures())
     workloads = find_workloads(("pgbench-tpcb", "pgbench-select"), (), 1)
     conditions = Conditions(attached.installation, workloads, SMALL)
-    return AccelerateRequest(conditions, attached.base, budget_s=1.0, subject=attached.subject)
+    return AccelerateRequest(conditions, attached.base, budget_s=150.0, subject=attached.subject)
 
 
 # After the first receipt: amid a switch, a trial, a revert; the first is always tried.

@@ -78,7 +78,7 @@ def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that
     monkeypatch.setattr("pgdyno.model.experiment.Design", lambda seed: replace(SHORT, seed=seed))
     before = settings(debian15)
     restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
-    workload = ("--workload", "pgbench-select", "--scale", "1", "--budget", "20s")
+    workload = ("--workload", "pgbench-select", "--scale", "1", "--budget", "50s")
     done = CliRunner().invoke(
         cli, ["accelerate", "--dsn", debian15.dsn, "--yes", *workload, *restart, "--json"]
     )

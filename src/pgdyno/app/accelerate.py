@@ -13,29 +13,31 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from pgdyno.app.accelerate_build import BuildAdvice, build_advice, builds_to_choose
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
-from pgdyno.app.known_builds import known_builds
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import Planned, Subject, inspect_scratch, plan_for
-from pgdyno.app.wiring import workspace
-from pgdyno.experiments.plan_decision import PlanDecision, Terms, decide_plan, is_futile, outcomes_of
-from pgdyno.experiments.stopping import round_s
+from pgdyno.experiments.plan_decision import (
+    PlanDecision,
+    decide_plan,
+    is_futile,
+    minutes_to_decide,
+    outcomes_of,
+)
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.sharing import side_by_side
 from pgdyno.model.awake import idling_files
-from pgdyno.model.builds import KnownBuild
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
+from pgdyno.model.terms import PLAN, WITHOUT, Terms
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
-from pgdyno.studies._contract import PLAN
 
 DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
-WITHOUT = "without-"
 _OTHER_PROGRAMS, _RESTART = 0.05, 0.02
 """The gain that makes a change worth while: other programs are a risk, a restart is an outage."""
 
@@ -68,11 +70,15 @@ class AccelerateRequest:
 
 @dataclass(frozen=True)
 class Acceleration:
-    """What came out: the plan, what is decided about it, and the experiment with the figures."""
+    """What came out: the plan, what is decided about it, and the experiment with the figures.
+
+    ``build_advice`` is what a build would add; None where one was measured, or was not asked for.
+    """
 
     plan: Plan
     decision: PlanDecision
     experiment: Experiment
+    build_advice: BuildAdvice | None = None
 
     @property
     def layer_verdicts(self) -> tuple[Verdict, ...]:
@@ -82,8 +88,7 @@ class Acceleration:
     @property
     def minutes_to_decide(self) -> float | None:
         """About how much longer it would take to decide; None if it is decided, or no time would."""
-        more = self.decision.rounds_to_decide
-        return None if more is None else more * round_s(self.experiment) / 60
+        return minutes_to_decide(self.experiment, self.decision)
 
 
 def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
@@ -94,7 +99,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     deadline = time.monotonic() + request.budget_s
     if request.subject is None:
         subject = inspect_scratch(request.base, request.conditions, request.plan.figures, progress)
-        plan = replace(request.plan, builds=_builds(request.conditions))
+        plan = replace(request.plan, builds=builds_to_choose(request.conditions))
     else:
         subject, plan = request.subject, request.plan
     planned = plan_for(subject, request.base, request.conditions, plan)
@@ -107,11 +112,15 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         is_futile=partial(_is_futile, terms=terms),
         as_booted=request.conditions.as_booted or _why_as_booted(request, planned.plan),
     )
-    context = Context(document_of(subject.host), document_of(subject.server), planned.plan)
-    experiment = measure(
-        _study(replace(request, conditions=conditions), planned), conditions, progress, context
-    )
-    return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
+    host, server = document_of(subject.host), document_of(subject.server)
+    context = Context(host, server, planned.plan, terms=terms)
+    study = _study(replace(request, conditions=conditions), planned)
+    experiment = measure(study, conditions, progress, context)
+    decision = decide_plan(experiment, PLAN, terms)
+    if request.subject is not None:  # a running server is not moved to another build by a plan
+        return Acceleration(planned.plan, decision, experiment)
+    advice = build_advice(request.conditions, plan.layers, planned.plan)
+    return Acceleration(planned.plan, decision, experiment, advice)
 
 
 def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
@@ -174,10 +183,3 @@ def _notes(alike: tuple[str, ...]) -> tuple[str, ...]:
     return (
         f"the same for all servers, as the plan wants it, so that its effect is not in the figures: {names}",
     )
-
-
-def _builds(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
-    """Return what scratch servers could be run by instead."""
-    if conditions.installation is None:
-        return None
-    return known_builds(workspace(), conditions.installation.bin_directory)

@@ -17,14 +17,14 @@ from pgdyno.app.experiment import Context
 from pgdyno.app.measure import alternating, measure_attached
 from pgdyno.app.planning import plan_for
 from pgdyno.experiments.plan_decision import decide_plan
+from pgdyno.experiments.time_needed import TimeNeeded, time_needed
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError
 from pgdyno.model.experiment import Design
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
+from pgdyno.model.terms import PLAN
 from pgdyno.model.variant import Variant
-from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
-from pgdyno.studies._contract import PLAN
 
 _NOTE = (
     "measured on the running server itself: its CPU time includes whatever else it did, and it is restarted "
@@ -40,10 +40,16 @@ def restarts_at_most(request: AccelerateRequest) -> int:
 
 def _design(request: AccelerateRequest) -> Design:
     """Return the design; its rounds are fixed beforehand, because each may restart the server."""
+    needed = loaded_time(request)
+    return replace(needed.design, rounds=max(needed.least_rounds, needed.rounds_within(request.budget_s)))
+
+
+def loaded_time(request: AccelerateRequest) -> TimeNeeded:
+    """Return how long measuring takes on the server itself, where every data set is loaded first."""
     design = replace(alternating(request.conditions.design), is_isolated=False)
-    trial_s = len(request.conditions.workloads) * (design.block_s + design.warmup_s) + _SWITCH_S
-    rounds = max(MINIMUM_ROUNDS_FOR_VERDICT, int(request.budget_s / (2 * trial_s)))
-    return replace(design, rounds=rounds)
+    workloads = tuple(request.conditions.workloads.values())
+    data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
+    return time_needed(workloads, design, 2, data_sets, _SWITCH_S)
 
 
 def accelerate_loaded(
@@ -74,8 +80,9 @@ def accelerate_loaded(
         _design(request),
         notes=(_NOTE,),
     )
-    context = Context(document_of(attached.subject.host), document_of(attached.subject.server), planned.plan)
+    terms = request.terms(planned.plan)
+    host, server = document_of(attached.subject.host), document_of(attached.subject.server)
+    context = Context(host, server, planned.plan, terms=terms)
     switch = Switch(access, request.base, planned.plan, allow_restart, is_standby_order_kept)
     experiment = measure_attached(study, attached, switch, request.conditions, progress, context)
-    decision = decide_plan(experiment, PLAN, request.terms(planned.plan))
-    return Acceleration(planned.plan, decision, experiment)
+    return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)

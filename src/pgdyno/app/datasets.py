@@ -24,6 +24,12 @@ _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides it
 _HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
 
 
+def place_of(workspace: Workspace, data_set: DataSet, installation: Installation) -> Path:
+    """Return where a data set is, or would be, as an installation has loaded it."""
+    machine = f"{installation.foreign_machine}-" if installation.foreign_machine else ""
+    return workspace.datasets() / f"pg{installation.version}-checksums-{machine}{data_set.key}"
+
+
 @dataclass(frozen=True)
 class DataSets:
     """Loaded data directories, by version and data set. They are never started, only copied.
@@ -43,9 +49,7 @@ class DataSets:
         Two builds of the same version for the same machine share it: their data are byte-identical.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
-        machine = f"{installation.foreign_machine}-" if installation.foreign_machine else ""
-        name = f"pg{installation.version}-checksums-{machine}{data_set.key}"
-        target = self.workspace.datasets() / name
+        target = place_of(self.workspace, data_set, installation)
         if target.is_dir():
             return target
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")

@@ -25,16 +25,14 @@ from pgdyno.app.tpch_validation import tpch_facts, validated
 from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.disturbance import judge_again, with_disturbance_notes
 from pgdyno.experiments.durability import is_hopeless, withhold
+from pgdyno.experiments.notes import durability_marks, hopeless_note, method_notes, noise_note, step_labels
 from pgdyno.experiments.stopping import (
     as_even,
     counts_nothing,
     is_finished,
-    is_too_noisy,
     minimum_rounds,
     rounds_to_repeat,
     rounds_within,
-    typical_void_reason,
-    void_share,
 )
 from pgdyno.experiments.wal_ahead import wal_notes
 from pgdyno.meters import load as load_meters
@@ -44,17 +42,13 @@ from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
+from pgdyno.model.terms import Terms
 from pgdyno.model.verdict import Verdict
 from pgdyno.model.workload import Workload
 from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
-_CHECKPOINT_NOTE = (
-    "write workloads: every round starts right after a checkpoint; the CPU time and the bytes of the "
-    "checkpoint at its end are charged to the arm that dirtied the pages. A full checkpoint cycle is not "
-    "spanned, so what an arm would save by rarer checkpoints is not credited to it."
-)
 
 
 @dataclass(frozen=True)
@@ -70,6 +64,8 @@ class Context:
     emulated_machine: str = ""  # as in ``Experiment``
     awake: Awake | None = None
     burstable_type: str = ""
+    terms: Terms | None = None  # by which a plan is decided
+    allowed_files: tuple[str, ...] = ()  # as in ``Experiment``
 
 
 Futile: TypeAlias = Callable[[Experiment], bool]
@@ -176,18 +172,20 @@ class ExperimentRun:
             options=context.options,
             factors=context.factors,
             notes=(
-                *_marks(study),
-                *_labels(workloads),
+                *durability_marks(study),
+                *step_labels(workloads),
                 *study.notes,
                 *memory_notes,
                 *self.arena.build_notes(study.variants),
-                *_method_notes(workloads),
+                *method_notes(workloads),
             ),
             installation=self.arena.installation_name,
             tpch=tpch_facts(workloads),
             emulated_machine=context.emulated_machine,
             awake=context.awake,
             burstable_type=context.burstable_type,
+            terms=context.terms,
+            allowed_files=context.allowed_files,
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
@@ -196,7 +194,7 @@ class ExperimentRun:
         Raises: UsageError if it is another experiment than the one asked for now.
         """
         stored = self.store.load(experiment_id)
-        labels = {*_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
+        labels = {*step_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
         require_same(
             stored,
             self._new(study, Context(), memory_notes),
@@ -288,8 +286,8 @@ class ExperimentRun:
             verdicts=_verdicts(study, experiment),
             notes=(
                 *experiment.notes,
-                *_noise_note(experiment),
-                *_hopeless_note(experiment),
+                *noise_note(experiment),
+                *hopeless_note(experiment),
                 *(wal_notes(experiment) if is_complete else ()),
             ),
             is_complete=is_complete,
@@ -327,45 +325,6 @@ def _verdicts(study: Study, experiment: Experiment) -> tuple[Verdict, ...]:
         design=study.design,
     )
     return withhold(verdicts, experiment)
-
-
-def _noise_note(experiment: Experiment) -> tuple[str, ...]:
-    design = experiment.design
-    if not is_too_noisy(experiment.blocks, design):
-        return ()
-    share, limit = void_share(experiment.blocks), design.thresholds.void_block_share
-    why = typical_void_reason(experiment.blocks)
-    consequence = (
-        "nothing counts, so measuring stopped early"
-        if counts_nothing(experiment.blocks)
-        else "rounds were repeated"
-    )
-    note = (
-        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}), for example "
-        f"because {why}; {consequence}: repeat it when less else runs"
-    )
-    return (note,)
-
-
-def _hopeless_note(experiment: Experiment) -> tuple[str, ...]:
-    if not is_hopeless(experiment):
-        return ()
-    return ("measuring stopped early: the servers are not equally durable, so that no verdict can be given",)
-
-
-def _marks(study: Study) -> tuple[str, ...]:
-    unsafe = [f"{v.name}: {setting}" for v in study.variants for setting in v.unsafe_settings]
-    return (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
-
-
-def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    is_charged = any(not workload.is_read_only and not workload.is_step for workload in workloads)
-    return (_CHECKPOINT_NOTE,) if is_charged else ()
-
-
-def _labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    """Say how workloads of several steps are run; figures are comparable only where this is the same."""
-    return tuple(dict.fromkeys(workload.label for workload in workloads if workload.label))
 
 
 def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ def measure(
     not be set. VariantError for what no server is given. LockHeldError if another pgdyno, of any home, keeps
     this machine's CPUs awake. Whatever measuring raises.
     """
+    began = time.monotonic()
     require_measurable(study.variants)
     require_allowed_files(study.variants, conditions.allowed_files)
     with (
@@ -81,8 +83,12 @@ def measure(
         _require_disk(study, arena, conditions.workloads)
         progress.step("measuring how long a wake-up takes")
         kept = _keep_awake(study, conditions, arena.host_state, store)
-        credited = burstable_type(arena.host_state.tree)
-        context = replace(context, awake=kept.record, burstable_type=credited)
+        context = replace(
+            context,
+            awake=kept.record,
+            burstable_type=burstable_type(arena.host_state.tree),
+            allowed_files=_allowed(study, conditions),
+        )
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         accepting = replace(
             arena,
@@ -98,7 +104,16 @@ def measure(
             is_resumable=conditions.is_resumable,
             is_futile=conditions.is_futile,
         )
-        return run.run(fitting, budget_s=conditions.budget_s, context=context, resume=conditions.resume)
+        budget_s = conditions.budget_s
+        if budget_s is not None:  # of which measuring wake-ups has taken some already
+            budget_s = max(0.0, budget_s - (time.monotonic() - began))
+        return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
+
+
+def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
+    """Return the files of the kernel that variants set because they were allowed by name."""
+    named = (path for variant in study.variants for path in variant.files if path in conditions.allowed_files)
+    return tuple(dict.fromkeys(named))
 
 
 def _keep_awake(

@@ -26,9 +26,10 @@ from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
 from pgdyno.model.statements import WorkloadStatements
+from pgdyno.model.terms import PLAN
 from pgdyno.model.variant import Variant, require_measurable
 from pgdyno.server.connection import Connection
-from pgdyno.studies._contract import APPLICATION, PGTUNE, PLAN, SYSTEM, TUNED, StudyContext
+from pgdyno.studies._contract import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,45 @@ from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.accelerate import AccelerateRequest, Acceleration
+    from pgdyno.app.accelerate import AccelerateRequest
     from pgdyno.app.accelerate_attached import AttachedAcceleration
+    from pgdyno.app.accelerate_build import BuildAdvice
     from pgdyno.model.ports import Progress
     from pgdyno.server.installation import Installation
+
+
+_ALL = 1.0  # a loss that no server can exceed
+
+
+def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
+    """Return seconds. Raises: UsageError naming the option."""
+    with _named(parameter):
+        return parse_duration_s(text)
+
+
+def _percent(_: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    """Return a share; None if the option was not given. Raises: UsageError naming the option."""
+    with _named(parameter):
+        return None if text is None else parse_percent(text)
+
+
+def _loss(context: click.Context, parameter: click.Parameter, text: str) -> float | None:
+    """Return a share that something may be lost of. Raises: UsageError, for all of it or more as well."""
+    share = _percent(context, parameter, text)
+    if share is not None and share >= _ALL:
+        raise UsageError(
+            f'{parameter.opts[0]} "{text}" would let any plan pass', hint="write a percentage below 100%"
+        )
+    return share
+
+
+@contextmanager
+def _named(parameter: click.Parameter) -> Iterator[None]:
+    """Name the option in what is wrong with its value."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{parameter.opts[0]} {error.message}", hint=error.hint) from error
 
 
 @click.command(
@@ -45,7 +81,9 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option("--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's].")
 @click.option(
     "--budget",
+    "budget_s",
     default="10m",
+    callback=_duration,
     show_default=True,
     metavar="TIME",
     help="How long it may take, the loading of data included.",
@@ -53,12 +91,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option(
     "--min-gain",
     metavar="PERCENT",
+    callback=_percent,
     help="The gain of throughput that makes the change worth while [default: 5% for other programs, 2% for a "
     "restart, else 0%].",
 )
 @click.option(
     "--max-loss",
     default="5%",
+    callback=_loss,
     show_default=True,
     metavar="PERCENT",
     help="No workload may possibly lose more throughput than this.",
@@ -66,6 +106,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option(
     "--max-tail-loss",
     default="10%",
+    callback=_percent,
     show_default=True,
     metavar="PERCENT",
     help="No workload's slowest transactions may possibly take longer by more than this.",
@@ -79,6 +120,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--attribute",
     is_flag=True,
     help="Measure what each layer is worth, too: the plan without it, beside the whole. Takes longer.",
+)
+@click.option(
+    "--build",
+    is_flag=True,
+    help="First make a verified build with a profile, if there is none: about 26 minutes besides the budget.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Orders every random choice."
@@ -132,12 +178,13 @@ class Asked:
     dsn: str | None
     workloads: tuple[str, ...]
     scale: int | None
-    budget: str
-    min_gain: str | None
-    max_loss: str
-    max_tail_loss: str
+    budget_s: float
+    min_gain: float | None
+    max_loss: float
+    max_tail_loss: float
     layers: str | None
     attribute: bool
+    build: bool
     seed: int
     as_booted: bool
     allow_load: bool
@@ -151,6 +198,7 @@ class Asked:
         """Accelerate a running server, or a scratch server of an installation."""
         from pgdyno.app.accelerate import accelerate
         from pgdyno.app.accelerate_attached import AttachedAcceleration
+        from pgdyno.app.accelerate_budget import what_fits
         from pgdyno.app.wiring import choose_installation
 
         if self.dsn is None:
@@ -161,17 +209,41 @@ class Asked:
                     "no PostgreSQL was named",
                     hint="add --embedded, --pg-bin DIR, or --dsn for a running server on this host",
                 )
-            return AttachedAcceleration(accelerate(self._request(installation), progress), None, None)
+            request = self._request(installation)
+            fits = what_fits(request)  # refused before a build is made for it
+            if self.build:
+                self._make_build(request, progress)
+                fits = what_fits(request)
+            click.echo(fits, err=True)
+            return AttachedAcceleration(accelerate(request, progress), None, None)
         return self._run_attached(self.dsn, progress)
+
+    def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
+        """Make a build first, unless there is one. Raises: UsageError if the plan may not use it."""
+        from pgdyno.app.accelerate_build import BUILD_MINUTES, make_build
+
+        if Layer.COMPILER not in request.plan.layers:
+            raise UsageError("--build makes what --layers leaves out", hint="add compiler to --layers")
+        click.echo(
+            f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",
+            err=True,
+        )
+        make_build(request.conditions, progress)
 
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
         from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
+        from pgdyno.app.accelerate_budget import what_fits
         from pgdyno.app.attached import attach
         from pgdyno.app.wiring import server_access
 
         if self.embedded or self.pg_bin is not None:
             raise UsageError(
                 "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
+            )
+        if self.build:
+            raise UsageError(
+                "--build concerns scratch servers, and --dsn names a running one",
+                hint="pgdyno build makes a build, and pgdyno switch lets the server run from it",
             )
         warn_about_password(dsn)
         attached = attach(dsn, self.figures.parsed())
@@ -181,6 +253,7 @@ class Asked:
             subject=attached.subject,
             notes=attached.notes,
         )
+        click.echo(what_fits(request, is_loaded=self.allow_load), err=True)
         if self.allow_restart:
             click.echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
         permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done)
@@ -229,10 +302,10 @@ class Asked:
                 as_booted=AS_ASKED if self.as_booted else "",
             ),
             Variant("default"),
-            parse_duration_s(self.budget),
-            max_loss=parse_percent(self.max_loss),
-            max_tail_loss=parse_percent(self.max_tail_loss),
-            min_gain=None if self.min_gain is None else parse_percent(self.min_gain),
+            self.budget_s,
+            max_loss=self.max_loss,
+            max_tail_loss=self.max_tail_loss,
+            min_gain=self.min_gain,
             plan=plan,
             is_attributed=self.attribute,
         )
@@ -251,6 +324,8 @@ class Asked:
 def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.app.report import write_report
     from pgdyno.cli.results import print_experiment
+    from pgdyno.report.awake import awake_remark
+    from pgdyno.report.decision import more_sentence
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
 
@@ -260,15 +335,18 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     done = result.acceleration
     print_experiment(done.experiment)
     click.echo(f"\n{done.decision.sentence}")
-    if (more := done.minutes_to_decide) is not None:
-        click.echo(f"About {more:.0f} more minutes would tell: --budget {_longer(done)}.")
+    if more := more_sentence(done.experiment, done.decision):
+        click.echo(more)
+    if remark := awake_remark(done.experiment):
+        click.echo(remark)
     for line in done.plan.lines:
         click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if done.plan.skipped:
         click.echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
-    compared = [variant.name for variant in done.experiment.variants[1:]]
-    if text := layers_text(done.experiment, compared):
+    if text := layers_text(done.experiment):
         click.echo(f"\n{text}", nl=False)
+    if done.build_advice is not None:
+        click.echo(f"\n{done.build_advice.sentence}")
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
@@ -276,16 +354,9 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     click.echo(f"\nReport: {write_report(done.experiment)}")
 
 
-def _longer(done: Acceleration) -> str:
-    """Return a budget that holds the rounds so far and those that are missing, in whole minutes."""
-    from pgdyno.experiments.stopping import round_s
-
-    so_far = done.experiment.design.rounds * round_s(done.experiment) / 60
-    return f"{math.ceil(so_far + (done.minutes_to_decide or 0.0)) + 1}m"
-
-
 def _document(result: AttachedAcceleration) -> dict[str, object]:
     from pgdyno.cli.results import comparison_document
+    from pgdyno.experiments.layer_effects import layer_effects
     from pgdyno.model.document import to_document
 
     done = result.acceleration
@@ -298,10 +369,24 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "is_accepted": done.decision.pays,
         "reasons": list(done.decision.reasons),
         "plan": to_document(done.plan),
+        "build_advice": _advice_document(done.build_advice),
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
         **comparison_document(done.experiment),
         "layers": to_document(done.layer_verdicts),
+        "layer_effects": to_document(layer_effects(done.experiment)),
         "parts": [],
         "earlier_experiments": [],
+    }
+
+
+def _advice_document(advice: BuildAdvice | None) -> dict[str, object] | None:
+    if advice is None:
+        return None
+    return {
+        "command": advice.command,
+        "minutes": advice.minutes,
+        "gain": advice.gain,
+        "missing": advice.missing or None,
+        "sentence": advice.sentence,
     }

@@ -35,7 +35,9 @@ from scipy import special
 
 from pgdyno.experiments.analysis import log_ratios
 from pgdyno.experiments.durability import doubts
+from pgdyno.experiments.stopping import round_s
 from pgdyno.model.experiment import Experiment
+from pgdyno.model.terms import Terms
 from pgdyno.stats import nested
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
 from pgdyno.stats.sample import Sample
@@ -59,15 +61,6 @@ class PlanState(StrEnum):
     TAIL_UNKNOWN = "faster, tail unknown"
     NOTHING = "nothing to gain"
     UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What is asked of a plan, as shares: 0.05 = 5 %."""
-
-    min_gain: float = 0.0
-    max_loss: float = 0.05
-    max_tail_loss: float = 0.10
 
 
 @dataclass(frozen=True)
@@ -139,6 +132,12 @@ def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecis
         sentence = "The plan was not measured fairly: its server was not as durable as the other one."
         return PlanDecision(PlanState.UNDECIDED, sentence, why)
     return decide(outcomes_of(experiment, variant), terms)
+
+
+def minutes_to_decide(experiment: Experiment, decision: PlanDecision) -> float | None:
+    """Return about how much longer it would take to decide; None if it is decided, or no time would."""
+    more = decision.rounds_to_decide
+    return None if more is None else more * round_s(experiment) / 60
 
 
 def outcomes_of(experiment: Experiment, variant: str) -> tuple[Outcome, ...]:

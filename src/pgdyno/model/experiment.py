@@ -17,6 +17,7 @@ from pgdyno.model.awake import Awake
 from pgdyno.model.durability_reading import DurabilityReading
 from pgdyno.model.plan import Plan
 from pgdyno.model.step_record import StepRecord
+from pgdyno.model.terms import Terms
 from pgdyno.model.tpch import TpchFacts
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
@@ -272,6 +273,8 @@ class Experiment:
     durability: tuple[DurabilityReading, ...] = ()  # every different one, in the order of time
     awake: Awake | None = None  # how CPUs idled; None: not recorded, by an older pgdyno
     burstable_type: str = ""  # the machine's type, where it is known to have CPU credits
+    terms: Terms | None = None  # by which its plan is decided; None: no plan is asked about
+    allowed_files: tuple[str, ...] = ()  # of the kernel: those that variants set and no lever does
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

@@ -1,40 +1,57 @@
-"""What each layer of a plan is worth, as plain text: the whole plan beside the plan without it. Pure."""
+"""What each layer of a plan is worth, in words: the whole plan against the plan without it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from pgdyno.experiments.layer_effects import LayerEffects, layer_effects
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.terms import WITHOUT
+from pgdyno.model.verdict import Interval
 from pgdyno.report import numbers
-from pgdyno.report.words import PRIMARY_METRIC
+
+OVERLAP, WHOLE = "overlap", "whole plan"
+NEED_NOT_ADD_UP = (
+    "The effects of layers need not add up to that of the whole plan: what two of them bring alike is lost "
+    "only if both are left out, and what takes both is lost with either. The overlap is the difference."
+)
 
 
-def layers_text(experiment: Experiment, variants: Sequence[str]) -> str:
-    """Return a line for each of these variants and workload; nothing for one variant alone.
-
-    ``variants`` are the whole plan, and the plan without each of its layers.
-    """
-    if len(variants) < 2:
+def layers_text(experiment: Experiment) -> str:
+    """Return a line for each layer and workload; nothing if no layer was left out."""
+    if not any(variant.name.startswith(WITHOUT) for variant in experiment.variants):
         return ""
-    head = (
-        f"What each layer is worth: throughput against {experiment.baseline}, of the plan and without a layer"
-    )
-    return "\n".join([f"{head}:", *_lines(experiment, variants)]) + "\n"
+    found = layer_effects(experiment)
+    if not found:
+        return "What each layer is worth is not known: too few rounds count.\n"
+    lines = [line for one in found for line in _lines(one)]
+    head = "What each layer is worth: throughput of the plan against the plan without it:"
+    return "\n".join([head, *lines, NEED_NOT_ADD_UP]) + "\n"
 
 
-def _lines(experiment: Experiment, variants: Sequence[str]) -> Iterator[str]:
-    found = {(one.variant, one.workload): one for one in experiment.verdicts if one.metric == PRIMARY_METRIC}
-    width = max(map(len, variants))
-    for name in variants:
-        for place, workload in enumerate(experiment.workloads):
-            if (verdict := found.get((name, workload))) is not None:
-                yield f"  {name if place == 0 else '':{width}}  {workload:22}  {_effect(verdict)}"
+def remark(interval: Interval) -> str:
+    """Say what an interval leaves open; nothing if it shows a gain."""
+    if interval.high < 1:
+        return "costs"
+    return "may be nothing" if interval.low <= 1 else ""
 
 
-def _effect(verdict: Verdict) -> str:
-    if verdict.effect is None or verdict.interval is None:
-        return f"{verdict.decision.value}: {verdict.reason}"
-    low, high = verdict.interval.low, verdict.interval.high
-    effect = numbers.change_within(verdict.effect, low, high)
-    return f"{effect} ({numbers.change_range(low, high)}), {verdict.decision.value}"
+def overlap_remark(interval: Interval) -> str:
+    """Say what the difference between the layers and the whole plan consists of."""
+    if interval.low > 1:
+        return "brought by more than one layer alike"
+    return "takes more than one layer, counted in each" if interval.high < 1 else "may be nothing"
+
+
+def _lines(effects: LayerEffects) -> Iterator[str]:
+    width = max(map(len, (*effects.layers, WHOLE)))
+    rows = [(name, interval, remark(interval)) for name, interval in effects.layers.items()]
+    rows += [
+        (OVERLAP, effects.overlap, overlap_remark(effects.overlap)),
+        (WHOLE, effects.whole, remark(effects.whole)),
+    ]
+    for place, (name, interval, words) in enumerate(rows):
+        effect = numbers.change_within(interval.point, interval.low, interval.high)
+        workload = effects.workload if place == 0 else ""
+        line = f"  {workload:22}  {name:{width}}  {effect} ({numbers.interval(interval)})"
+        yield f"{line}, {words}" if words else line

@@ -14,11 +14,14 @@ from pgdyno.report import numbers
 from pgdyno.report.awake import awake_sentence
 from pgdyno.report.cards import cards
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.decision import decision_box
 from pgdyno.report.facts import all_facts, configured_settings, host_facts, server_facts
 from pgdyno.report.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
 from pgdyno.report.grid import grid
 from pgdyno.report.grid_tables import cell_name
 from pgdyno.report.html import render
+from pgdyno.report.layers import layers_figure
+from pgdyno.report.layers_text import NEED_NOT_ADD_UP
 from pgdyno.report.method import (
     design_table,
     drain_table,
@@ -77,6 +80,7 @@ def render_page(experiment: Experiment) -> str:
     return render(
         _PAGE,
         experiment=experiment,
+        decision=decision_box(experiment),
         answers=answers(experiment),
         cards=cards(experiment),
         **_notes(experiment),
@@ -84,6 +88,8 @@ def render_page(experiment: Experiment) -> str:
         verdicts=verdict_table(experiment),
         adjusted=adjustment_tables(experiment),
         not_adjusted=refusals(experiment),
+        layers=layers_figure(experiment),
+        need_not_add_up=NEED_NOT_ADD_UP,
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),

@@ -25,8 +25,11 @@ def repeat_command(experiment: Experiment) -> str | None:
     files of a user's own scripts are not part of an experiment.
     """
     command = _command(experiment)
+    if command is None:
+        return None
     is_asked = experiment.awake is not None and experiment.awake.reason == AS_ASKED
-    return f"{command} --as-booted" if command is not None and is_asked else command
+    allowed = [word for path in experiment.allowed_files for word in ("--allow-file", path)]
+    return " ".join([command, *map(shlex.quote, allowed), *(["--as-booted"] if is_asked else [])])
 
 
 def _command(experiment: Experiment) -> str | None:

@@ -10,7 +10,7 @@ from pgdyno.model.io_uring import IoUringObstacle
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import Workload
 
-PLAN, APPLICATION, SYSTEM = "plan", "application", "system"  # all layers planned, and each alone
+APPLICATION, SYSTEM = "application", "system"  # one layer of the plan alone
 PGTUNE, TUNED = "pgtune", "tuned"
 """Names of the configurations that a study may find in its context."""
 

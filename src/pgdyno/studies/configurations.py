@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgdyno.model.study import Study
-from pgdyno.studies._contract import PGTUNE, PLAN, StudyContext
+from pgdyno.model.terms import PLAN
+from pgdyno.studies._contract import PGTUNE, StudyContext
 
 TITLE = "the baseline against pgdyno's plan and pgtune's configuration"
 NEEDS_PLAN = True

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from pgdyno.model.plan import Layer
 from pgdyno.model.study import Study
-from pgdyno.studies._contract import APPLICATION, PLAN, SYSTEM, TUNED, StudyContext
+from pgdyno.model.terms import PLAN
+from pgdyno.studies._contract import APPLICATION, SYSTEM, TUNED, StudyContext
 
 TITLE = "the machine as it is against TuneD's profile and pgdyno's system layer"
 NEEDS_PLAN = True

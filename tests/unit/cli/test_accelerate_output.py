@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
+from tests.golden.synthetic_layers import experiment as with_layers
 
 from pgdyno.app import wiring
 from pgdyno.app.accelerate import Acceleration
 from pgdyno.app.accelerate_attached import AttachedAcceleration
+from pgdyno.app.accelerate_build import BuildAdvice
 from pgdyno.cli.accelerate import _print
 from pgdyno.cli.main import cli
 from pgdyno.experiments.plan_decision import PlanDecision, PlanState
 from pgdyno.model.errors import UsageError
-from pgdyno.model.verdict import Verdict
 from pgdyno.server.account import caller
 
 OPEN = PlanDecision(PlanState.UNDECIDED, "It is not decided.", ("why",), rounds_to_decide=6)
 
 
-def result(decision: PlanDecision = OPEN, *verdicts: Verdict) -> AttachedAcceleration:
-    measured = experiment()
-    names = dict.fromkeys(verdict.variant for verdict in verdicts)
-    variants = (*measured.variants, *(replace(measured.variants[1], name=name) for name in names))
-    measured = replace(measured, variants=variants, verdicts=(*measured.verdicts, *verdicts))
-    return AttachedAcceleration(Acceleration(plan(), decision, measured), None, None)
+def result(decision: PlanDecision = OPEN) -> AttachedAcceleration:
+    return AttachedAcceleration(Acceleration(plan(), decision, experiment()), None, None)
 
 
 @pytest.fixture
@@ -69,28 +65,64 @@ def test_what_is_decided_says_so_and_nothing_of_time(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.usefixtures("home")
+def test_what_a_build_would_bring_is_said_last_and_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    advice = BuildAdvice("pgdyno build --source debian:18", 26, 0.3, "")
+    advised = AttachedAcceleration(Acceleration(plan(), OPEN, experiment(), advice), None, None)
+    _print(advised, is_json=False)
+    assert f"\n\n{advice.sentence}\n\nReport: " in capsys.readouterr().out
+    _print(advised, is_json=True)
+    found = json.loads(capsys.readouterr().out)["build_advice"]
+    assert (found["command"], found["minutes"], found["missing"]) == (advice.command, 26, None)
+
+
+@pytest.mark.usefixtures("home")
 def test_layers_that_were_left_out_in_turn_have_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    of_plan = next(one for one in experiment().verdicts if one.metric == "throughput_tps")
-    _print(result(OPEN, replace(of_plan, variant="without-system")), is_json=False)
+    _print(AttachedAcceleration(Acceleration(plan(), OPEN, with_layers()), None, None), is_json=False)
     said = capsys.readouterr().out
-    assert "What each layer is worth: throughput against default" in said
-    assert "  without-system  sysbench-read-only" in said
+    assert "What each layer is worth: throughput of the plan against the plan without it:" in said
+    assert "  sysbench-read-only      application  +20" in said
+
+
+def test_json_has_the_effects_of_layers_on_every_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    _print(AttachedAcceleration(Acceleration(plan(), OPEN, with_layers()), None, None), is_json=True)
+    effects = json.loads(capsys.readouterr().out)["layer_effects"]
+    assert [one["workload"] for one in effects] == ["sysbench-read-only", "sysbench-read-write"]
+    assert effects[0]["layers"]["application"]["point"] == pytest.approx(1.2, abs=0.01)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--seed", "-1"], "'--seed': -1 is not in the range x>=0"),
-        (["--budget", "soon"], "soon"),
-        (["--min-gain", "much"], "much"),
+        (["--seed", "1.5"], "'--seed': '1.5' is not a valid integer range"),
+        (["--budget", "soon"], '--budget "soon" is not a duration\nHINT:  write for example 8m, 90s'),
+        (["--budget", "0"], '--budget "0" is not a duration'),
+        (["--budget", "0m"], '--budget "0m" is not a duration'),
+        (["--budget", "-5m"], '--budget "-5m" is not a duration'),
+        (["--min-gain", "abc"], '--min-gain "abc" is not a percentage\nHINT:  write for example 5% or 0.5%'),
+        (["--min-gain", "5"], '--min-gain "5" is not a percentage'),
+        (["--min-gain", "-1%"], '--min-gain "-1%" is not a percentage'),
+        (["--min-gain", "nan%"], '--min-gain "nan%" is not a percentage'),
+        (
+            ["--max-loss", "200%"],
+            '--max-loss "200%" would let any plan pass\nHINT:  write a percentage below 100%',
+        ),
+        (["--max-loss", "100%"], '--max-loss "100%" would let any plan pass'),
+        (["--max-loss", "-5%"], '--max-loss "-5%" is not a percentage'),
+        (["--max-tail-loss", "-1%"], '--max-tail-loss "-1%" is not a percentage'),
+        (["--max-tail-loss", "1"], '--max-tail-loss "1" is not a percentage'),
         (["--layers", "kernel"], 'no layer "kernel"'),
         (["--scale", "0"], "'--scale': 0 is not in the range x>=1"),
     ],
 )
-def test_odd_values_are_refused_before_anything_is_loaded(arguments: list[str], said: str) -> None:
+def test_odd_values_are_refused_before_anything_is_loaded(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
     done = CliRunner().invoke(cli, ["accelerate", "--embedded", *arguments])
     assert done.exit_code == 2 or isinstance(done.exception, UsageError)
     assert said in f"{done.output}{done.exception}"
+    assert not (tmp_path / "datasets").exists()
 
 
 @pytest.mark.parametrize("option", ["--allow-load", "--allow-restart", "--yes"])

@@ -14,7 +14,6 @@ from pgdyno.experiments.plan_decision import (
     Estimate,
     Outcome,
     PlanState,
-    Terms,
     decide,
     decide_plan,
     estimate,
@@ -23,6 +22,7 @@ from pgdyno.experiments.plan_decision import (
     state_of,
 )
 from pgdyno.model.durability_reading import DurabilityReading
+from pgdyno.model.terms import Terms
 
 TERMS = Terms()
 ROUNDS = 14

@@ -48,6 +48,14 @@ def test_repeat_command_names_turns_that_are_not_the_default(
     assert [word for word in found if word == "--slice" or word.endswith("ms")] == words
 
 
+def test_repeat_command_allows_the_files_that_were_allowed() -> None:
+    path = "/proc/sys/vm/overcommit_memory"
+    variants = (Variant("default"), Variant("plan", {"vm.overcommit_memory": "2"}))
+    allowed = replace(experiment(), variants=variants, allowed_files=(path,))
+    assert (repeat_command(allowed) or "").endswith(f" --slice 100ms --allow-file {path}")
+    assert "--allow-file" not in (repeat_command(experiment()) or "")
+
+
 def test_repeat_command_names_the_programs_that_were_measured() -> None:
     elsewhere = replace(experiment(), installation="/opt/pg 18/bin", scales={"a": 1, "b": 2})
     command = repeat_command(elsewhere) or ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgdyno.model.experiment import Design
+from pgdyno.model.terms import PLAN
 from pgdyno.model.variant import Variant
 from pgdyno.studies import configurations
-from pgdyno.studies._contract import PGTUNE, PLAN, StudyContext
+from pgdyno.studies._contract import PGTUNE, StudyContext
 
 CONTEXT = StudyContext(
     Variant("default", {"jit": "off"}),
