@@ -101,6 +101,10 @@ class Slice:
     ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
     it was its turn or not. ``drained_ns`` is when the last transaction that was under way at its end had
     ended; None where a generator was frozen instead, or nobody recorded it.
+
+    Once the round's logs have been read: ``completed`` counts the transactions that ended in the counted
+    part, ``latencies`` is the histogram of those that the block's latencies are of, in us, as text of
+    ``experiments/histogram_text.py``. None: nobody recorded them, or the workload counts executions.
     """
 
     arm: int
@@ -108,6 +112,8 @@ class Slice:
     end_ns: int
     server_cpu_ns: tuple[int, ...]
     drained_ns: int | None = None
+    completed: int | None = None
+    latencies: str | None = None
 
 
 @dataclass(frozen=True)

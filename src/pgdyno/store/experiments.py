@@ -1,6 +1,7 @@
 """Experiments on disk, as they come: one SQLite file in WAL mode.
 
-A slice is one row, written as it ends; a block is one JSON document, written when its round has been read.
+A slice is one row, written as it ends; what it has counted is added when its round has been read, and each
+block then written as one JSON document.
 After ``kill -9`` everything up to the running slice is there. Commits are not flushed to the disk
 (``synchronous=NORMAL``), because that would disturb what is measured; they survive the end of the process.
 """
@@ -27,17 +28,21 @@ CREATE TABLE IF NOT EXISTS block (
 CREATE TABLE IF NOT EXISTS slice (
     experiment TEXT NOT NULL, workload TEXT NOT NULL, round INTEGER NOT NULL, block INTEGER NOT NULL,
     arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL,
-    drained_ns INTEGER
+    drained_ns INTEGER, completed INTEGER, latencies TEXT
 );
 CREATE INDEX IF NOT EXISTS slice_place ON slice (experiment, workload, round, block);
 CREATE TABLE IF NOT EXISTS imported (
     experiment TEXT PRIMARY KEY, imported TEXT NOT NULL, bundle_sha256 TEXT NOT NULL
 );
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 """
-_SINCE_VERSION_1 = "ALTER TABLE slice ADD COLUMN drained_ns INTEGER"
-_VERSION = 2
-_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADDED_TO_SLICE = {"drained_ns": "INTEGER", "completed": "INTEGER", "latencies": "TEXT"}  # since version 1
+_VERSION = 3
+_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_COUNT = (
+    "UPDATE slice SET completed = ?, latencies = ? WHERE experiment = ? AND workload = ? AND round = ?"
+    " AND block = ? AND arm = ? AND start_ns = ?"
+)
 _EXPERIMENT = TypeAdapter(Experiment)
 _BLOCK = TypeAdapter(Block)
 
@@ -76,15 +81,17 @@ class ExperimentStore:
                 )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
-            if found == 1 and not self._has_drains():  # else stopped right after it was added
-                self._connection.execute(_SINCE_VERSION_1)
+            self._add_columns()
             self._connection.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             raise StorageError(f'could not open the store "{path}"', detail=str(error)) from error
 
-    def _has_drains(self) -> bool:
-        columns = self._connection.execute("SELECT name FROM pragma_table_info('slice')")
-        return ("drained_ns",) in columns.fetchall()
+    def _add_columns(self) -> None:
+        """Bring the table of slices of an earlier version up to this one, whatever it has already."""
+        there = {name for (name,) in self._connection.execute("SELECT name FROM pragma_table_info('slice')")}
+        for name, kind in _ADDED_TO_SLICE.items() if there else ():
+            if name not in there:
+                self._connection.execute(f"ALTER TABLE slice ADD COLUMN {name} {kind}")
 
     def close(self) -> None:
         """Close the file."""
@@ -103,6 +110,15 @@ class ExperimentStore:
         """Write one slice."""
         row = _slice_row(experiment_id, Place(workload, round_index, block), done)
         self._execute(_ADD_SLICE, row)
+
+    def add_counts(
+        self, experiment_id: str, workload: str, round_index: int, block: int, slices: Iterable[Slice]
+    ) -> None:
+        """Write what slices of a block have counted, which is known once the round's logs have been read."""
+        where = (experiment_id, workload, round_index, block)
+        rows = [(one.completed, one.latencies, *where, one.arm, one.start_ns) for one in slices]
+        with self._transaction() as connection:
+            connection.executemany(_ADD_COUNT, rows)
 
     def add_blocks(self, experiment_id: str, blocks: Iterable[Block]) -> None:
         """Write the blocks of a round."""
@@ -159,13 +175,13 @@ class ExperimentStore:
         """Return a block's slices in the order in which they ran."""
         with closing(self._connection.cursor()) as cursor:
             rows = cursor.execute(
-                "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns FROM slice"
+                "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns, completed, latencies FROM slice"
                 " WHERE experiment = ? AND workload = ? AND round = ? AND block = ? ORDER BY rowid",
                 (experiment_id, workload, round_index, block),
             )
             return tuple(
-                Slice(arm, start, end, tuple(int(n) for n in cpu.split(",")), drained)
-                for arm, start, end, cpu, drained in rows
+                Slice(arm, start, end, tuple(int(n) for n in cpu.split(",")), *rest)
+                for arm, start, end, cpu, *rest in rows
             )
 
     def unread(self, experiment_id: str) -> list[Place]:
@@ -208,4 +224,13 @@ class ExperimentStore:
 def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, ...]:
     cpu = ",".join(map(str, done.server_cpu_ns))
     where = (experiment_id, place.workload, place.round, place.block)
-    return (*where, done.arm, done.start_ns, done.end_ns, cpu, done.drained_ns)
+    return (
+        *where,
+        done.arm,
+        done.start_ns,
+        done.end_ns,
+        cpu,
+        done.drained_ns,
+        done.completed,
+        done.latencies,
+    )

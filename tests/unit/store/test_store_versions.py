@@ -46,10 +46,21 @@ def test_a_store_that_was_left_between_the_column_and_its_version_is_opened(path
         assert store.slices("e", "w", 0, 1) == (Slice(1, 10, 20, (3, 4)),)
 
 
+def test_what_slices_of_version_2_count_is_added_later(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE slice ADD COLUMN drained_ns INTEGER")
+        connection.execute("PRAGMA user_version = 2")
+    counted = Slice(1, 10, 20, (3, 4), completed=7, latencies="text")
+    with closing(ExperimentStore(path)) as store:
+        store.add_counts("e", "w", 0, 1, [counted, Slice(0, 10, 20, (3, 4), completed=9)])
+    with closing(ExperimentStore(path)) as store:
+        assert store.slices("e", "w", 0, 1) == (counted,)
+
+
 def test_a_store_of_a_newer_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
     with pytest.raises(StorageError) as caught:
         ExperimentStore(path)
     assert caught.value.message == f'the store "{path}" was written by a newer pgdyno'
-    assert caught.value.detail == "its version is 3, this pgdyno reads up to 2"
+    assert caught.value.detail == "its version is 4, this pgdyno reads up to 3"
