@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.accelerate_attached import AttachedAcceleration
     from pgdyno.model.ports import Progress
     from pgdyno.server.installation import Installation
+
+_STILL_CHANGED = 3  # exit code
 
 
 @click.command(
@@ -90,6 +93,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     show_envvar=True,
     help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
 )
+@click.option(
+    "--tail",
+    type=click.Choice(["strict", "watch"]),
+    default="strict",
+    show_default=True,
+    help="With --dsn, for a plan that is faster and whose tail of latency is unknown: leave it; or, with "
+    "--yes, try it for 12 minutes and take it back if the server's own transactions take longer.",
+)
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
 @click.option(
@@ -108,7 +119,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     same build with byte-identical data, and says whether the plan pays: faster beyond doubt by more than it
     costs, slower on no workload, and no longer tail of latency. A running server named by --dsn is looked at,
     and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays and
-    --yes says that a bundled workload is proof enough. ``pgdyno revert`` undoes that.
+    --yes says that a bundled workload is proof enough. ``pgdyno revert`` undoes that. Exits with 3 if a plan
+    was applied by --tail watch and harm is seen that only another restart undoes.
 
     Without --dsn, root's plan has the running kernel's values as well, set with receipts while it is measured
     and restored at the end; a verified build of pgdyno build's, of the same major, is used if there is one.
@@ -121,6 +133,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     finally:
         progress.close()
     _print(result, is_json=is_json)
+    if result.watched is not None and result.watched.is_alarm:
+        sys.exit(_STILL_CHANGED)
 
 
 @dataclass(frozen=True)
@@ -140,6 +154,7 @@ class Asked:
     attribute: bool
     seed: int
     as_booted: bool
+    tail: str
     allow_load: bool
     allow_restart: bool
     yes: bool
@@ -167,6 +182,7 @@ class Asked:
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
         from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
         from pgdyno.app.attached import attach
+        from pgdyno.app.watch import Pace
         from pgdyno.app.wiring import server_access
 
         if self.embedded or self.pg_bin is not None:
@@ -183,9 +199,14 @@ class Asked:
         )
         if self.allow_restart:
             click.echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
-        permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done)
+        watch = Pace() if self._is_watched else None
+        permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done, watch)
         access = server_access(dsn, self.restart_command)
         return accelerate_attached(attached, request, access, progress, permissions)
+
+    @property
+    def _is_watched(self) -> bool:
+        return self.tail == "watch"
 
     def _restarts(self, request: AccelerateRequest) -> str:
         """Say how often the server may be restarted, before that happens for the first time."""
@@ -197,6 +218,7 @@ class Asked:
 
     def _require_dsn_for_permissions(self) -> None:
         given = {
+            "--tail watch": self._is_watched,
             "--allow-load": self.allow_load,
             "--allow-restart": self.allow_restart,
             "--yes": self.yes,
@@ -253,6 +275,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
+    from pgdyno.report.watch_text import watch_text
 
     if is_json:
         print_json(_document(result))
@@ -269,6 +292,8 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     compared = [variant.name for variant in done.experiment.variants[1:]]
     if text := layers_text(done.experiment, compared):
         click.echo(f"\n{text}", nl=False)
+    if result.watched is not None:
+        click.echo(f"\n{watch_text(result.watched)}")
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
@@ -300,6 +325,7 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "plan": to_document(done.plan),
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
+        "watched": to_document(result.watched),
         **comparison_document(done.experiment),
         "layers": to_document(done.layer_verdicts),
         "parts": [],
