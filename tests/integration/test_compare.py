@@ -236,6 +236,21 @@ def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) ->
     assert "server_cpu_us_per_transaction" not in first["arms"][0]["values"], "meters were never read"
 
 
+def test_every_trial_has_counts_of_its_own_in_the_bundle(home: Path) -> None:
+    """Trials of both variants; the bundle's check holds each one's histogram against its percentiles."""
+    arguments = ("compare", "a", "b", *SMALL, "--design", "alternating", "--blocks", "2", "--json")
+    experiment = json.loads(pgdyno(*arguments).stdout)["experiment"]
+    bundle = home / "trials.zip"
+    assert pgdyno("bundle", "export", experiment, "--output", str(bundle)).returncode == 0
+    verified = pgdyno("bundle", "verify", str(bundle))
+    assert verified.returncode == 0, verified.stdout
+    with zipfile.ZipFile(bundle) as archive:
+        name = next(n for n in archive.namelist() if n.endswith("/histograms.csv"))
+        lines = archive.read(name).decode().splitlines()
+    places = sorted(",".join(line.split(",")[:4]) for line in lines[1:])
+    assert places[:2] == ["pgbench-select,1,1,a", "pgbench-select,1,1,b"]
+
+
 def test_a_generator_that_cannot_issue_a_workload_is_refused_with_those_that_can() -> None:
     done = pgdyno("compare", "a", "b", *SMALL, "--generator", "sysbench")
     assert done.returncode == 2

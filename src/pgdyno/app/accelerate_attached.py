@@ -7,20 +7,26 @@ anything is measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pgdyno.app import wiring
 from pgdyno.app.accelerate import AccelerateRequest, Acceleration, accelerate
 from pgdyno.app.accelerate_loaded import accelerate_loaded
 from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.attached import Attached
+from pgdyno.app.attached_switch import Switch
 from pgdyno.app.planning import plan_for
 from pgdyno.app.start_check import StartCheck
+from pgdyno.app.watch import Pace, require_counted, watch_after, watch_by_turns
+from pgdyno.experiments.plan_decision import PlanState
+from pgdyno.experiments.watch_decision import Watched
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import UsageError
 from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
+from pgdyno.model.terms import PLAN
 
 
 @dataclass(frozen=True)
@@ -28,21 +34,27 @@ class Permissions:
     """What the owner of a running server allows. ``is_standby_order_kept`` is their word, see apply.
 
     ``any_workload``: the plan may be applied although the workload that it pays on is not the server's.
+    ``watch``: it may be tried, at this pace, although its tail of latency is unknown.
     """
 
     load: bool = False
     restart: bool = False
     any_workload: bool = False
     is_standby_order_kept: bool = False
+    watch: Pace | None = None
 
 
 @dataclass(frozen=True)
 class AttachedAcceleration:
-    """What came out, and what was applied; ``not_applied`` says why nothing was."""
+    """What came out, and what was applied; ``not_applied`` says why nothing was.
+
+    ``watched`` is what the server's own traffic showed, if it was asked for and the tail was unknown.
+    """
 
     acceleration: Acceleration
     applied: ApplyResult | None
     not_applied: str | None
+    watched: Watched | None = None
 
 
 def accelerate_attached(
@@ -54,8 +66,11 @@ def accelerate_attached(
 ) -> AttachedAcceleration:
     """Measure, and apply the plan if it pays and its restart is allowed.
 
-    Raises: what ``accelerate`` and ``apply_plan`` raise.
+    If that is allowed, a plan that is faster and whose tail is unknown is applied as well, and watched.
+    Raises: what ``accelerate``, ``apply_plan`` and watching raise.
     """
+    if permissions.watch is not None:
+        require_counted(access)
     planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
     _check_that_it_could_be_applied(planned.plan, access, permissions)
     if permissions.load:
@@ -72,9 +87,33 @@ def accelerate_attached(
     reason = _reason_not_to_apply(done, permissions)
     if reason is not None:
         return AttachedAcceleration(done, None, reason)
+    if permissions.watch is not None and not done.decision.pays:
+        return _watched(attached, done, access, progress, permissions, permissions.watch)
     progress.step(f"applying the plan to {attached.target}")
     check = wiring.start_check(attached.installation.bin_directory)
     return AttachedAcceleration(done, apply_plan(access, _apply_request(done.plan, permissions, check)), None)
+
+
+def _watched(
+    attached: Attached,
+    done: Acceleration,
+    access: ServerAccess,
+    progress: Progress,
+    permissions: Permissions,
+    pace: Pace,
+) -> AttachedAcceleration:
+    """Apply a plan whose tail is unknown under the eyes of the server's own traffic."""
+    plan, base = done.plan, attached.base
+    request = _apply_request(plan, permissions, wiring.start_check(attached.installation.bin_directory))
+    switch = Switch(access, base, plan, permissions.restart, permissions.is_standby_order_kept)
+    variant = replace(base, name=PLAN, settings={**base.settings, **plan.values})
+    preview_apply(access, request)  # tries the start, which a switch does not
+    if plan.needs_restart:
+        seen = watch_after(access, partial(switch.to, variant), progress, pace)
+    else:
+        seen = watch_by_turns(access, switch, variant, progress, pace)
+    reason = None if seen.is_applied else f'its watch ended with "{seen.state}"'
+    return AttachedAcceleration(done, switch.result, reason, seen)
 
 
 def _apply_request(
@@ -98,13 +137,21 @@ def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permission
 
 
 def _reason_not_to_apply(done: Acceleration, permissions: Permissions) -> str | None:
-    if not done.decision.pays:
-        return f'it is applied only if it pays, and the answer is "{done.decision.state}"'
+    state = done.decision.state
+    if state is PlanState.TAIL_UNKNOWN and permissions.watch is None:
+        return (
+            f'it is applied only if it pays, and the answer is "{state}"; --tail watch tries it on the server'
+        )
+    if not (done.decision.pays or state is PlanState.TAIL_UNKNOWN):
+        return f'it is applied only if it pays, and the answer is "{state}"'
     if not done.plan.lines:
         return "there is nothing to change"
     if not permissions.any_workload:
         workloads = " and ".join(done.experiment.workloads)
-        return f"it pays on {workloads}, which is not this server's own work; add --yes, or run pgdyno apply"
+        gain = "pays" if done.decision.pays else "is faster"
+        return (
+            f"it {gain} on {workloads}, which is not this server's own work; add --yes, or run pgdyno apply"
+        )
     if done.plan.needs_restart and not permissions.restart:
         return (
             "it takes one restart, which was not allowed; run pgdyno apply with --allow-restart, or "

@@ -9,6 +9,7 @@ from pgdyno.app.apply import ApplyRequest, apply_plan
 from pgdyno.app.revert import RevertRequest, revert
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import StillChangedError
+from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import Plan
 from pgdyno.model.variant import Variant
 
@@ -18,7 +19,8 @@ class Switch:
     """A server that runs ``base`` when it is found, and is left with it.
 
     ``plan`` says how each setting is changed; a variant uses some of its lines, or none. What is undone is
-    its own apply: somebody may have applied something else meanwhile.
+    its own apply: somebody may have applied something else meanwhile. ``result`` is of the
+    apply that is in force.
     """
 
     access: ServerAccess
@@ -26,6 +28,7 @@ class Switch:
     plan: Plan
     allow_restart: bool
     is_standby_order_kept: bool = False
+    result: ApplyResult | None = field(default=None, init=False)
     _applied: Mapping[str, str] = field(default_factory=dict, init=False)
     _apply_id: str | None = field(default=None, init=False)
 
@@ -45,7 +48,7 @@ class Switch:
             is_standby_order_kept=self.is_standby_order_kept,
         )
         self._apply_id = request.apply_id  # before anything is changed: whatever comes is to be undone
-        apply_plan(self.access, request)
+        self.result = apply_plan(self.access, request)
         self._applied = wanted
 
     def back(self) -> None:
@@ -67,4 +70,4 @@ class Switch:
                 detail="the settings that they changed were left to them",
                 hint="pgdyno status shows them; pgdyno revert --drifted=overwrite restores what was found",
             )
-        self._applied, self._apply_id = {}, None
+        self._applied, self._apply_id, self.result = {}, None, None

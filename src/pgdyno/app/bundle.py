@@ -10,13 +10,21 @@ from pathlib import Path
 from pgdyno.app.portable import portable
 from pgdyno.app.report import file_name
 from pgdyno.experiments.consistency import contradictions
-from pgdyno.model.experiment import Experiment
+from pgdyno.experiments.histogram_text import decode
+from pgdyno.experiments.slice_consistency import slice_contradictions
+from pgdyno.model.errors import StorageError
+from pgdyno.model.experiment import Experiment, Slice
 from pgdyno.report.page import render_page
-from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle
+from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, read_verified
 from pgdyno.store.documents import dump_experiment, experiment_schema
+from pgdyno.store.experiments import Place
 from pgdyno.store.files import write_whole
-from pgdyno.store.series import SlicesOf, blocks_csv, intervals_csv, slices_csv, steps_csv
+from pgdyno.store.histograms_file import FILE as HISTOGRAMS
+from pgdyno.store.histograms_file import with_histograms
+from pgdyno.store.series import SlicesOf, blocks_csv, histograms_csv, intervals_csv, slices_csv, steps_csv
 from pgdyno.store.signature import NAMESPACE, sign
+from pgdyno.store.slices_file import FILE as SLICES
+from pgdyno.store.slices_file import read_slices
 
 _README = """\
 pgdyno bundle of experiment {id}
@@ -52,7 +60,11 @@ Who signed it, by a file of allowed signers (see ssh-keygen(1)), either of:
   pgdyno bundle verify FILE.zip --signers SIGNERS
   ssh-keygen -Y verify -f SIGNERS -I NAME -n {NAMESPACE} -s SHA256SUMS.sig < SHA256SUMS
 """
-_SLICES_LINE = "slices.csv               every turn of every variant\n"
+_SLICES_LINES = """\
+slices.csv               every turn of every variant
+histograms.csv           what each turn counted, where it was recorded: transactions, and their latencies in
+                         microseconds (HdrHistogram V2, which HdrHistogram's libraries decode and merge)
+"""
 _STEPS_LINES = """\
 steps.csv                every step: counters, waits, clients, the benchmark's published fields
 intervals.csv            every step over its time: transactions by kind of client
@@ -90,8 +102,28 @@ def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
     Raises: StorageError if there is no such file, or it is no bundle at all.
     """
     found = check_bundle(path, signers)
-    problems = () if found.experiment is None else contradictions(found.experiment)
-    return replace(found, problems=(*found.problems, *problems))
+    if found.experiment is None:
+        return found
+    problems = (*found.problems, *contradictions(found.experiment))
+    if not problems:  # only what is sound can be held against its slices
+        try:
+            slices = read_bundle_slices(path, found, found.experiment)
+        except StorageError as error:
+            problems = (f"{error.message}: {error.detail}",)
+        else:
+            series = (((place.workload, place.round, place.block), one) for place, one in slices)
+            problems = slice_contradictions(found.experiment, series)
+    return replace(found, problems=problems)
+
+
+def read_bundle_slices(path: Path, found: Verification, experiment: Experiment) -> list[tuple[Place, Slice]]:
+    """Return the slices of a bundle that was checked, with what they have counted; none if it has none.
+
+    Raises: StorageError naming the first line that is wrong.
+    """
+    slices, histograms = (read_verified(path, found, name) for name in (SLICES, HISTOGRAMS))
+    rows = [] if slices is None else list(read_slices(slices, experiment))
+    return rows if histograms is None else with_histograms(rows, histograms, experiment, decode)
 
 
 def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: bool) -> dict[str, bytes]:
@@ -106,7 +138,7 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: boo
             id=experiment.id,
             question=experiment.question,
             version=experiment.pgdyno_version,
-            slices=_SLICES_LINE if slices_of else "",
+            slices=_SLICES_LINES if slices_of else "",
             steps=_STEPS_LINES if has_steps else "",
             signature=_SIGNATURE_LINE if is_signed else "",
             query=_QUERY_LINES if "query" in experiment.options else "",
@@ -121,7 +153,9 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: boo
         }
     if slices_of:
         names = [variant.name for variant in experiment.variants]
-        texts["slices.csv"] = slices_csv(experiment.blocks, slices_of, names)
+        texts[SLICES] = slices_csv(experiment.blocks, slices_of, names)
+        if (histograms := histograms_csv(experiment.blocks, slices_of, names)) is not None:
+            texts[HISTOGRAMS] = histograms
     return {name: text.encode() for name, text in texts.items()}
 
 

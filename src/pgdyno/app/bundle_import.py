@@ -9,14 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno.app import wiring
-from pgdyno.app.bundle import verify_bundle
+from pgdyno.app.bundle import read_bundle_slices, verify_bundle
 from pgdyno.app.portable import portable
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment
-from pgdyno.store.bundle import Verification, read_verified
+from pgdyno.store.bundle import Verification
 from pgdyno.store.experiments import ExperimentStore, Origin
-from pgdyno.store.slices_file import FILE as SLICES
-from pgdyno.store.slices_file import read_slices
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,10 @@ def import_bundle(path: Path) -> Imported:
     """
     found = verify_bundle(path)
     experiment = verified_experiment(found)
-    slices = read_verified(path, found, SLICES)
     with closing(wiring.open_store()) as store:
         if experiment.id in store.ids():
             return _known(store, experiment)
-        rows = [] if slices is None else list(read_slices(slices, experiment))
+        rows = read_bundle_slices(path, found, experiment)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         store.add_imported(experiment, rows, Origin(now, _sha256(path)))
     return Imported(experiment.id, experiment.question, is_new=True, was_measured_here=False)

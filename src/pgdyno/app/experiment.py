@@ -225,6 +225,7 @@ class ExperimentRun:
             meters=load_meters(),
             random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
             keep_slice=partial(self.store.add_slice, experiment.id),
+            keep_counts=partial(self.store.add_counts, experiment.id),
             look_at=evidence.look_at,
             read_durability=evidence.read_durability,
             announce=self.progress.step,

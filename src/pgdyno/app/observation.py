@@ -22,6 +22,7 @@ from pgdyno.experiments.blocks import (
 from pgdyno.experiments.disturbance import audit_windows, left_out
 from pgdyno.experiments.drains import audit_drains
 from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.slice_counts import count_slices
 from pgdyno.experiments.transactions import Transactions
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
@@ -114,6 +115,18 @@ def build_blocks(
         )
         results.append(replace(built, left_out=tuple(sorted(out))))
     return results
+
+
+def counted_slices(run: ObservedRun, block: ObservedBlock, design: Design) -> list[Slice]:
+    """Return the block's slices with what each has counted; none where transactions are not what counts."""
+    if run.executions > 1:
+        return []
+    head_ns = int(design.head_s * 1e9)
+    return [
+        one
+        for position, arm in enumerate(run.arms)
+        for one in count_slices(block.slices, position, arm.transactions, head_ns, is_drained=run.is_drained)
+    ]
 
 
 def _observe(

@@ -23,7 +23,13 @@ from pgdyno.app.arm import Arm, Readings, ServerClocks, difference, read_meters
 from pgdyno.app.cpu_reading import CpuReading
 from pgdyno.app.degree_check import require_degree
 from pgdyno.app.degree_plans import DegreePlans
-from pgdyno.app.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
+from pgdyno.app.observation import (
+    ObservedArm,
+    ObservedBlock,
+    ObservedRun,
+    build_blocks,
+    counted_slices,
+)
 from pgdyno.app.steps import measure_step, step_seed
 from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.experiments.blocks import join_trials
@@ -43,6 +49,8 @@ _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own
 
 KeepSlice = Callable[[str, int, int, Slice], None]
 """Stores a slice as soon as it has ended: workload, round, block, slice."""
+KeepCounts = Callable[[str, int, int, Sequence[Slice]], None]
+"""Stores what the slices of a block have counted: workload, round, block, slices."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,7 @@ class Running:
     meters: Sequence[MeterModule]
     random: Random
     keep_slice: KeepSlice
+    keep_counts: KeepCounts
     look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
     read_durability: Callable[[Sequence[Arm]], None]  # and again after its load has ended
     announce: Callable[[str], None]  # told what is done now, where that takes long
@@ -100,7 +109,7 @@ def _alternating_round(
     """Run whole trials one after another, each on its own freshly started server, in random order."""
     by_arm: dict[int, list[Block]] = {}
     for arm in trial_order(len(running.variants), running.random):
-        alone = replace(running, variants=[running.variants[arm]])
+        alone = _alone(running, arm)
         try:
             by_arm[arm] = _trials(alone, round_index, workloads, places[arm])
         except HugePagesError as error:
@@ -108,6 +117,19 @@ def _alternating_round(
                 raise
             by_arm[arm] = _void_trials(alone, round_index, workloads, error.message)
     return [join_trials(parts) for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)]
+
+
+def _alone(running: Running, arm: int) -> Running:
+    """Return what one arm's trial needs to know. Its slices, of its only arm, are stored as this arm's."""
+
+    def keep_slice(workload: str, round_index: int, block: int, one: Slice) -> None:
+        running.keep_slice(workload, round_index, block, replace(one, arm=arm))
+
+    def keep_counts(workload: str, round_index: int, block: int, slices: Sequence[Slice]) -> None:
+        running.keep_counts(workload, round_index, block, [replace(one, arm=arm) for one in slices])
+
+    variants = [running.variants[arm]]
+    return replace(running, variants=variants, keep_slice=keep_slice, keep_counts=keep_counts)
 
 
 def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], place: int) -> list[Block]:
@@ -236,6 +258,8 @@ def _measure(
         workers=workload.workers,
         executions=workload.executions,
     )
+    for index, block in enumerate(blocks):
+        running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))
     return build_blocks(run, design, running.arena.loads.split, running.meters)
 
 

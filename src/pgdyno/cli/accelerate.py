@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.accelerate_build import BuildAdvice
     from pgdyno.model.ports import Progress
     from pgdyno.server.installation import Installation
+
+_STILL_CHANGED = 3  # exit code
 
 
 _ALL = 1.0  # a loss that no server can exceed
@@ -136,6 +139,14 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
     show_envvar=True,
     help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
 )
+@click.option(
+    "--tail",
+    type=click.Choice(["strict", "watch"]),
+    default="strict",
+    show_default=True,
+    help="With --dsn, for a plan that is faster and whose tail of latency is unknown: leave it; or, with "
+    "--yes, try it for 12 minutes and take it back if the server's own transactions take longer.",
+)
 @click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
 @click.option(
@@ -154,7 +165,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     same build with byte-identical data, and says whether the plan pays: faster beyond doubt by more than it
     costs, slower on no workload, and no longer tail of latency. A running server named by --dsn is looked at,
     and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays and
-    --yes says that a bundled workload is proof enough. ``pgdyno revert`` undoes that.
+    --yes says that a bundled workload is proof enough. ``pgdyno revert`` undoes that. Exits with 3 if a plan
+    was applied by --tail watch and harm is seen that only another restart undoes.
 
     Without --dsn, root's plan has the running kernel's values as well, set with receipts while it is measured
     and restored at the end; a verified build of pgdyno build's, of the same major, is used if there is one.
@@ -167,6 +179,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     finally:
         progress.close()
     _print(result, is_json=is_json)
+    if result.watched is not None and result.watched.is_alarm:
+        sys.exit(_STILL_CHANGED)
 
 
 @dataclass(frozen=True)
@@ -187,6 +201,7 @@ class Asked:
     build: bool
     seed: int
     as_booted: bool
+    tail: str
     allow_load: bool
     allow_restart: bool
     yes: bool
@@ -234,6 +249,7 @@ class Asked:
         from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
         from pgdyno.app.accelerate_budget import what_fits
         from pgdyno.app.attached import attach
+        from pgdyno.app.watch import Pace
         from pgdyno.app.wiring import server_access
 
         if self.embedded or self.pg_bin is not None:
@@ -256,9 +272,14 @@ class Asked:
         click.echo(what_fits(request, is_loaded=self.allow_load), err=True)
         if self.allow_restart:
             click.echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
-        permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done)
+        watch = Pace() if self._is_watched else None
+        permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done, watch)
         access = server_access(dsn, self.restart_command)
         return accelerate_attached(attached, request, access, progress, permissions)
+
+    @property
+    def _is_watched(self) -> bool:
+        return self.tail == "watch"
 
     def _restarts(self, request: AccelerateRequest) -> str:
         """Say how often the server may be restarted, before that happens for the first time."""
@@ -270,6 +291,7 @@ class Asked:
 
     def _require_dsn_for_permissions(self) -> None:
         given = {
+            "--tail watch": self._is_watched,
             "--allow-load": self.allow_load,
             "--allow-restart": self.allow_restart,
             "--yes": self.yes,
@@ -328,6 +350,7 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.report.decision import more_sentence
     from pgdyno.report.journal_text import apply_text
     from pgdyno.report.layers_text import layers_text
+    from pgdyno.report.watch_text import watch_text
 
     if is_json:
         print_json(_document(result))
@@ -347,6 +370,8 @@ def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
         click.echo(f"\n{text}", nl=False)
     if done.build_advice is not None:
         click.echo(f"\n{done.build_advice.sentence}")
+    if result.watched is not None:
+        click.echo(f"\n{watch_text(result.watched)}")
     if result.applied is not None:
         click.echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
@@ -372,6 +397,7 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "build_advice": _advice_document(done.build_advice),
         "applied": to_document(result.applied),
         "not_applied": result.not_applied,
+        "watched": to_document(result.watched),
         **comparison_document(done.experiment),
         "layers": to_document(done.layer_verdicts),
         "layer_effects": to_document(layer_effects(done.experiment)),

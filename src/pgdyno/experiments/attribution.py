@@ -44,6 +44,38 @@ class ArmCount:
         return ArmCount(self.transactions * executions, self.running_s, none, self.work * executions)
 
 
+@dataclass(frozen=True)
+class CountedParts:
+    """What counts of one arm's slices, in order: all but their heads, and but those that are left out.
+
+    Shapes: starts, begins, ends (slices,), ns; is_in (slices,). A slice's part is [begin, end).
+    """
+
+    starts: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    is_in: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, slices: Sequence[Slice], arm: int, head_ns: int, left_out: Collection[int] = ()
+    ) -> CountedParts:
+        """Return the parts of an arm's slices, ordered by when they began; ``left_out`` are positions."""
+        own = sorted((s.start_ns, s.end_ns, i not in left_out) for i, s in enumerate(slices) if s.arm == arm)
+        starts = np.array([start for start, _, _ in own], dtype=np.int64)
+        ends = np.array([end for _, end, _ in own], dtype=np.int64)
+        is_in = np.array([is_in for _, _, is_in in own], dtype=np.bool_)
+        return cls(starts, np.minimum(starts + head_ns, ends), ends, is_in)
+
+    def which(self, at_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the part that each instant lies in; -1 for none."""
+        if not self.begins.size:
+            return np.full(at_ns.shape, -1, dtype=np.int64)
+        found = np.searchsorted(self.begins, at_ns, side="right") - 1
+        of = np.maximum(found, 0)
+        return np.where((found >= 0) & (at_ns < self.ends[of]) & self.is_in[of], found, -1)
+
+
 def count_arm(  # noqa: PLR0913 — what was taken down, and how the load behaves
     slices: Sequence[Slice],
     arm: int,
@@ -65,19 +97,11 @@ def count_arm(  # noqa: PLR0913 — what was taken down, and how the load behave
     Long transactions, of which a slice has few, count by the part of their time that lies in the counted
     part: whole ones alone would leave up to one of each client out.
     """
-    own = sorted((s.start_ns, s.end_ns, i not in left_out) for i, s in enumerate(slices) if s.arm == arm)
-    turns = np.array([(start, end) for start, end, _ in own], dtype=np.int64).reshape(-1, 2)
-    starts, ends = turns[np.array([is_in for _, _, is_in in own], dtype=np.bool)].T
-    begins = np.minimum(starts + head_ns, ends)
-    which = np.searchsorted(begins, transactions.completed_ns, side="right") - 1
-    is_counted = (which >= 0) & (transactions.completed_ns < ends[np.maximum(which, 0)])
-    if is_drained:
-        latency_us = _latency_us_by_beginning(transactions, begins, ends)
-    else:
-        latency_us = _running_latency_us(
-            transactions.completed_ns[is_counted], transactions.latency_us[is_counted], *turns.T
-        )
+    counted = CountedParts.of(slices, arm, head_ns, left_out)
+    is_counted = counted.which(transactions.completed_ns) >= 0
+    latency_us, _ = latencies_us(counted, transactions, is_drained=is_drained)
     completed = int(is_counted.sum())
+    begins, ends = counted.begins[counted.is_in], counted.ends[counted.is_in]
     work = _parts_within(transactions, begins, ends) if is_long else float(completed)
     return ArmCount(completed, float((ends - begins).sum()) / 1e9, latency_us, work)
 
@@ -93,6 +117,27 @@ def completed_in_all(
     return counted.latency_us.size if is_drained else counted.transactions
 
 
+def latencies_us(
+    counted: CountedParts, transactions: Transactions, *, is_drained: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the latencies that count, in us, and the counted part that each is of.
+
+    Of drained slices they are those of transactions that began in a counted part; none straddles a slice. Of
+    frozen ones they are on the arm's running clock, of transactions that ended in a counted part; those that
+    began before the first slice have an unknown history and are left out.
+    """
+    began_ns = transactions.completed_ns - transactions.latency_us * 1000
+    if is_drained:
+        which = counted.which(began_ns)
+        return transactions.latency_us[which >= 0], which[which >= 0]
+    which = counted.which(transactions.completed_ns)
+    is_counted = which >= 0
+    is_counted[is_counted] = began_ns[is_counted] >= counted.starts[0] if counted.starts.size else False
+    finished = _running_clock_ns(transactions.completed_ns[is_counted], counted.starts, counted.ends)
+    began = _running_clock_ns(began_ns[is_counted], counted.starts, counted.ends)
+    return (finished - began) // 1000, which[is_counted]
+
+
 def charged_running_s(running_s: float, *, foreign_cpu_s: float, own_frozen_cpu_s: float, cpus: int) -> float:
     """Return an arm's running time after charging background CPU to whoever caused it.
 
@@ -103,16 +148,6 @@ def charged_running_s(running_s: float, *, foreign_cpu_s: float, own_frozen_cpu_
         cpus: CPUs that the servers share; one busy second costs 1/cpus of their capacity.
     """
     return running_s + (own_frozen_cpu_s - foreign_cpu_s) / cpus
-
-
-def _latency_us_by_beginning(
-    transactions: Transactions, begins: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the latencies of transactions that began within the counted parts; none straddles a slice."""
-    began_ns = transactions.completed_ns - transactions.latency_us * 1000
-    which = np.searchsorted(begins, began_ns, side="right") - 1
-    is_counted = (which >= 0) & (began_ns < ends[np.maximum(which, 0)])
-    return transactions.latency_us[is_counted]
 
 
 def _parts_within(transactions: Transactions, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> float:
@@ -126,29 +161,12 @@ def _parts_within(transactions: Transactions, begins: NDArray[np.int64], ends: N
     return float(np.sum(within_ns / duration_ns))
 
 
-def _running_latency_us(
-    completed_ns: NDArray[np.int64],
-    latency_us: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Take frozen time out of latencies: the difference of the arm's running clock at both ends.
-
-    Transactions that began before the block's first slice have an unknown history and are left out.
-    """
-    if not starts.size:
-        return np.empty(0, dtype=np.int64)
-    began_ns = completed_ns - latency_us * 1000
-    is_inside = began_ns >= starts[0]
-    finished = _running_clock_ns(completed_ns[is_inside], starts, ends)
-    began = _running_clock_ns(began_ns[is_inside], starts, ends)
-    return (finished - began) // 1000
-
-
 def _running_clock_ns(
     at_ns: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return how long the arm had been running, in total, at each instant."""
+    if not at_ns.size:
+        return at_ns
     before = np.concatenate(([0], np.cumsum(ends - starts)))
     which = np.maximum(np.searchsorted(starts, at_ns, side="right") - 1, 0)
     inside = np.clip(at_ns - starts[which], 0, ends[which] - starts[which])

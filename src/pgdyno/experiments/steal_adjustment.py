@@ -28,7 +28,7 @@ LEAST_TRIALS = 12  # fewer leave too little to tell what stolen time does: the s
 LEAST_SD = 0.01  # of the share stolen: at the usual slope of -5 it moves throughput by 5 %
 DIFFERS_AT = 0.10  # p-value; above the usual 5 %, because to overlook a difference is worse than to refuse
 
-_WAKES = frozenset({"io_method", "commit_delay"})
+_WAKES = frozenset({"io_method", "commit_delay", "commit_siblings"})
 _WAKING_FILES = frozenset({"/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll"})
 
 

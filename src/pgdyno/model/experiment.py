@@ -108,6 +108,10 @@ class Slice:
     ended; None where a generator was frozen instead, or nobody recorded it. ``steal_share`` and
     ``foreign_cpu_share`` are what the hypervisor and processes that are not ours took of the CPUs since the
     last slice that has them; None within such a window.
+
+    Once the round's logs have been read: ``completed`` counts the transactions that ended in the counted
+    part, ``latencies`` is the histogram of those that the block's latencies are of, in us, as text of
+    ``experiments/histogram_text.py``. None: nobody recorded them, or the workload counts executions.
     """
 
     arm: int
@@ -117,6 +121,8 @@ class Slice:
     drained_ns: int | None = None
     steal_share: float | None = None
     foreign_cpu_share: float | None = None
+    completed: int | None = None
+    latencies: str | None = None
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@
     NAME/report.html       for people             NAME/blocks.csv, slices.csv   raw series
     NAME/steps.csv         of steps: what was     NAME/intervals.csv            of steps: rates over time
                            recorded in each
-    NAME/README.txt        what this is           NAME/SHA256SUMS               for sha256sum --check
-    NAME/SHA256SUMS.sig    if it is signed, see ``signature``
+    NAME/histograms.csv    latencies by slice     NAME/SHA256SUMS               for sha256sum --check
+    NAME/README.txt        what this is           NAME/SHA256SUMS.sig           if signed, see ``signature``
 
 Equal contents give equal bytes: members are sorted and carry no times and no owners. Checksums show damage
 and careless edits; that nobody has written other ones, only a signature shows.

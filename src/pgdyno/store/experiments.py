@@ -1,6 +1,7 @@
 """Experiments on disk, as they come: one SQLite file in WAL mode.
 
-A slice is one row, written as it ends; a block is one JSON document, written when its round has been read.
+A slice is one row, written as it ends; what it has counted is added when its round has been read, and each
+block then written as one JSON document.
 After ``kill -9`` everything up to the running slice is there. Commits are not flushed to the disk
 (``synchronous=NORMAL``), because that would disturb what is measured; they survive the end of the process.
 """
@@ -27,7 +28,7 @@ CREATE TABLE IF NOT EXISTS block (
 CREATE TABLE IF NOT EXISTS slice (
     experiment TEXT NOT NULL, workload TEXT NOT NULL, round INTEGER NOT NULL, block INTEGER NOT NULL,
     arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL,
-    drained_ns INTEGER, steal_share REAL, foreign_cpu_share REAL
+    drained_ns INTEGER, steal_share REAL, foreign_cpu_share REAL, completed INTEGER, latencies TEXT
 );
 CREATE INDEX IF NOT EXISTS slice_place ON slice (experiment, workload, round, block);
 CREATE TABLE IF NOT EXISTS imported (
@@ -35,10 +36,20 @@ CREATE TABLE IF NOT EXISTS imported (
 );
 PRAGMA user_version = 3;
 """
-_ADDED_COLUMNS = {"drained_ns": "INTEGER", "steal_share": "REAL", "foreign_cpu_share": "REAL"}
+_ADDED_COLUMNS = {
+    "drained_ns": "INTEGER",
+    "steal_share": "REAL",
+    "foreign_cpu_share": "REAL",
+    "completed": "INTEGER",
+    "latencies": "TEXT",
+}
 """Of slices, since version 1, in this order."""
 _VERSION = 3
-_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_COUNT = (
+    "UPDATE slice SET completed = ?, latencies = ? WHERE experiment = ? AND workload = ? AND round = ?"
+    " AND block = ? AND arm = ? AND start_ns = ?"
+)
 _EXPERIMENT = TypeAdapter(Experiment)
 _BLOCK = TypeAdapter(Block)
 
@@ -108,6 +119,15 @@ class ExperimentStore:
         row = _slice_row(experiment_id, Place(workload, round_index, block), done)
         self._execute(_ADD_SLICE, row)
 
+    def add_counts(
+        self, experiment_id: str, workload: str, round_index: int, block: int, slices: Iterable[Slice]
+    ) -> None:
+        """Write what slices of a block have counted, which is known once the round's logs have been read."""
+        where = (experiment_id, workload, round_index, block)
+        rows = [(one.completed, one.latencies, *where, one.arm, one.start_ns) for one in slices]
+        with self._transaction() as connection:
+            connection.executemany(_ADD_COUNT, rows)
+
     def add_blocks(self, experiment_id: str, blocks: Iterable[Block]) -> None:
         """Write the blocks of a round."""
         rows = [(experiment_id, b.workload, b.round, b.index, _BLOCK.dump_json(b).decode()) for b in blocks]
@@ -163,8 +183,8 @@ class ExperimentStore:
         """Return a block's slices in the order in which they ran."""
         with closing(self._connection.cursor()) as cursor:
             rows = cursor.execute(
-                "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns, steal_share, foreign_cpu_share"
-                " FROM slice"
+                "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns, steal_share, foreign_cpu_share,"
+                " completed, latencies FROM slice"
                 " WHERE experiment = ? AND workload = ? AND round = ? AND block = ? ORDER BY rowid",
                 (experiment_id, workload, round_index, block),
             )
@@ -213,5 +233,5 @@ class ExperimentStore:
 def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, ...]:
     cpu = ",".join(map(str, done.server_cpu_ns))
     where = (experiment_id, place.workload, place.round, place.block)
-    others = (done.drained_ns, done.steal_share, done.foreign_cpu_share)
+    others = (done.drained_ns, done.steal_share, done.foreign_cpu_share, done.completed, done.latencies)
     return (*where, done.arm, done.start_ns, done.end_ns, cpu, *others)

@@ -15,6 +15,8 @@ RECORDED = ("drained_ns", "steal_share", "foreign_cpu_share")
 SlicesOf = Callable[[str, int, int], Sequence[Slice]]
 """Returns the slices of a block: workload, round, block (both from 0, as ``Block`` has them)."""
 
+HISTOGRAM_COLUMNS = ("workload", "round", "block", "variant", "start_ns", "completed", "latency_us")
+
 
 def blocks_csv(blocks: Iterable[Block]) -> str:
     """Return a line per block, arm and metric."""
@@ -67,6 +69,24 @@ def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[
             for block, one, is_counted in slices
         ),
     )
+
+
+def histograms_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[str]) -> str | None:
+    """Return a line per slice that has counted, in the order of ``slices_csv``; None if none has.
+
+    ``completed`` transactions ended in the counted part of the slice. ``latency_us`` is the histogram of
+    those whose latency counts, in us: HdrHistogram V2, deflated, base64.
+    """
+    rows = [
+        (
+            *(block.workload, block.round + 1, block.index + 1),
+            *(variants[one.arm], one.start_ns, one.completed, one.latencies),
+        )
+        for block in blocks
+        for one in slices_of(block.workload, block.round, block.index)
+        if one.latencies is not None
+    ]
+    return _csv(HISTOGRAM_COLUMNS, rows) if rows else None
 
 
 def steps_csv(blocks: Iterable[Block]) -> str:

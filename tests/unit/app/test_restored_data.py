@@ -80,6 +80,7 @@ def seats_after(monkeypatch: pytest.MonkeyPatch, changed: frozenset[str], worklo
         meters=(),
         random=np.random.default_rng(1),
         keep_slice=lambda *_: None,
+        keep_counts=lambda *_: None,
         look_at=lambda _: None,
         read_durability=lambda _: None,
         announce=lambda _: None,

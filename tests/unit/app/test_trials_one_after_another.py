@@ -67,6 +67,7 @@ def run_alternating(
         meters=(),
         random=np.random.default_rng(1),
         keep_slice=lambda *_: None,
+        keep_counts=lambda *_: None,
         look_at=lambda _: None,
         read_durability=lambda _: None,
         announce=said.append,

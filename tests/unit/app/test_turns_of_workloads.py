@@ -122,6 +122,7 @@ def test_a_round_gives_each_workload_turns_of_its_own_length(monkeypatch: pytest
         meters=(),
         random=np.random.default_rng(1),
         keep_slice=lambda *_: None,
+        keep_counts=lambda *_: None,
         look_at=lambda _: None,
         read_durability=lambda _: None,
         announce=lambda _: None,

@@ -9,6 +9,7 @@ from tests.golden.synthetic import experiment, plan
 
 from pgdyno.app.accelerate import Acceleration
 from pgdyno.app.accelerate_attached import Permissions, _reason_not_to_apply
+from pgdyno.app.watch import Pace
 from pgdyno.experiments.plan_decision import PlanDecision, PlanState
 
 ALL = Permissions(restart=True, any_workload=True)
@@ -21,7 +22,27 @@ def done(state: PlanState) -> Acceleration:
 @pytest.mark.parametrize("state", [state for state in PlanState if state is not PlanState.PAYS])
 def test_no_other_state_than_pays_is_applied(state: PlanState) -> None:
     reason = _reason_not_to_apply(done(state), ALL)
-    assert reason == f'it is applied only if it pays, and the answer is "{state.value}"'
+    hint = "; --tail watch tries it on the server" if state is PlanState.TAIL_UNKNOWN else ""
+    assert reason == f'it is applied only if it pays, and the answer is "{state.value}"{hint}'
+
+
+@pytest.mark.parametrize("state", [state for state in PlanState if state is not PlanState.PAYS])
+def test_where_it_may_be_watched_an_unknown_tail_is_tried_as_well(state: PlanState) -> None:
+    reason = _reason_not_to_apply(done(state), replace(ALL, watch=Pace()))
+    assert (reason is None) == (state is PlanState.TAIL_UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "why"),
+    [
+        (Permissions(restart=True, watch=Pace()), "it is faster on sysbench-read-only and"),
+        (Permissions(any_workload=True, watch=Pace()), "it takes one restart, which was not allowed"),
+    ],
+)
+def test_a_watch_replaces_no_other_permission(allowed: Permissions, why: str) -> None:
+    reason = _reason_not_to_apply(done(PlanState.TAIL_UNKNOWN), allowed)
+    assert reason is not None
+    assert reason.startswith(why)
 
 
 def test_a_plan_that_pays_is_applied_where_everything_is_allowed() -> None:

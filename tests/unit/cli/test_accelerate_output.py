@@ -125,8 +125,8 @@ def test_odd_values_are_refused_before_anything_is_loaded(
     assert not (tmp_path / "datasets").exists()
 
 
-@pytest.mark.parametrize("option", ["--allow-load", "--allow-restart", "--yes"])
+@pytest.mark.parametrize("option", ["--allow-load", "--allow-restart", "--yes", "--tail watch"])
 def test_what_an_owner_allows_concerns_a_running_server(option: str) -> None:
-    done = CliRunner().invoke(cli, ["accelerate", "--embedded", option])
+    done = CliRunner().invoke(cli, ["accelerate", "--embedded", *option.split()])
     assert isinstance(done.exception, UsageError)
     assert str(done.exception).startswith(f"{option} concerns a running server, and none was named")

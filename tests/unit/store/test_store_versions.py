@@ -61,6 +61,17 @@ def test_a_store_that_was_left_between_the_column_and_its_version_is_opened(path
         assert store.slices("e", "w", 0, 1) == (Slice(1, 10, 20, (3, 4)),)
 
 
+def test_what_slices_of_version_2_count_is_added_later(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE slice ADD COLUMN drained_ns INTEGER")
+        connection.execute("PRAGMA user_version = 2")
+    counted = Slice(1, 10, 20, (3, 4), completed=7, latencies="text")
+    with closing(ExperimentStore(path)) as store:
+        store.add_counts("e", "w", 0, 1, [counted, Slice(0, 10, 20, (3, 4), completed=9)])
+    with closing(ExperimentStore(path)) as store:
+        assert store.slices("e", "w", 0, 1) == (counted,)
+
+
 def test_a_store_of_a_newer_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 4")

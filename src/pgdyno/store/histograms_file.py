@@ -1,0 +1,72 @@
+"""What slices have counted, out of the file that ``series.histograms_csv`` writes; it is checked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from pgdyno.model.errors import StorageError
+from pgdyno.model.experiment import Experiment, Slice
+from pgdyno.store.experiments import Place
+from pgdyno.store.series import HISTOGRAM_COLUMNS
+
+FILE = "histograms.csv"
+_NUMBER = re.compile(r"[0-9]{1,19}")
+_LARGEST = (1 << 63) - 1  # what a store can hold
+
+
+def with_histograms(
+    slices: Iterable[tuple[Place, Slice]],
+    text: str,
+    experiment: Experiment,
+    check: Callable[[str], object],
+) -> list[tuple[Place, Slice]]:
+    """Return slices with what the file says that they have counted. ``check`` reads a histogram.
+
+    Raises: StorageError naming the first line that is of no slice, or that ``check`` refuses by ValueError.
+    """
+    counted = dict(_rows(text, [variant.name for variant in experiment.variants], check))
+    done = []
+    for place, one in slices:
+        found = counted.pop((place, one.arm, one.start_ns), None)
+        done.append((place, one if found is None else replace(one, completed=found[0], latencies=found[1])))
+    if counted:
+        place, _, start_ns = next(iter(counted))
+        raise StorageError(
+            f"{FILE} has {len(counted)} lines of slices that are not there",
+            detail=f"one begins at {start_ns} in block {place.block + 1} of round {place.round + 1} "
+            f"of {place.workload}",
+        )
+    return done
+
+
+def _rows(
+    text: str, variants: list[str], check: Callable[[str], object]
+) -> Iterator[tuple[tuple[Place, int, int], tuple[int, str]]]:
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        if (header := next(rows, [])) != [*HISTOGRAM_COLUMNS]:
+            raise _wrong(
+                rows.line_num, f"its columns are {', '.join(header)}, not {', '.join(HISTOGRAM_COLUMNS)}"
+            )
+        for row in rows:
+            if len(row) != len(HISTOGRAM_COLUMNS):
+                raise _wrong(rows.line_num, f"it has {len(row)} values, not {len(HISTOGRAM_COLUMNS)}")
+            workload, round_, block, variant, start_ns, completed, latencies = row
+            if variant not in variants:
+                raise _wrong(rows.line_num, f'the experiment has no variant "{variant}"')
+            for number in (round_, block, start_ns, completed):
+                if not _NUMBER.fullmatch(number) or int(number) > _LARGEST:
+                    raise _wrong(rows.line_num, f'"{number}" is no number of nanoseconds, and no count')
+            check(latencies)
+            place = Place(workload, int(round_) - 1, int(block) - 1)
+            yield (place, variants.index(variant), int(start_ns)), (int(completed), latencies)
+    except (csv.Error, ValueError) as error:
+        raise _wrong(rows.line_num, str(error)) from error
+
+
+def _wrong(line: int, why: str) -> StorageError:
+    return StorageError(f"line {line} of {FILE} is no count of a slice", detail=why)
