@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from bench import disturbance
 from bench.noise import NOISES, Noise
 from bench.simulate import (
     false_equivalence,
@@ -62,3 +63,19 @@ def test_an_effect_at_the_margin_is_rarely_called_equivalent() -> None:
 def test_the_minimum_detectable_effect_is_found_in_four_of_five_experiments(layout: tuple[int, int]) -> None:
     mde = minimum_detectable_effect(VarianceComponents(0.012, 0.010), *layout)
     assert found_share(layout, mde, EXPERIMENTS) == pytest.approx(0.80, abs=0.03)
+
+
+def test_leaving_out_disturbed_seconds_narrows_intervals_and_errs_no_more_often() -> None:
+    before, now = (
+        disturbance.simulate(disturbance.bursts, rule, 200)
+        for rule in (disturbance.whole_blocks, disturbance.windows)
+    )
+    assert now.half_width < 0.8 * before.half_width
+    assert now.counted > before.counted
+    assert now.false <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+
+
+def test_on_a_machine_that_is_disturbed_throughout_nearly_all_counts() -> None:
+    found = disturbance.simulate(disturbance.throughout, disturbance.windows, 100)
+    assert found.counted > 0.95
+    assert found.half_width > 0.03  # the intervals carry the noise
