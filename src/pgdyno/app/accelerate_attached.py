@@ -7,6 +7,7 @@ anything is measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgdyno.app import wiring
@@ -14,6 +15,7 @@ from pgdyno.app.accelerate import AccelerateRequest, Acceleration, accelerate
 from pgdyno.app.accelerate_loaded import accelerate_loaded
 from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.attached import Attached
+from pgdyno.app.before_applying import before_applying, for_manager, manager_of
 from pgdyno.app.planning import plan_for
 from pgdyno.app.start_check import StartCheck
 from pgdyno.journal.access import ServerAccess
@@ -21,6 +23,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
+from pgdyno.model.server import ConfigurationManager
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,15 @@ class Permissions:
 
 @dataclass(frozen=True)
 class AttachedAcceleration:
-    """What came out, and what was applied; ``not_applied`` says why nothing was."""
+    """What came out, and what was applied; ``not_applied`` says why nothing was.
+
+    ``handed_over`` is the plan as whoever manages the server's configuration writes it; empty: nobody does.
+    """
 
     acceleration: Acceleration
     applied: ApplyResult | None
     not_applied: str | None
+    handed_over: str = ""
 
 
 def accelerate_attached(
@@ -51,13 +58,21 @@ def accelerate_attached(
     access: ServerAccess,
     progress: Progress,
     permissions: Permissions,
+    say: Callable[[str], None],
 ) -> AttachedAcceleration:
     """Measure, and apply the plan if it pays and its restart is allowed.
 
+    ``say`` is told what applying takes, before measuring and again before the change. A configuration that
+    somebody else manages is not changed: the plan is written down for them.
     Raises: what ``accelerate`` and ``apply_plan`` raise.
     """
+    server = attached.subject.server
     planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
-    _check_that_it_could_be_applied(planned.plan, access, permissions)
+    for sentence in before_applying(planned.plan, server):
+        say(sentence)
+    manager = manager_of(server)
+    if manager is None or permissions.load:
+        _check_that_it_could_be_applied(planned.plan, access, permissions)
     if permissions.load:
         done = accelerate_loaded(
             attached,
@@ -69,9 +84,13 @@ def accelerate_attached(
         )
     else:
         done = accelerate(request, progress)
-    reason = _reason_not_to_apply(done, permissions)
+    reason = _reason_not_to_apply(done, permissions, manager)
     if reason is not None:
-        return AttachedAcceleration(done, None, reason)
+        is_handed_over = manager is not None and done.decision.pays and bool(done.plan.lines)
+        written = for_manager(manager, done.plan, server) if manager is not None and is_handed_over else ""
+        return AttachedAcceleration(done, None, reason, written)
+    for sentence in before_applying(done.plan, server):
+        say(sentence)
     progress.step(f"applying the plan to {attached.target}")
     check = wiring.start_check(attached.installation.bin_directory)
     return AttachedAcceleration(done, apply_plan(access, _apply_request(done.plan, permissions, check)), None)
@@ -97,11 +116,15 @@ def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permission
     preview_apply(access, _apply_request(plan, permissions))
 
 
-def _reason_not_to_apply(done: Acceleration, permissions: Permissions) -> str | None:
+def _reason_not_to_apply(
+    done: Acceleration, permissions: Permissions, manager: ConfigurationManager | None = None
+) -> str | None:
     if not done.decision.pays:
         return f'it is applied only if it pays, and the answer is "{done.decision.state}"'
     if not done.plan.lines:
         return "there is nothing to change"
+    if manager is not None:
+        return f"{manager.name} manages the configuration of this server; the plan is below, as it takes it"
     if not permissions.any_workload:
         workloads = " and ".join(done.experiment.workloads)
         return f"it pays on {workloads}, which is not this server's own work; add --yes, or run pgdyno apply"
