@@ -136,7 +136,7 @@ def test_a_plan_whose_tail_is_unknown_is_tried_and_kept_where_it_does_no_harm(
     )
     allowed = use_case.Permissions(restart=True, any_workload=True, watch=SHORT)
     with traffic(debian15):
-        done = use_case.accelerate_attached(attached, request, access, Steps(), allowed)
+        done = use_case.accelerate_attached(attached, request, access, Steps(), allowed, print)
     assert done.watched is not None
     assert (done.watched.state, done.watched.is_alarm) == (WatchState.NO_HARM, False)
     assert done.applied is not None

@@ -7,6 +7,7 @@ anything is measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,6 +17,7 @@ from pgdyno.app.accelerate_loaded import accelerate_loaded
 from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.attached import Attached
 from pgdyno.app.attached_switch import Switch
+from pgdyno.app.before_applying import before_applying, for_manager, manager_of
 from pgdyno.app.planning import plan_for
 from pgdyno.app.start_check import StartCheck
 from pgdyno.app.watch import Pace, require_counted, watch_after, watch_by_turns
@@ -26,6 +28,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
+from pgdyno.model.server import ConfigurationManager
 from pgdyno.model.terms import PLAN
 
 
@@ -49,12 +52,14 @@ class AttachedAcceleration:
     """What came out, and what was applied; ``not_applied`` says why nothing was.
 
     ``watched`` is what the server's own traffic showed, if it was asked for and the tail was unknown.
+    ``handed_over`` is the plan as whoever manages the server's configuration writes it; empty: nobody does.
     """
 
     acceleration: Acceleration
     applied: ApplyResult | None
     not_applied: str | None
     watched: Watched | None = None
+    handed_over: str = ""
 
 
 def accelerate_attached(
@@ -63,16 +68,24 @@ def accelerate_attached(
     access: ServerAccess,
     progress: Progress,
     permissions: Permissions,
+    say: Callable[[str], None],
 ) -> AttachedAcceleration:
     """Measure, and apply the plan if it pays and its restart is allowed.
 
-    If that is allowed, a plan that is faster and whose tail is unknown is applied as well, and watched.
+    ``say`` is told what applying takes, before measuring and again before the change. A configuration that
+    somebody else manages is not changed: the plan is written down for them. A plan that is faster and whose
+    tail is unknown is applied as well if it may be watched.
     Raises: what ``accelerate``, ``apply_plan`` and watching raise.
     """
     if permissions.watch is not None:
         require_counted(access)
+    server = attached.subject.server
     planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
-    _check_that_it_could_be_applied(planned.plan, access, permissions)
+    for sentence in before_applying(planned.plan, server):
+        say(sentence)
+    manager = manager_of(server)
+    if manager is None or permissions.load:
+        _check_that_it_could_be_applied(planned.plan, access, permissions)
     if permissions.load:
         done = accelerate_loaded(
             attached,
@@ -84,9 +97,13 @@ def accelerate_attached(
         )
     else:
         done = accelerate(request, progress)
-    reason = _reason_not_to_apply(done, permissions)
+    reason = _reason_not_to_apply(done, permissions, manager)
     if reason is not None:
-        return AttachedAcceleration(done, None, reason)
+        is_handed_over = manager is not None and done.decision.pays and bool(done.plan.lines)
+        written = for_manager(manager, done.plan, server) if manager is not None and is_handed_over else ""
+        return AttachedAcceleration(done, None, reason, handed_over=written)
+    for sentence in before_applying(done.plan, server):
+        say(sentence)
     if permissions.watch is not None and not done.decision.pays:
         return _watched(attached, done, access, progress, permissions, permissions.watch)
     progress.step(f"applying the plan to {attached.target}")
@@ -136,16 +153,23 @@ def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permission
     preview_apply(access, _apply_request(plan, permissions))
 
 
-def _reason_not_to_apply(done: Acceleration, permissions: Permissions) -> str | None:
-    state = done.decision.state
-    if state is PlanState.TAIL_UNKNOWN and permissions.watch is None:
-        return (
-            f'it is applied only if it pays, and the answer is "{state}"; --tail watch tries it on the server'
-        )
-    if not (done.decision.pays or state is PlanState.TAIL_UNKNOWN):
-        return f'it is applied only if it pays, and the answer is "{state}"'
+def _reason_of_the_answer(state: PlanState, permissions: Permissions) -> str | None:
+    is_to_be_watched = state is PlanState.TAIL_UNKNOWN and permissions.watch is not None
+    if state is PlanState.PAYS or is_to_be_watched:
+        return None
+    way = "; --tail watch tries it on the server" if state is PlanState.TAIL_UNKNOWN else ""
+    return f'it is applied only if it pays, and the answer is "{state}"{way}'
+
+
+def _reason_not_to_apply(
+    done: Acceleration, permissions: Permissions, manager: ConfigurationManager | None = None
+) -> str | None:
+    if (reason := _reason_of_the_answer(done.decision.state, permissions)) is not None:
+        return reason
     if not done.plan.lines:
         return "there is nothing to change"
+    if manager is not None:
+        return f"{manager.name} manages the configuration of this server; the plan is below, as it takes it"
     if not permissions.any_workload:
         workloads = " and ".join(done.experiment.workloads)
         gain = "pays" if done.decision.pays else "is faster"

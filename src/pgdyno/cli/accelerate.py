@@ -6,28 +6,28 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
     parse_layers,
     warn_about_password,
 )
-from pgdyno.cli.output import json_option, open_progress, print_json
+from pgdyno.cli.output import json_option, open_progress
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
-from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.accelerate import AccelerateRequest
     from pgdyno.app.accelerate_attached import AttachedAcceleration
-    from pgdyno.app.accelerate_build import BuildAdvice
     from pgdyno.model.ports import Progress
     from pgdyno.server.installation import Installation
 
@@ -178,7 +178,7 @@ def command(*, is_json: bool, **options: Any) -> None:
         result = asked.run(progress)
     finally:
         progress.close()
-    _print(result, is_json=is_json)
+    print_acceleration(result, is_json=is_json)
     if result.watched is not None and result.watched.is_alarm:
         sys.exit(_STILL_CHANGED)
 
@@ -275,7 +275,8 @@ class Asked:
         watch = Pace() if self._is_watched else None
         permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done, watch)
         access = server_access(dsn, self.restart_command)
-        return accelerate_attached(attached, request, access, progress, permissions)
+        say = partial(click.echo, err=True)
+        return accelerate_attached(attached, request, access, progress, permissions, say)
 
     @property
     def _is_watched(self) -> bool:
@@ -341,78 +342,3 @@ class Asked:
             return (Layer.APPLICATION,)
         of_the_machine = (Layer.SYSTEM, Layer.HARDWARE) if may_change_host() else ()
         return (Layer.APPLICATION, Layer.COMPILER, *of_the_machine)
-
-
-def _print(result: AttachedAcceleration, *, is_json: bool) -> None:
-    from pgdyno.app.report import write_report
-    from pgdyno.cli.results import print_experiment
-    from pgdyno.report.awake import awake_remark
-    from pgdyno.report.decision import more_sentence
-    from pgdyno.report.journal_text import apply_text
-    from pgdyno.report.layers_text import layers_text
-    from pgdyno.report.watch_text import watch_text
-
-    if is_json:
-        print_json(_document(result))
-        return
-    done = result.acceleration
-    print_experiment(done.experiment)
-    click.echo(f"\n{done.decision.sentence}")
-    if more := more_sentence(done.experiment, done.decision):
-        click.echo(more)
-    if remark := awake_remark(done.experiment):
-        click.echo(remark)
-    for line in done.plan.lines:
-        click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
-    if done.plan.skipped:
-        click.echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
-    if text := layers_text(done.experiment):
-        click.echo(f"\n{text}", nl=False)
-    if done.build_advice is not None:
-        click.echo(f"\n{done.build_advice.sentence}")
-    if result.watched is not None:
-        click.echo(f"\n{watch_text(result.watched)}")
-    if result.applied is not None:
-        click.echo(f"\n{apply_text(result.applied)}", nl=False)
-    if result.not_applied is not None:
-        click.echo(f"\nNothing was applied: {result.not_applied}.")
-    click.echo(f"\nReport: {write_report(done.experiment)}")
-
-
-def _document(result: AttachedAcceleration) -> dict[str, object]:
-    from pgdyno.cli.results import comparison_document
-    from pgdyno.experiments.layer_effects import layer_effects
-    from pgdyno.model.document import to_document
-
-    done = result.acceleration
-    return {
-        "decision": {
-            "state": done.decision.state.value,
-            "sentence": done.decision.sentence,
-            "minutes_to_decide": done.minutes_to_decide,
-        },
-        "is_accepted": done.decision.pays,
-        "reasons": list(done.decision.reasons),
-        "plan": to_document(done.plan),
-        "build_advice": _advice_document(done.build_advice),
-        "applied": to_document(result.applied),
-        "not_applied": result.not_applied,
-        "watched": to_document(result.watched),
-        **comparison_document(done.experiment),
-        "layers": to_document(done.layer_verdicts),
-        "layer_effects": to_document(layer_effects(done.experiment)),
-        "parts": [],
-        "earlier_experiments": [],
-    }
-
-
-def _advice_document(advice: BuildAdvice | None) -> dict[str, object] | None:
-    if advice is None:
-        return None
-    return {
-        "command": advice.command,
-        "minutes": advice.minutes,
-        "gain": advice.gain,
-        "missing": advice.missing or None,
-        "sentence": advice.sentence,
-    }

@@ -61,7 +61,8 @@ def more_sentence(experiment: Experiment, decision: PlanDecision) -> str:
     if more is None:
         return ""
     so_far = experiment.design.rounds * round_s(experiment) / 60
-    return f"About {more:.0f} more minutes would tell: --budget {math.ceil(so_far + more) + 1}m."
+    about = "Less than a minute more" if more < 1 else f"About {math.ceil(more)} more minutes"
+    return f"{about} would tell: --budget {math.ceil(so_far + more) + 1}m."
 
 
 def _terms(terms: Terms) -> tuple[tuple[str, str], ...]:

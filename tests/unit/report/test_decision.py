@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from tests.golden.synthetic import experiment
 
 from pgdyno.app.portable import portable
+from pgdyno.experiments.plan_decision import PlanDecision, PlanState
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.terms import Terms
-from pgdyno.report.decision import decision_box
+from pgdyno.report.decision import decision_box, more_sentence
 from pgdyno.report.numbers import SPACE
 from pgdyno.report.page import render_page
 from pgdyno.store.documents import dump_experiment, load_experiment
@@ -44,6 +46,15 @@ def test_what_is_open_says_which_budget_would_tell() -> None:
     assert box is not None
     assert (box.state, box.symbol) == ("undecided", "?")
     assert " more minutes would tell: --budget " in box.more
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"), [(1, "Less than a minute more would tell: "), (60, " more minutes would tell: ")]
+)
+def test_nobody_is_told_to_wait_for_no_time(rounds: int, said: str) -> None:
+    # The rounds of the made-up experiment are 32 s apart, as its blocks' own clock says.
+    decision = PlanDecision(PlanState.UNDECIDED, "", (), rounds_to_decide=rounds)
+    assert said in more_sentence(experiment(), decision)
 
 
 def test_a_bundle_carries_the_limits() -> None:

@@ -1,0 +1,99 @@
+"""What ``accelerate`` prints: tables, the decision and what follows from it; or one JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pgdyno.cli.output import print_json
+from pgdyno.model.kernel_file import display_name
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.accelerate_attached import AttachedAcceleration
+    from pgdyno.app.accelerate_build import BuildAdvice
+
+
+def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
+    """Print what was found and decided, and what was done about it."""
+    from pgdyno.app.report import write_report
+    from pgdyno.cli.results import print_experiment
+    from pgdyno.report.awake import awake_remark
+    from pgdyno.report.decision import more_sentence
+    from pgdyno.report.layers_text import layers_text
+
+    if is_json:
+        print_json(_document(result))
+        return
+    done = result.acceleration
+    print_experiment(done.experiment)
+    click.echo(f"\n{done.decision.sentence}")
+    if more := more_sentence(done.experiment, done.decision):
+        click.echo(more)
+    if remark := awake_remark(done.experiment):
+        click.echo(remark)
+    for line in done.plan.lines:
+        click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
+    if done.plan.skipped:
+        click.echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
+    if text := layers_text(done.experiment):
+        click.echo(f"\n{text}", nl=False)
+    if done.build_advice is not None:
+        click.echo(f"\n{done.build_advice.sentence}")
+    _print_applied(result)
+    click.echo(f"\nReport: {write_report(done.experiment)}")
+
+
+def _print_applied(result: AttachedAcceleration) -> None:
+    """Print what was applied, or why nothing was and what to do with the plan instead."""
+    from pgdyno.report.journal_text import apply_text
+    from pgdyno.report.watch_text import watch_text
+
+    if result.watched is not None:
+        click.echo(f"\n{watch_text(result.watched)}")
+    if result.applied is not None:
+        click.echo(f"\n{apply_text(result.applied)}", nl=False)
+    if result.not_applied is not None:
+        click.echo(f"\nNothing was applied: {result.not_applied}.")
+    if result.handed_over:
+        click.echo(f"\n{result.handed_over}", nl=False)
+
+
+def _document(result: AttachedAcceleration) -> dict[str, object]:
+    from pgdyno.cli.results import comparison_document
+    from pgdyno.experiments.layer_effects import layer_effects
+    from pgdyno.model.document import to_document
+
+    done = result.acceleration
+    return {
+        "decision": {
+            "state": done.decision.state.value,
+            "sentence": done.decision.sentence,
+            "minutes_to_decide": done.minutes_to_decide,
+        },
+        "is_accepted": done.decision.pays,
+        "reasons": list(done.decision.reasons),
+        "plan": to_document(done.plan),
+        "build_advice": _advice_document(done.build_advice),
+        "applied": to_document(result.applied),
+        "not_applied": result.not_applied,
+        "handed_over": result.handed_over or None,
+        "watched": to_document(result.watched),
+        **comparison_document(done.experiment),
+        "layers": to_document(done.layer_verdicts),
+        "layer_effects": to_document(layer_effects(done.experiment)),
+        "parts": [],
+        "earlier_experiments": [],
+    }
+
+
+def _advice_document(advice: BuildAdvice | None) -> dict[str, object] | None:
+    if advice is None:
+        return None
+    return {
+        "command": advice.command,
+        "minutes": advice.minutes,
+        "gain": advice.gain,
+        "missing": advice.missing or None,
+        "sentence": advice.sentence,
+    }
