@@ -127,4 +127,11 @@ def test_it_can_be_switched_from_turn_to_turn() -> None:
 
 def test_levers_whose_worth_depends_on_wake_ups_say_so() -> None:
     marked = {name for name, module in levers.load().items() if module.LEVER.touches_wakeups}
-    assert marked == {"halt_polling", "idle_states", "busy_poll", "sched_batch", "io_method"}
+    assert marked == {
+        "halt_polling",
+        "idle_states",
+        "busy_poll",
+        "sched_batch",
+        "io_method",
+        "commit_delay",
+    }

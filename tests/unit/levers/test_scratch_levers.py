@@ -69,7 +69,7 @@ class TestDebugIoDirect:
     def test_without_the_host_nothing_is_known(self) -> None:
         elsewhere = server_of(is_colocated=False)
         assert skipped("debug_io_direct", context(self.on(), elsewhere)) == (
-            "the server is not proven to run on a host that was inspected"
+            "the kernel or the server's file systems are not known"
         )
 
     def test_a_running_server_and_what_was_chosen_stay(self) -> None:

@@ -72,9 +72,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if found := ctx.settings.text("debug_io_direct"):
         return Skipped(LEVER.name, f"{found} was chosen")
     release, mounts = ctx.fact(RELEASE).value, ctx.fact(MOUNTS).value
-    for fact in (release, mounts):
-        if isinstance(fact, Unknown):
-            return Skipped(LEVER.name, fact.reason)
+    if isinstance(release, Unknown) or isinstance(mounts, Unknown):
+        return Skipped(LEVER.name, "the kernel or the server's file systems are not known")
     if (obstacle := _obstacle(release, mounts)) is not None:
         return Skipped(LEVER.name, obstacle)
     if not ctx.is_scratch:
