@@ -24,6 +24,7 @@ from pgdyno.app.rounds import Running, run_round
 from pgdyno.app.tpch_validation import tpch_facts, validated
 from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.durability import is_hopeless, withhold
+from pgdyno.experiments.phase import phase_note, with_phase
 from pgdyno.experiments.stolen_time import lift_limit
 from pgdyno.experiments.stopping import (
     as_even,
@@ -39,7 +40,7 @@ from pgdyno.experiments.wal_ahead import wal_notes
 from pgdyno.meters import load as load_meters
 from pgdyno.model.awake import Awake
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
-from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
+from pgdyno.model.experiment import Design, Experiment, NoiseFloor, Stopping
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
@@ -49,11 +50,6 @@ from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
-_CHECKPOINT_NOTE = (
-    "write workloads: every round starts right after a checkpoint; the CPU time and the bytes of the "
-    "checkpoint at its end are charged to the arm that dirtied the pages. A full checkpoint cycle is not "
-    "spanned, so what an arm would save by rarer checkpoints is not credited to it."
-)
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,10 @@ class ExperimentRun:
         """Return the study with longer turns for the workloads that write, if it has any."""
         if all(self.workloads[name].is_read_only for name in study.workloads):
             return study
-        return replace(study, design=study.design.with_writing())
+        design = with_phase(study.design.with_writing(), study.variants)
+        if design.cycle_s is not None:
+            self.progress.step(f"blocks of writing workloads last {design.cycle_s / 60:g} min each")
+        return replace(study, design=design)
 
     def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
         """Return the error that says what is kept, and what can be done with it."""
@@ -179,7 +178,7 @@ class ExperimentRun:
                 *study.notes,
                 *memory_notes,
                 *self.arena.build_notes(study.variants),
-                *_method_notes(workloads),
+                *_method_notes(workloads, study.design),
             ),
             installation=self.arena.installation_name,
             tpch=tpch_facts(workloads),
@@ -351,9 +350,9 @@ def _marks(study: Study) -> tuple[str, ...]:
     return (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
 
 
-def _method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
+def _method_notes(workloads: Sequence[Workload], design: Design) -> tuple[str, ...]:
     is_charged = any(not workload.is_read_only and not workload.is_step for workload in workloads)
-    return (_CHECKPOINT_NOTE,) if is_charged else ()
+    return (phase_note(design),) if is_charged else ()
 
 
 def _labels(workloads: Sequence[Workload]) -> tuple[str, ...]:

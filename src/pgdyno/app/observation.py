@@ -16,6 +16,7 @@ from pgdyno.experiments.blocks import (
     checkpoint_asymmetry,
     created_segments,
     huge_page_asymmetry,
+    missing_checkpoint,
     missing_workers,
     void_reason,
 )
@@ -74,6 +75,7 @@ class ObservedRun:
     is_long: bool = False  # whether a block has few of them
     workers: int | None = None  # that every transaction is to have
     executions: int = 1  # in every transaction, of what is counted and metered
+    is_whole_cycle: bool = False  # whether every block has to span a checkpoint of every arm
 
 
 def build_blocks(
@@ -96,6 +98,7 @@ def build_blocks(
             or checkpoint_asymmetry(observations, is_comparable=is_comparable)
             or huge_page_asymmetry(observations, is_comparable=is_sharing)
             or missing_workers(observations, run.workers)
+            or missing_checkpoint(observations, is_wanted=run.is_whole_cycle)
         )
         place = BlockPlace(run.workload, run.round, index, block.started_ns)
         results.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,11 @@ from pgdyno.cli._server_options import (
     parse_layers,
     warn_about_password,
 )
+from pgdyno.cli.measuring import CYCLE, phase_option, require_writing
 from pgdyno.cli.output import json_option, open_progress, print_json
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Phase
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
@@ -27,6 +30,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.accelerate import AccelerateRequest, Acceleration
     from pgdyno.app.accelerate_attached import AttachedAcceleration
     from pgdyno.model.ports import Progress
+    from pgdyno.model.workload import Workload
     from pgdyno.server.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
@@ -83,6 +87,7 @@ _STILL_CHANGED = 3  # exit code
     is_flag=True,
     help="Measure what each layer is worth, too: the plan without it, beside the whole. Takes longer.",
 )
+@phase_option
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Orders every random choice."
 )
@@ -152,6 +157,7 @@ class Asked:
     max_tail_loss: str
     layers: str | None
     attribute: bool
+    phase: str
     seed: int
     as_booted: bool
     tail: str
@@ -188,6 +194,11 @@ class Asked:
         if self.embedded or self.pg_bin is not None:
             raise UsageError(
                 "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
+            )
+        if self.allow_load and self.phase == CYCLE:
+            raise UsageError(
+                "--allow-load measures by trials of seconds, and --phase cycle by minutes",
+                hint="leave out one of them",
             )
         warn_about_password(dsn)
         attached = attach(dsn, self.figures.parsed())
@@ -247,7 +258,7 @@ class Asked:
             Conditions(
                 installation,
                 workloads,
-                Design(seed=self.seed),
+                Design(seed=self.seed, phase=self._phase(workloads)),
                 as_booted=AS_ASKED if self.as_booted else "",
             ),
             Variant("default"),
@@ -258,6 +269,12 @@ class Asked:
             plan=plan,
             is_attributed=self.attribute,
         )
+
+    def _phase(self, workloads: Mapping[str, Workload]) -> Phase:
+        if self.phase != CYCLE:
+            return Phase.AFTER_CHECKPOINT
+        require_writing(workloads)
+        return Phase.CYCLE
 
     def _layers(self) -> tuple[Layer, ...]:
         from pgdyno.app.wiring import may_change_host
