@@ -26,6 +26,7 @@ from pgdyno.experiments.analysis import analyse
 from pgdyno.experiments.disturbance import judge_again, with_disturbance_notes
 from pgdyno.experiments.durability import is_hopeless, withhold
 from pgdyno.experiments.notes import durability_marks, hopeless_note, method_notes, noise_note, step_labels
+from pgdyno.experiments.phase import with_phase
 from pgdyno.experiments.stopping import (
     as_even,
     counts_nothing,
@@ -130,7 +131,10 @@ class ExperimentRun:
         """Return the study with longer turns for the workloads that write, if it has any."""
         if all(self.workloads[name].is_read_only for name in study.workloads):
             return study
-        return replace(study, design=study.design.with_writing())
+        design = with_phase(study.design.with_writing(), study.variants)
+        if design.cycle_s is not None:
+            self.progress.step(f"blocks of writing workloads last {design.cycle_s / 60:g} min each")
+        return replace(study, design=design)
 
     def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
         """Return the error that says what is kept, and what can be done with it."""
@@ -177,7 +181,7 @@ class ExperimentRun:
                 *study.notes,
                 *memory_notes,
                 *self.arena.build_notes(study.variants),
-                *method_notes(workloads),
+                *method_notes(workloads, study.design),
             ),
             installation=self.arena.installation_name,
             tpch=tpch_facts(workloads),

@@ -16,6 +16,7 @@ from pgdyno.experiments.blocks import (
     checkpoint_asymmetry,
     created_segments,
     huge_page_asymmetry,
+    missing_checkpoint,
     missing_workers,
     void_reason,
 )
@@ -84,6 +85,7 @@ class ObservedRun:
     is_long: bool = False  # whether a block has few of them
     workers: int | None = None  # that every transaction is to have
     executions: int = 1  # in every transaction, of what is counted and metered
+    is_whole_cycle: bool = False  # whether every block has to span a checkpoint of every arm
 
 
 def build_blocks(
@@ -107,6 +109,7 @@ def build_blocks(
             checkpoint_asymmetry(observations, is_comparable=is_comparable)
             or huge_page_asymmetry(observations, is_comparable=is_sharing)
             or missing_workers(observations, run.workers)
+            or missing_checkpoint(observations, is_wanted=run.is_whole_cycle)
             or void_reason(audit, design.thresholds)  # last, because it is judged again later
         )
         place = BlockPlace(run.workload, run.round, index, block.started_ns)

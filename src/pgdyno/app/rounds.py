@@ -38,7 +38,7 @@ from pgdyno.experiments.transactions import parse
 from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, MeasurementError
-from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Slice
+from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
 from pgdyno.model.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, Workload
@@ -257,6 +257,7 @@ def _measure(
         is_long=workload.is_long,
         workers=workload.workers,
         executions=workload.executions,
+        is_whole_cycle=design.phase is Phase.CYCLE and not workload.is_read_only,
     )
     for index, block in enumerate(blocks):
         running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,11 @@ from pgdyno.cli._server_options import (
     parse_layers,
     warn_about_password,
 )
+from pgdyno.cli.measuring import CYCLE, phase_option, require_writing
 from pgdyno.cli.output import json_option, open_progress
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Phase
 from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.accelerate import AccelerateRequest
     from pgdyno.app.accelerate_attached import AttachedAcceleration
     from pgdyno.model.ports import Progress
+    from pgdyno.model.workload import Workload
     from pgdyno.server.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
@@ -124,6 +127,7 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
     is_flag=True,
     help="Measure what each layer is worth, too: the plan without it, beside the whole. Takes longer.",
 )
+@phase_option
 @click.option(
     "--build",
     is_flag=True,
@@ -199,6 +203,7 @@ class Asked:
     layers: str | None
     attribute: bool
     build: bool
+    phase: str
     seed: int
     as_booted: bool
     tail: str
@@ -261,6 +266,11 @@ class Asked:
                 "--build concerns scratch servers, and --dsn names a running one",
                 hint="pgdyno build makes a build, and pgdyno switch lets the server run from it",
             )
+        if self.allow_load and self.phase == CYCLE:
+            raise UsageError(
+                "--allow-load measures by trials of seconds, and --phase cycle by minutes",
+                hint="leave out one of them",
+            )
         warn_about_password(dsn)
         attached = attach(dsn, self.figures.parsed())
         request = replace(
@@ -321,7 +331,7 @@ class Asked:
             Conditions(
                 installation,
                 workloads,
-                Design(seed=self.seed),
+                Design(seed=self.seed, phase=self._phase(workloads)),
                 as_booted=AS_ASKED if self.as_booted else "",
             ),
             Variant("default"),
@@ -332,6 +342,12 @@ class Asked:
             plan=plan,
             is_attributed=self.attribute,
         )
+
+    def _phase(self, workloads: Mapping[str, Workload]) -> Phase:
+        if self.phase != CYCLE:
+            return Phase.AFTER_CHECKPOINT
+        require_writing(workloads)
+        return Phase.CYCLE
 
     def _layers(self) -> tuple[Layer, ...]:
         from pgdyno.app.wiring import may_change_host

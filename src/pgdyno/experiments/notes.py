@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.experiments.durability import is_hopeless
+from pgdyno.experiments.phase import phase_note
 from pgdyno.experiments.stopping import counts_nothing, is_too_noisy, typical_void_reason, void_share
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiment import Design, Experiment
 from pgdyno.model.study import Study
 from pgdyno.model.workload import Workload
-
-_CHECKPOINT_NOTE = (
-    "write workloads: every round starts right after a checkpoint; the CPU time and the bytes of the "
-    "checkpoint at its end are charged to the arm that dirtied the pages. A full checkpoint cycle is not "
-    "spanned, so what an arm would save by rarer checkpoints is not credited to it."
-)
 
 
 def noise_note(experiment: Experiment) -> tuple[str, ...]:
@@ -49,10 +44,10 @@ def durability_marks(study: Study) -> tuple[str, ...]:
     return (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
 
 
-def method_notes(workloads: Sequence[Workload]) -> tuple[str, ...]:
+def method_notes(workloads: Sequence[Workload], design: Design) -> tuple[str, ...]:
     """Say what the figures of writing workloads leave out."""
     is_charged = any(not workload.is_read_only and not workload.is_step for workload in workloads)
-    return (_CHECKPOINT_NOTE,) if is_charged else ()
+    return (phase_note(design),) if is_charged else ()
 
 
 def step_labels(workloads: Sequence[Workload]) -> tuple[str, ...]:

@@ -40,6 +40,13 @@ class Stopping(StrEnum):
     PRECISION = "precision"
 
 
+class Phase(StrEnum):
+    """What the figures of workloads that change their data are of, seen from checkpoints."""
+
+    AFTER_CHECKPOINT = "minute after a checkpoint"
+    CYCLE = "whole checkpoint cycle"  # credits rarer checkpoints
+
+
 class ResetPolicy(StrEnum):
     """What happens to the data between rounds."""
 
@@ -67,7 +74,8 @@ class Design:
     """Everything that decides how an experiment is run and analysed; stored with it.
 
     ``slice_s`` is the length of a turn, ``writing_slice_s`` that of workloads that change their data; None:
-    as long as the others, which is how experiments of earlier versions were run.
+    as long as the others, which is how experiments of earlier versions were run. ``cycle_s`` is how long a
+    block of such workloads lasts where ``phase`` is a whole checkpoint cycle.
     """
 
     kind: DesignKind = DesignKind.DUET
@@ -87,6 +95,8 @@ class Design:
     is_isolated: bool = True  # server and client pinned to different CPUs
     clients: int = 4
     thresholds: VoidThresholds = field(default_factory=VoidThresholds)
+    phase: Phase = Phase.AFTER_CHECKPOINT
+    cycle_s: float | None = None
 
     def with_writing(self) -> Design:
         """Return the design of an experiment in which data are changed, with the turns for that."""
@@ -96,7 +106,11 @@ class Design:
 
     def for_writing(self) -> Design:
         """Return the design as it is for a workload that changes its data."""
-        return self if self.writing_slice_s is None else replace(self, slice_s=self.writing_slice_s)
+        slice_s = self.slice_s if self.writing_slice_s is None else self.writing_slice_s
+        if self.cycle_s is None:
+            return replace(self, slice_s=slice_s)
+        is_trial = self.kind is DesignKind.ALTERNATING
+        return replace(self, block_s=self.cycle_s, slice_s=self.cycle_s if is_trial else slice_s)
 
 
 @dataclass(frozen=True)

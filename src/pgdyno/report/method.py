@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pgdyno.experiments.blocks import BY_OTHERS
 from pgdyno.experiments.disturbance import LEFT_OUT
 from pgdyno.experiments.drains import DIFFERENCE
+from pgdyno.experiments.phase import phase_of
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
 from pgdyno.model.metric import DRAIN_SHARE
 from pgdyno.model.workload import DRIVER
@@ -97,6 +98,7 @@ def design_table(experiment: Experiment) -> Table:
         ("Blocks per round", str(design.blocks_per_round)),
         ("Block", numbers.duration(design.block_s)),
         ("Turn", _turn(design)),
+        *_phase(experiment),
         ("Left out at a turn's head", numbers.duration(design.head_s)),
         ("Warm-up per variant and round", numbers.duration(design.warmup_s)),
     )
@@ -123,6 +125,14 @@ def design_table(experiment: Experiment) -> Table:
     return Table(
         "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
     )
+
+
+def _phase(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield what figures of workloads that change their data are of, where there are any."""
+    if any(phase_of(experiment, workload) is not None for workload in experiment.workloads):
+        cycle_s = experiment.design.cycle_s
+        block = "" if cycle_s is None else f", blocks of {numbers.duration(cycle_s)}"
+        yield "Phase where data are changed", f"{experiment.design.phase}{block}"
 
 
 def _turn(design: Design) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pgdyno.experiments.durability import warnings
+from pgdyno.experiments.phase import phase_of
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.variant import Variant
@@ -61,6 +62,7 @@ class WorkloadFigures:
     more: tuple[Figure, ...]
     void: tuple[str, ...]
     step: StepView | None = None  # its evidence, where the workload is a step of a longer one
+    phase: str = ""  # between checkpoints, of a workload that changes its data
     cell: str = ""  # what one of many is called: where it stands in a grid, or a query
 
 
@@ -211,6 +213,7 @@ def _workload(experiment: Experiment, workload: str, step: StepView | None) -> W
         ),
         _void_trials(experiment, workload),
         step,
+        phase_of(experiment, workload) or "",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from pgdyno.model.awake import AS_ASKED
-from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy
+from pgdyno.model.experiment import Design, DesignKind, Experiment, Phase, ResetPolicy
 from pgdyno.model.study import SERVER_FACTOR
 from pgdyno.model.variant import Variant, setting_key
 from pgdyno.model.workload import DRIVER, USER_SCRIPTS
@@ -78,8 +78,9 @@ def _repeat_grid(experiment: Experiment) -> str | None:
         words += ["--block", f"{design.block_s:g}s"]
         usual = Design()
         is_usual = (design.slice_s, design.writing_slice_s) == (usual.slice_s, usual.writing_slice_s)
-        if design.for_writing() == design and not is_usual:  # one length for all workloads
+        if design.for_writing().slice_s == design.slice_s and not is_usual:  # one length for all workloads
             words += ["--slice", f"{design.slice_s * 1000:g}ms"]
+    words += _phase(experiment)
     words += ["--seed", str(design.seed)]
     if is_ours:
         words += ["--isolate" if design.is_isolated else "--no-isolate"]
@@ -174,4 +175,9 @@ def _design_options(experiment: Experiment) -> list[str]:
         words += ["--design", str(design.kind)]
     elif (design.slice_s, design.writing_slice_s) != (usual.slice_s, usual.writing_slice_s):
         words += ["--slice", f"{design.slice_s * 1000:g}ms"]
+    words += _phase(experiment)
     return words if design.is_isolated else [*words, "--no-isolate"]
+
+
+def _phase(experiment: Experiment) -> list[str]:
+    return ["--phase", "cycle"] if experiment.design.phase is Phase.CYCLE else []

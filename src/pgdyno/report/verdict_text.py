@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.experiments.durability import warnings
+from pgdyno.experiments.phase import phase_of
 from pgdyno.experiments.scaling import shown_by_curves
 from pgdyno.experiments.transaction_split import shown_by_splits
 from pgdyno.model.experiment import Experiment
@@ -134,6 +135,8 @@ def _table(experiment: Experiment) -> Table:
         if verdict.workload != workload:
             workload = verdict.workload
             table.add_row(plain_text(workload, style="bold"))
+            if (phase := phase_of(experiment, workload)) is not None:
+                table.add_row(Padding(plain_text(f"({phase})", style="dim"), (0, 0, 0, 2)))
         cells = [verdict.variant] if has_variants else []
         cells += [_values(experiment, verdict), *_effect(verdict)]
         decision = plain_text(
