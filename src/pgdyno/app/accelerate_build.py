@@ -68,17 +68,23 @@ def build_advice(conditions: Conditions, layers: tuple[Layer, ...], plan: Plan) 
 
 
 def make_build(conditions: Conditions, progress: Progress) -> None:
-    """Make a verified build of the same major version, unless there is one.
+    """Make a verified build of the same major version, unless there is one that is not older.
 
     Raises: InstallationError naming what is missing; what building raises; InterruptedByUserError.
     """
     used = conditions.installation
-    if used is None or any(one.major == used.major for one in builds_to_choose(conditions) or ()):
+    if used is None or any(_could_run(one, used) for one in builds_to_choose(conditions) or ()):
         return
     try:
         build(BuildRequest(_source(used), AUTO, AUTO), progress)
     except KeyboardInterrupt as interrupt:
         raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
+
+
+def _could_run(known: KnownBuild, used: Installation) -> bool:
+    """Whether a plan could choose a build in place of what runs now: no older release of the same major."""
+    release = tuple(int(part) for part in used.version.split(".") if part.isdigit())
+    return known.major == used.major and known.release >= release
 
 
 def _source(installation: Installation) -> str:

@@ -40,7 +40,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def conditions(bin_directory: str = "/opt/pg/bin") -> Conditions:
-    installation: Any = SimpleNamespace(major=18, bin_directory=Path(bin_directory))
+    installation: Any = SimpleNamespace(major=18, version="18.6", bin_directory=Path(bin_directory))
     return Conditions(installation, {}, Design())
 
 
@@ -84,6 +84,17 @@ def test_a_build_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerate_build, "known_builds", lambda *_: (BUILT,))
     make_build(conditions(), Remembered())
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("version", "is_made"), [("18.5", True), ("18.10", False), ("17.9", True)])
+def test_an_older_build_does_not_count(
+    version: str, monkeypatch: pytest.MonkeyPatch, *, is_made: bool
+) -> None:
+    asked: list[BuildRequest] = []
+    monkeypatch.setattr(accelerate_build, "build", lambda request, _: asked.append(request))
+    monkeypatch.setattr(accelerate_build, "known_builds", lambda *_: (replace(BUILT, version=version),))
+    make_build(conditions(), Remembered())
+    assert bool(asked) is is_made
 
 
 def test_an_interrupted_build_goes_on_by_the_same_command(monkeypatch: pytest.MonkeyPatch) -> None:
