@@ -10,8 +10,9 @@ Why it helps:
     of the WAL as well as a checkpoint.
 
 When it hurts:
-    Without accounting iostat shows nothing. Without merging, small writes side by side stay small: a disk
-    that takes time for each request becomes slower. Without throttling, a checkpoint makes reads wait.
+    Without accounting iostat shows nothing, and steps of the Insert Benchmark have no figures of the disk.
+    Without merging, small writes side by side stay small: a disk that takes time for each request becomes
+    slower. Without throttling, a checkpoint makes reads wait.
 
 How it is verified:
     The kernel's files, read anew.
