@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import psycopg
 import pytest
@@ -75,7 +76,7 @@ def test_a_plan_is_applied_with_a_restart_and_reverted_without_a_trace(debian15:
 def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that_pays(
     debian15: DebianCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.model.experiment.Design", lambda seed: replace(SHORT, seed=seed))
+    monkeypatch.setattr("pgdyno.model.experiment.Design", partial(replace, SHORT))
     before = settings(debian15)
     restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
     workload = ("--workload", "pgbench-select", "--scale", "1", "--budget", "50s")

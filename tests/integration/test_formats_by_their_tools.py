@@ -136,6 +136,7 @@ def test_ansible_reads_the_playbook_and_would_write_what_was_planned(tmp_path: P
     file = playbook(tmp_path)
     settings = {
         "ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"),
+        "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
         "ANSIBLE_HOME": str(tmp_path),
         "LC_ALL": "C.UTF-8",
     }

@@ -81,6 +81,7 @@ def run_playbook(file: Path, directory: Path, *arguments: str) -> subprocess.Com
     found = program("ansible-playbook", "pip install ansible-core")
     settings = {
         "ANSIBLE_LOCAL_TEMP": str(directory / "local"),
+        "ANSIBLE_REMOTE_TEMP": str(directory / "remote"),
         "ANSIBLE_HOME": str(directory),
         "LC_ALL": "C.UTF-8",
     }

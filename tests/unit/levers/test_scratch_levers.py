@@ -84,28 +84,24 @@ class TestDebugIoDirect:
 
 
 class TestBlockQueue:
-    def test_requests_are_passed_on_as_they_are(self) -> None:
-        assert planned("block_queue", context(host_of(kernel_files=FILES))) == {
-            f"{QUEUE}iostats": "0",
-            f"{QUEUE}nomerges": "2",
-            f"{QUEUE}wbt_lat_usec": "0",
-        }
+    def test_what_could_be_tried_is_said_to_everybody(self) -> None:
+        for is_scratch in (True, False):
+            assert skipped("block_queue", context(host_of(kernel_files=FILES), is_scratch=is_scratch)) == (
+                "reported only: no figure shows its worth; to try in a variant: "
+                f"{QUEUE}iostats=0,{QUEUE}nomerges=2,{QUEUE}wbt_lat_usec=0"
+            )
 
     def test_a_disk_without_throttling_has_two_of_them(self) -> None:
         files = {path: text for path, text in FILES.items() if not path.endswith("wbt_lat_usec")}
-        assert len(planned("block_queue", context(host_of(kernel_files=files)))) == 2
+        assert skipped("block_queue", context(host_of(kernel_files=files))).endswith(
+            f": {QUEUE}iostats=0,{QUEUE}nomerges=2"
+        )
 
     def test_a_disk_with_a_head_gains_by_merging_unless_it_only_says_so(self) -> None:
         real = host_of(kernel_files=FILES, is_rotational=True)
         assert skipped("block_queue", context(real)) == "the disk's head gains by merging"
         virtual = host_of(kernel_files=FILES, is_rotational=True, virtualisation="kvm")
-        assert len(planned("block_queue", context(virtual))) == 3
-
-    def test_for_a_running_server_nothing_is_changed(self) -> None:
-        assert skipped("block_queue", context(host_of(kernel_files=FILES), is_scratch=False)) == (
-            "not changed for a running server: iostat would show nothing, and reads could wait for "
-            "checkpoints"
-        )
+        assert "iostats=0" in skipped("block_queue", context(virtual))
 
     def test_the_state_is_what_the_kernel_shows_whoever_asks(self) -> None:
         wanted = {f"{QUEUE}iostats": "0", f"{QUEUE}nomerges": "2", f"{QUEUE}wbt_lat_usec": "0"}

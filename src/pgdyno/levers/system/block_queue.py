@@ -1,9 +1,9 @@
-"""block_queue: requests of a disk without a head are neither counted, merged nor held back.
+"""block_queue: requests of a disk without a head, neither counted, merged nor held back. Reported only.
 
 What it does:
-    For scratch servers, switches off what the kernel does with each request of the data directory's and the
-    WAL's disk beside passing it on: accounting (iostats = 0), the search for requests to merge with
-    (nomerges = 2) and the throttling of writes (wbt_lat_usec = 0). For a running server it changes nothing.
+    Changes nothing. It says which of the kernel's work with each request of the data's and the WAL's
+    disk could be switched off in a variant: accounting (iostats = 0), the search for requests to merge with
+    (nomerges = 2) and the throttling of writes (wbt_lat_usec = 0).
 
 Why it helps:
     Each request takes less CPU time. Throttling makes writes wait while reads are slow; it holds back a flush
@@ -71,15 +71,13 @@ LEVER = Lever(
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose it for the disks of a scratch server."""
+def plan(ctx: PlanContext) -> Skipped:
+    """Say what could be tried: servers that take turns share the disk, so that no duet shows its worth."""
     found = _lines(ctx)
-    if isinstance(found, Skipped) or ctx.is_scratch:
+    if isinstance(found, Skipped):
         return found
-    return Skipped(
-        LEVER.name,
-        "not changed for a running server: iostat would show nothing, and reads could wait for checkpoints",
-    )
+    values = ",".join(f"{line.change.key}={line.change.value}" for line in found)
+    return Skipped(LEVER.name, f"reported only: no figure shows its worth; to try in a variant: {values}")
 
 
 def _lines(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
