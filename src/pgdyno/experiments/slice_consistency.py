@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from pgdyno.experiments.histogram import Histogram
@@ -20,12 +20,16 @@ def slice_contradictions(
 ) -> tuple[str, ...]:
     """Return where blocks and their slices differ, in sentences; of many the first ones.
 
-    Each slice comes with its workload, round and block. Blocks without counts by slice are left out.
+    Each slice comes with its workload, round and block, in the order of time. Blocks without counts by slice
+    are not looked at, nor slices that a block has left out.
     """
+    left_out = {(block.workload, block.round, block.index): block.left_out for block in experiment.blocks}
+    positions: Counter[tuple[str, int, int]] = Counter()
     by_arm: dict[tuple[str, int, int, str], list[Slice]] = defaultdict(list)
     for place, one in slices:
-        if one.latencies is not None:
+        if one.latencies is not None and positions[place] not in left_out.get(place, ()):
             by_arm[(*place, experiment.variants[one.arm].name)].append(one)
+        positions[place] += 1
     found = [problem for block in experiment.blocks for problem in _of_block(block, by_arm)]
     if len(found) > _MOST_LISTED:
         found[_MOST_LISTED:] = [f"and {len(found) - _MOST_LISTED} more"]

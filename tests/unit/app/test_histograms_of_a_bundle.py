@@ -91,6 +91,18 @@ def test_a_block_that_its_slices_contradict_is_a_problem(tmp_path: Path) -> None
     )
 
 
+def test_slices_that_were_left_out_of_a_block_do_not_contradict_it(tmp_path: Path) -> None:
+    """The disturbed one, between the two turns, has 900 transactions that the block does not have."""
+    found = measured()
+    first, *others = found.blocks
+    disturbed = replace(counted()[0], start_ns=150 * MS, end_ns=250 * MS, completed=900)
+    slices = [counted()[0], disturbed, counted()[1]]
+    for left_out, problems in ((1,), 0), ((), 1):
+        changed = replace(found, blocks=(replace(first, left_out=left_out), *others))
+        path = export_bundle(changed, tmp_path / f"{problems}.zip", slices_of=of_first_block(slices))  # type: ignore[arg-type]
+        assert bool(verify_bundle(path).problems) is bool(problems)
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
