@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -30,7 +31,9 @@ def found_with(server: RealServer, filling: str) -> PageCompression:
     """Return what was found, on a machine that takes 10 µs for a page and 3 ns to write a byte."""
     server.execute(filling)
     server.execute("CHECKPOINT")
-    found = probe_page_compression(server.data_directory, server.data_directory.parent, 8192).value
+    found = probe_page_compression(
+        server.data_directory, server.data_directory.parent, 8192, nullcontext()
+    ).value
     assert not isinstance(found, Unknown), found.reason
     assert found.pages == 64
     assert min(found.compression_us, found.write_ns) > 0

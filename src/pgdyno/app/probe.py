@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from pgdyno.app.start_check import NEEDED_BYTES, scratch_options, taken_over
 from pgdyno.host.page_compression import probe_page_compression
+from pgdyno.journal.file_identity import acting_as
 from pgdyno.model.errors import PgdynoError
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import bytes_of
@@ -26,9 +28,14 @@ def page_compression(workspace: Workspace, server: Server) -> Fact[PageCompressi
     directory = server.data_directory
     if isinstance(directory.value, Unknown):
         return Fact(directory.value, directory.source)
+    place, block_bytes = Path(directory.value), int(server.settings["block_size"].setting)
+    try:
+        owner = place.stat()
+    except OSError as error:
+        return unknown(f"{os.strerror(error.errno or 0).lower()} ({place})", directory.source)
     with workspace.scratch() as scratch:
-        block_bytes = int(server.settings["block_size"].setting)
-        return probe_page_compression(Path(directory.value), scratch, block_bytes)
+        identity = acting_as(owner.st_uid, owner.st_gid)
+        return probe_page_compression(place, scratch, block_bytes, identity)
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,6 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.server.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
-
-
 _ALL = 1.0  # a loss that no server can exceed
 
 

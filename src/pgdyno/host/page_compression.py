@@ -14,6 +14,7 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
 
@@ -32,19 +33,24 @@ _WRITTEN_BYTES = 8 << 20  # half a WAL segment
 Compress = Callable[[bytes], int]
 
 
-def probe_page_compression(data_directory: Path, directory: Path, block_bytes: int) -> Fact[PageCompression]:
+def probe_page_compression(
+    data_directory: Path, directory: Path, block_bytes: int, identity: AbstractContextManager[None]
+) -> Fact[PageCompression]:
     """Compress pages of a server's data, and write into a file of ``directory`` what costs are taken from.
 
+    Pages are read within ``identity``: with the rights of the data's owner, who may have laid links there.
     Unknown with the reason if there are no pages, they may not be read, or the file would lie on another
     file system than the WAL.
     """
     source = f"{PAGES} pages of {data_directory}, compressed by {_LIBRARY}"
     try:
         compress = lz4(block_bytes)
-        images = sample_images(data_directory, block_bytes)
+        with identity:
+            images = sample_images(data_directory, block_bytes)
+            wal_device = (data_directory / "pg_wal").stat().st_dev
         if not images:
             return unknown("there are no tables of users yet", source)
-        if (data_directory / "pg_wal").stat().st_dev != directory.stat().st_dev:
+        if wal_device != directory.stat().st_dev:
             return unknown(f"what writing costs is only known of {directory}, not of the WAL's disk", source)
         write_ns = measure_write_ns(directory)
     except OSError as error:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from pgdyno.host import page_compression
 from pgdyno.host.page_compression import lz4, probe_page_compression, sample_images
+from pgdyno.journal.file_identity import acting_as
 from pgdyno.model.facts import Unknown
 
 BLOCK = 8192
@@ -74,7 +77,7 @@ def test_what_is_no_plain_file_is_not_opened(tmp_path: Path) -> None:
 @needs_lz4
 def test_text_becomes_smaller_and_random_bytes_stay(tmp_path: Path) -> None:
     directory = data_directory(tmp_path, {"base/5/16384": page(b"abcdefgh") * 4})
-    found = probe_page_compression(directory, tmp_path, BLOCK).value
+    found = probe_page_compression(directory, tmp_path, BLOCK, nullcontext()).value
     assert not isinstance(found, Unknown)
     assert (found.pages, found.image_bytes) == (4, BLOCK)
     assert found.compressed_bytes < 200
@@ -82,7 +85,7 @@ def test_text_becomes_smaller_and_random_bytes_stay(tmp_path: Path) -> None:
     assert found.saved_us == pytest.approx((BLOCK - found.compressed_bytes) * found.write_ns / 1000)
     noise = b"".join(page(b"") + os.urandom(BLOCK - 28) for _ in range(4))
     (directory / "base/5/16384").write_bytes(noise)
-    found = probe_page_compression(directory, tmp_path, BLOCK).value
+    found = probe_page_compression(directory, tmp_path, BLOCK, nullcontext()).value
     assert not isinstance(found, Unknown)
     assert found.saved_bytes < 50
 
@@ -90,18 +93,40 @@ def test_text_becomes_smaller_and_random_bytes_stay(tmp_path: Path) -> None:
 @needs_lz4
 def test_without_pages_it_is_unknown(tmp_path: Path) -> None:
     directory = data_directory(tmp_path, {"base/5/1259": page(b"x")})
-    found = probe_page_compression(directory, tmp_path, BLOCK)
+    found = probe_page_compression(directory, tmp_path, BLOCK, nullcontext())
     assert found.value == Unknown("there are no tables of users yet")
 
 
 @needs_lz4
 def test_a_directory_that_cannot_be_read_is_a_reason(tmp_path: Path) -> None:
-    found = probe_page_compression(tmp_path / "none", tmp_path, BLOCK)
+    found = probe_page_compression(tmp_path / "none", tmp_path, BLOCK, nullcontext())
     assert found.value == Unknown(f"no such file or directory ({tmp_path}/none/base)")
 
 
 def test_a_machine_without_the_library_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_compression, "_LIBRARY", "libnone.so.1")
-    found = probe_page_compression(tmp_path, tmp_path, BLOCK)
+    found = probe_page_compression(tmp_path, tmp_path, BLOCK, nullcontext())
     assert isinstance(found.value, Unknown)
     assert found.value.reason.startswith("libnone.so.1: cannot open shared object file")
+
+
+@pytest.mark.root
+def test_a_link_in_the_data_leads_root_no_further_than_their_owner() -> None:
+    """The owner lays a link to a directory of root's where a database was."""
+    nobody = 65534
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        top.chmod(0o755)
+        secret, data = top / "secret" / "5", top / "data"
+        secret.mkdir(parents=True)
+        (secret / "16384").write_bytes(os.urandom(BLOCK))
+        secret.parent.chmod(0o700)
+        for directory in (data, data / "base", data / "pg_wal"):
+            directory.mkdir()
+            os.chown(directory, nobody, nobody)
+        (data / "base" / "5").symlink_to(secret)
+        with_rights_of_root = probe_page_compression(data, top, BLOCK, nullcontext()).value
+        found = probe_page_compression(data, top, BLOCK, acting_as(nobody, nobody)).value
+    assert not isinstance(with_rights_of_root, Unknown)
+    assert isinstance(found, Unknown)
+    assert found.reason.startswith("permission denied")

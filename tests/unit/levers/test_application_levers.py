@@ -231,7 +231,7 @@ class TestWalSettings:
         # 100 GB, chosen by hand: a quarter is 25 GB, and of 80 GB 5 may be taken.
         server = server_of(18, changes={"max_wal_size": "100GB"})
         assert skipped("wal_ready", context(server)) == (
-            "80MB stays: more is kept only where 80 GB of free disk are plenty"
+            "80MB stays: 25 GB is more than a sixteenth of the free disk, 80 GB"
         )
 
     def test_more_that_is_kept_stays(self) -> None:

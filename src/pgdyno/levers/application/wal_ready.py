@@ -76,8 +76,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if size_bytes <= ctx.settings.size_bytes("min_wal_size"):
         return Skipped(LEVER.name, f"{found} is a quarter of max_wal_size or more")
     if size_bytes > ctx.free_disk_bytes // FREE_DISK:
-        free = readable(ctx.free_disk_bytes)
-        return Skipped(LEVER.name, f"{found} stays: more is kept only where {free} of free disk are plenty")
+        size, free = readable(size_bytes), readable(ctx.free_disk_bytes)
+        return Skipped(LEVER.name, f"{found} stays: {size} is more than a sixteenth of the free disk, {free}")
     line = propose(
         ctx,
         LEVER,
