@@ -92,8 +92,24 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
         arena.restore(running.variants, places, data_set, writing_s)
     if not is_duet:
         return _alternating_round(running, round_index, workloads, places)
-    blocks: list[Block] = []
-    with arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
+    try:
+        return _duet_round(running, round_index, workloads, places)
+    except HugePagesError as error:
+        if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+            raise
+        running.announce(f"round {round_index + 1} does not count, because {error.message}")
+        return _void_blocks(running, round_index, workloads, error.message)
+
+
+def _duet_round(
+    running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
+) -> list[Block]:
+    """Run all servers at once and let them take turns.
+
+    Raises: HugePagesError if there is no room for the pages that one wants; nothing was measured then.
+    """
+    data_set, blocks = workloads[0].data_set, list[Block]()
+    with running.arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
         running.look_at(arms)
         running.read_durability(arms)
         for workload in workloads:
@@ -115,7 +131,9 @@ def _alternating_round(
         except HugePagesError as error:
             if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
                 raise
-            by_arm[arm] = _void_trials(alone, round_index, workloads, error.message)
+            name, reason = running.variants[arm].name, error.message
+            running.announce(f"round {round_index + 1}: {name} is left out, because {reason}")
+            by_arm[arm] = _void_blocks(alone, round_index, workloads, reason)
     return [join_trials(parts) for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)]
 
 
@@ -169,15 +187,15 @@ def _pass_of(alone: Running, arm: Arm, workload: Workload, round_index: int) -> 
     )
 
 
-def _void_trials(alone: Running, round_index: int, workloads: Sequence[Workload], reason: str) -> list[Block]:
-    """Return the blocks of trials that could not begin."""
-    (variant,) = alone.variants
-    alone.announce(f"round {round_index + 1}: {variant.name} is left out, because {reason}")
-    nothing = (ArmBlock(variant.name, 0, 0.0, {}),)
+def _void_blocks(
+    running: Running, round_index: int, workloads: Sequence[Workload], reason: str
+) -> list[Block]:
+    """Return the blocks of a round, or of one variant's trials in it, that could not begin."""
+    nothing = tuple(ArmBlock(variant.name, 0, 0.0, {}) for variant in running.variants)
     return [
         Block(workload.name, round_index, index, time.time_ns(), nothing, void=reason)
         for workload in workloads
-        for index in range(1 if workload.is_step else alone.design.blocks_per_round)
+        for index in range(1 if workload.is_step else running.design.blocks_per_round)
     ]
 
 

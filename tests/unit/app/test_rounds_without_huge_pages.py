@@ -1,4 +1,4 @@
-"""A round whose arms have trials of their own, on a machine that runs out of huge pages."""
+"""Rounds on a machine that runs out of huge pages: in trials of their own, and in turns."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ class ArenaWithoutPages:
 
     @contextmanager
     def arms(self, variants: Sequence[Variant], *_: object) -> Iterator[list[Variant]]:
-        (variant,) = variants
-        if variant.name == "1GB":
+        if any(variant.name == "1GB" for variant in variants):
             raise HugePagesError(REASON)
-        self.started.append(variant.name)
-        yield [variant]
+        self.started += [variant.name for variant in variants]
+        yield list(variants)
 
 
 def run_alternating(
@@ -59,11 +58,15 @@ def run_alternating(
     monkeypatch.setattr(rounds, "_measure_alone", measured)
     monkeypatch.setattr(rounds, "_check_invariant", lambda *_: None)
     arena = ArenaWithoutPages()
-    running = Running(
+    return run_round(running_in(arena, DesignKind.ALTERNATING, said), round_index, WORKLOADS), arena
+
+
+def running_in(arena: ArenaWithoutPages, kind: DesignKind, said: list[str]) -> Running:
+    return Running(
         experiment_id="e",
         arena=cast("Arena", arena),
         variants=[Variant("4kB"), Variant("1GB"), Variant("2MB")],
-        design=Design(kind=DesignKind.ALTERNATING, blocks_per_round=2),
+        design=Design(kind=kind, blocks_per_round=2),
         meters=(),
         random=np.random.default_rng(1),
         keep_slice=lambda *_: None,
@@ -72,7 +75,6 @@ def run_alternating(
         read_durability=lambda _: None,
         announce=said.append,
     )
-    return run_round(running, round_index, WORKLOADS), arena
 
 
 def test_a_trial_that_finds_no_pages_is_void_with_the_reason_and_the_others_run(
@@ -96,3 +98,18 @@ def test_a_trial_that_finds_no_pages_is_void_with_the_reason_and_the_others_run(
 def test_in_the_first_round_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(HugePagesError, match=REASON):
         run_alternating(0, monkeypatch, [])
+
+
+def test_a_round_of_servers_beside_each_other_is_void_as_a_whole_and_the_run_goes_on() -> None:
+    said: list[str] = []
+    arena = ArenaWithoutPages()
+    blocks = run_round(running_in(arena, DesignKind.DUET, said), 3, WORKLOADS)
+    assert said == [f"round 4 does not count, because {REASON}"]
+    assert arena.started == []
+    assert [(block.workload, block.index, block.void) for block in blocks] == [
+        ("pgbench-select", 0, REASON), ("pgbench-select", 1, REASON),
+        ("pgbench-tpcb", 0, REASON), ("pgbench-tpcb", 1, REASON),
+    ]  # fmt: skip
+    assert [arm.variant for arm in blocks[0].arms] == ["4kB", "1GB", "2MB"]
+    with pytest.raises(HugePagesError, match=REASON):
+        run_round(running_in(arena, DesignKind.DUET, said), 0, WORKLOADS)
