@@ -9,29 +9,38 @@ decide     experiments/plan_decision.py: one state, in a sentence
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from pgdyno.app import wiring
+from pgdyno.app.accelerate_arms import arms_of
+from pgdyno.app.accelerate_at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.app.accelerate_build import BuildAdvice, build_advice, builds_to_choose
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import Planned, Subject, inspect_scratch, plan_for
+from pgdyno.experiments.layer_effects import layers_left_out
 from pgdyno.experiments.plan_decision import (
+    FUTILE,
     PlanDecision,
     decide_plan,
     is_futile,
     minutes_to_decide,
     outcomes_of,
 )
+from pgdyno.experiments.time_needed import time_needed
+from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.memory_proof import shared_memory_bytes
 from pgdyno.levers.planner import PlanRequest
-from pgdyno.levers.sharing import side_by_side
+from pgdyno.levers.sharing_memory import Memory
 from pgdyno.model.awake import idling_files
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Plan
 from pgdyno.model.ports import Progress
+from pgdyno.model.server import Server
 from pgdyno.model.study import Study
 from pgdyno.model.terms import PLAN, WITHOUT, Terms
 from pgdyno.model.variant import Variant
@@ -83,7 +92,8 @@ class Acceleration:
     @property
     def layer_verdicts(self) -> tuple[Verdict, ...]:
         """What is said of the plan without one of its layers, against the baseline."""
-        return tuple(one for one in self.experiment.verdicts if one.variant.startswith(WITHOUT))
+        names = {f"{WITHOUT}{layer}" for layer in layers_left_out(self.experiment)}
+        return tuple(one for one in self.experiment.verdicts if one.variant in names)
 
     @property
     def minutes_to_decide(self) -> float | None:
@@ -96,7 +106,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
 
     Raises: MemoryProofError and SettingError from planning; whatever measuring raises.
     """
-    deadline = time.monotonic() + request.budget_s
+    at_load_s = time_at_load_s(request.conditions, request.budget_s)
+    deadline = time.monotonic() + request.budget_s - at_load_s
     if request.subject is None:
         subject = inspect_scratch(request.base, request.conditions, request.plan.figures, progress)
         plan = replace(request.plan, builds=builds_to_choose(request.conditions))
@@ -117,6 +128,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     study = _study(replace(request, conditions=conditions), planned)
     experiment = measure(study, conditions, progress, context)
     decision = decide_plan(experiment, PLAN, terms)
+    if at_load_s and decision.state not in FUTILE:
+        experiment = with_latencies_at_load(experiment, conditions, progress)
     if request.subject is not None:  # a running server is not moved to another build by a plan
         return Acceleration(planned.plan, decision, experiment)
     advice = build_advice(request.conditions, plan.layers, planned.plan)
@@ -146,40 +159,48 @@ def _is_futile(experiment: Experiment, terms: Terms) -> bool:
 
 def _study(request: AccelerateRequest, planned: Planned) -> Study:
     """Return the comparison of the configuration as found with the plan, and with what is left of it."""
-    base, plan = request.base, planned.plan
-    if not request.conditions.as_booted:
-        plan = without_idling(plan)
-    variants = [base, _variant(base, PLAN, plan)]
-    if request.is_attributed and len(plan.layers) > 1:
-        for layer in plan.layers:
-            rest = plan.of_layers([one for one in plan.layers if one is not layer])
-            variants.append(_variant(base, f"{WITHOUT}{layer.value}", rest))
-    fitting = side_by_side(variants)
+    conditions = request.conditions
+    plan = planned.plan if conditions.as_booted else without_idling(planned.plan)
+    arms = arms_of(
+        request.base,
+        plan,
+        _memory(planned.subject.server, conditions),
+        is_attributed=request.is_attributed,
+        no_time=_no_time(conditions),
+    )
     return Study(
         name="accelerate",
-        question=f"Is PostgreSQL faster with pgdyno's plan than as it is ({base.name})?",
-        variants=fitting.variants,
-        workloads=tuple(request.conditions.workloads),
-        design=request.conditions.design,
-        notes=(*request.notes, *_notes(fitting.alike)),
+        question=f"Is PostgreSQL faster with pgdyno's plan than as it is ({request.base.name})?",
+        variants=arms.variants,
+        workloads=tuple(conditions.workloads),
+        design=conditions.design,
+        notes=(*request.notes, *arms.notes),
     )
 
 
-def _variant(base: Variant, name: str, plan: Plan) -> Variant:
-    settings = {**base.settings, **plan.values}
-    return replace(base, name=name, settings=settings, server=plan.server or base.server)
+def _no_time(conditions: Conditions) -> str:
+    """Say why there is no time for a third server; nothing if there is."""
+    three = time_needed(tuple(conditions.workloads.values()), conditions.design, 3, ())
+    if conditions.budget_s is None or three.measuring_s <= conditions.budget_s:
+        return ""
+    return f"three servers take about {math.ceil(three.least_s / 60)} minutes, data not loaded yet apart"
+
+
+def _memory(server: Server, conditions: Conditions) -> Memory:
+    """Return what servers like this one have to live on, all at once."""
+
+    def settings(variant: Variant) -> EffectiveSettings:
+        return EffectiveSettings(server, {k: v for k, v in variant.gucs.items() if k in server.settings})
+
+    return Memory(
+        wiring.available_memory_bytes(),
+        max(one.data_set.size_bytes for one in conditions.workloads.values()),
+        size_of=lambda variant: shared_memory_bytes(settings(variant)),
+        buffers_of=lambda variant: settings(variant).size_bytes("shared_buffers"),
+    )
 
 
 def without_idling(plan: Plan) -> Plan:
     """Return the plan without how CPUs idle, where the measurement decides that for all servers."""
     idling = idling_files(plan.values)
     return replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in idling))
-
-
-def _notes(alike: tuple[str, ...]) -> tuple[str, ...]:
-    if not alike:
-        return ()
-    names = ", ".join(map(display_name, alike))
-    return (
-        f"the same for all servers, as the plan wants it, so that its effect is not in the figures: {names}",
-    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pgdyno.app.accelerate import AccelerateRequest
+from pgdyno.app.accelerate_at_load import SHARE, time_at_load_s
 from pgdyno.app.accelerate_build import builds_to_choose
 from pgdyno.app.accelerate_loaded import loaded_time
 from pgdyno.app.datasets import place_of
@@ -24,16 +25,23 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
     """
     whole = loaded_time(request) if is_loaded else _time(request, arms=2)
     _require(request, whole, "a verdict")
+    arms = 2 if is_loaded else _arms(request)
+    if arms > 2 and (three := _time(request, arms)).least_s <= request.budget_s:
+        whole = three
     budget = numbers.duration(request.budget_s)
-    fits = f"{budget}: the whole plan yes, about {whole.rounds_within(request.budget_s)} rounds"
+    at_load_s = 0.0 if is_loaded else time_at_load_s(request.conditions, request.budget_s)
+    left_s = request.budget_s - at_load_s
+    besides = f", and latencies at {SHARE:.0%} of its load" if at_load_s else ""
+    fits = f"{budget}: the whole plan yes, about {whole.rounds_within(left_s)} rounds{besides}"
     layers = 0 if is_loaded else len(_layers(request))
     if layers < 2:
         return fits
-    apart = _time(request, arms=2 + layers)
+    apart = _time(request, arms + layers)
     if request.is_attributed:
         _require(request, apart, "what each layer is worth", " or leave out --attribute")
-        rounds = apart.rounds_within(request.budget_s)
-        return f"{budget}: the whole plan, and without each of up to {layers} layers, about {rounds} rounds"
+        rounds = apart.rounds_within(left_s)
+        each = f"without each of up to {layers} layers"
+        return f"{budget}: the whole plan, and {each}, about {rounds} rounds{besides}"
     if apart.least_s <= request.budget_s:
         return f"{fits}; layers apart (--attribute) too"
     return f"{fits}; layers apart (--attribute) no: {_minutes(apart)} min"
@@ -58,6 +66,11 @@ def _minutes(needed: TimeNeeded) -> int:
 def _time(request: AccelerateRequest, arms: int) -> TimeNeeded:
     workloads = tuple(request.conditions.workloads.values())
     return time_needed(workloads, request.conditions.design, arms, _to_load(request))
+
+
+def _arms(request: AccelerateRequest) -> int:
+    """Return how many servers there may be: the plan may hold what only some applications gain from."""
+    return 3 if request.subject is None and Layer.APPLICATION in request.plan.layers else 2
 
 
 def _layers(request: AccelerateRequest) -> Sequence[Layer]:

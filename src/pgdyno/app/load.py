@@ -61,6 +61,7 @@ class Loads:
             duration_s=int(duration_s) + 1,
             log_prefix=Path(),
             protocol=workload.protocol,
+            rate_tps=workload.rate_tps,
             cpus=self._pinned(),
         )
         prepare = self._drained if workload.generator == DRIVER else self._frozen

@@ -17,6 +17,7 @@ from pgdyno.app.host_state import HostState
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.host.spinners import burstable_type
 from pgdyno.levers.sharing import not_shareable
+from pgdyno.levers.sharing_memory import MEMORY_SHARE
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
 from pgdyno.model.experiment import Design, DesignKind, Experiment
 from pgdyno.model.guc import readable_bytes
@@ -31,7 +32,6 @@ from pgdyno.store.experiments import ExperimentStore
 if TYPE_CHECKING:
     from pgdyno.app.attached import Attached  # which plans for a server, and planning measures
 
-_MEMORY_SHARE = 0.7  # of the available memory for all arms' shared memory: the rest holds data and backends
 _ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
 _ALTERNATING_TRIAL_S = 10.0
 
@@ -216,11 +216,11 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
             "What is not found by this may be smaller than what was distinguishable; see the intervals"
         )
         return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
-    if needed <= _MEMORY_SHARE * available:
+    if needed <= MEMORY_SHARE * available:
         return study
     note = (
         f"alternating trials instead of a duet: {needed / 1e9:.1f} GB of shared memory for all servers at "
-        f"once do not fit into {_MEMORY_SHARE:.0%} of the {available / 1e9:.1f} GB that are available"
+        f"once do not fit into {MEMORY_SHARE:.0%} of the {available / 1e9:.1f} GB that are available"
     )
     return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
 

@@ -12,6 +12,7 @@ from pgdyno.model.kernel_file import display_name
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.accelerate_attached import AttachedAcceleration
     from pgdyno.app.accelerate_build import BuildAdvice
+    from pgdyno.report.per_application import PerApplication
 
 
 def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
@@ -21,6 +22,7 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.report.awake import awake_remark
     from pgdyno.report.decision import more_sentence
     from pgdyno.report.layers_text import layers_text
+    from pgdyno.report.per_application import without_per_application
 
     if is_json:
         print_json(_document(result))
@@ -30,6 +32,8 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     click.echo(f"\n{done.decision.sentence}")
     if more := more_sentence(done.experiment, done.decision):
         click.echo(more)
+    if without := without_per_application(done.experiment):
+        click.echo(without.sentence)
     if remark := awake_remark(done.experiment):
         click.echo(remark)
     for line in done.plan.lines:
@@ -63,14 +67,17 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
     from pgdyno.cli.results import comparison_document
     from pgdyno.experiments.layer_effects import layer_effects
     from pgdyno.model.document import to_document
+    from pgdyno.report.per_application import without_per_application
 
     done = result.acceleration
+    without = without_per_application(done.experiment)
     return {
         "decision": {
             "state": done.decision.state.value,
             "sentence": done.decision.sentence,
             "minutes_to_decide": done.minutes_to_decide,
         },
+        "without_per_application": None if without is None else _without_document(without),
         "is_accepted": done.decision.pays,
         "reasons": list(done.decision.reasons),
         "plan": to_document(done.plan),
@@ -81,9 +88,19 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         "watched": to_document(result.watched),
         **comparison_document(done.experiment),
         "layers": to_document(done.layer_verdicts),
+        "at_load": to_document(done.experiment.at_load),
         "layer_effects": to_document(layer_effects(done.experiment)),
         "parts": [],
         "earlier_experiments": [],
+    }
+
+
+def _without_document(without: PerApplication) -> dict[str, object]:
+    return {
+        "variant": without.variant,
+        "settings": list(without.settings),
+        "state": without.decision.state.value,
+        "sentence": without.decision.sentence,
     }
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from pgdyno.model.experiment import Block, Experiment
 from pgdyno.model.facts import Unknown
+from pgdyno.model.plan import Layer
 from pgdyno.model.terms import PLAN, WITHOUT
 from pgdyno.model.verdict import Interval
 from pgdyno.stats.nested import mean_interval
@@ -40,9 +41,15 @@ class LayerEffects:
     whole: Interval
 
 
+def layers_left_out(experiment: Experiment) -> list[str]:
+    """Return the layers without which the plan was measured."""
+    left_out = [one.name.removeprefix(WITHOUT) for one in experiment.variants if one.name.startswith(WITHOUT)]
+    return [name for name in left_out if name in set(Layer)]
+
+
 def layer_effects(experiment: Experiment) -> tuple[LayerEffects, ...]:
     """Return the effects on every workload with enough rounds; nothing if no layer was left out."""
-    layers = [one.name.removeprefix(WITHOUT) for one in experiment.variants if one.name.startswith(WITHOUT)]
+    layers = layers_left_out(experiment)
     found = (_effects(experiment, workload, layers) for workload in experiment.workloads if layers)
     return tuple(one for one in found if one is not None)
 

@@ -221,9 +221,10 @@ def faster_on(outcomes: Sequence[Outcome], terms: Terms) -> tuple[str, ...]:
 
 def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
     """Whether measuring on is of no use: the plan costs, or there is nothing to gain. Accepts nothing."""
-    return state_of(outcomes, terms) in {PlanState.SLOWER, PlanState.NOTHING}
+    return state_of(outcomes, terms) in FUTILE
 
 
+FUTILE = (PlanState.SLOWER, PlanState.NOTHING)
 _OPEN = (PlanState.UNDECIDED, PlanState.TAIL_UNKNOWN)
 
 

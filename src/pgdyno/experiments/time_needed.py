@@ -34,7 +34,12 @@ class TimeNeeded:
     @property
     def least_s(self) -> float:
         """How long it takes to the first verdict."""
-        return self.preparation_s + self.least_rounds * self.round_s
+        return self.preparation_s + self.measuring_s
+
+    @property
+    def measuring_s(self) -> float:
+        """How long the rounds of the first verdict take."""
+        return self.least_rounds * self.round_s
 
     @property
     def least_rounds(self) -> int:

@@ -48,6 +48,7 @@ class LoadRequest:
     duration_s: int  # an upper bound; the process is normally stopped before
     log_prefix: Path
     protocol: str = PREPARED  # if the generator has it
+    rate_tps: float | None = None  # over all clients, an open loop, if the generator has it
     cpus: tuple[int, ...] = ()  # that the threads are pinned to, one each, if the generator can
 
 

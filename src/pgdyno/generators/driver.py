@@ -60,7 +60,7 @@ class ArmTarget:
 
 
 def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object], request: LoadRequest) -> str:
-    """Return a job for all arms, as one line of JSON. Its loop is closed unless the workload has rates."""
+    """Return a job for all arms, as one line of JSON. Its loop is closed unless there is a rate."""
     document: dict[str, Any] = {
         "arms": [
             {
@@ -78,6 +78,8 @@ def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object],
         "cpus": list(request.cpus),
         "seed": request.seed,
     }
+    if request.rate_tps is not None:
+        document["rate"] = request.rate_tps
     return json.dumps(document)
 
 

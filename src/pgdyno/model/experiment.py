@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from pgdyno.model.at_load import AtLoad
 from pgdyno.model.awake import Awake
 from pgdyno.model.durability_reading import DurabilityReading
 from pgdyno.model.plan import Plan
@@ -295,6 +296,7 @@ class Experiment:
     burstable_type: str = ""  # the machine's type, where it is known to have CPU credits
     terms: Terms | None = None  # by which its plan is decided; None: no plan is asked about
     allowed_files: tuple[str, ...] = ()  # of the kernel: those that variants set and no lever does
+    at_load: tuple[AtLoad, ...] = ()  # latencies at a fixed rate, measured after this experiment
 
     def operation(self, workload: str) -> str | None:
         """Return what a workload's rate counts, if not transactions."""

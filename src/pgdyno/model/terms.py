@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pgdyno.model.plan import PER_APPLICATION
 
 PLAN = "plan"
 """The variant with the whole plan."""
 
 WITHOUT = "without-"
-"""What the name of the plan without one of its layers begins with; that layer follows."""
+"""What the name of the plan without a part of it begins with: a layer, or settings, follow."""
+
+
+def without_per_application(names: Sequence[str]) -> str:
+    """Return what the plan without settings that suit only some applications is called."""
+    return WITHOUT + "+".join(names)
+
+
+def left_out_per_application(variant: str) -> tuple[str, ...]:
+    """Return the settings that a variant leaves out because they suit only some applications."""
+    names = tuple(variant.removeprefix(WITHOUT).split("+"))
+    return names if variant.startswith(WITHOUT) and PER_APPLICATION.issuperset(names) else ()
 
 
 @dataclass(frozen=True)

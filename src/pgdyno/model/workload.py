@@ -112,7 +112,9 @@ class Workload:
     query, and none of a statement that ``builds_index``. ``is_rolled_back``: whether each transaction is, so
     that the statement may write. ``executions`` is how often each transaction executes what is measured, in
     a loop inside the server: throughput and what is metered are of one execution. ``load`` is what a cell of
-    a grid is called without its size and level.
+    a grid is called without its size and level. ``rate_tps`` is how many transactions arrive per second over
+    all clients, however long earlier ones take (open loop; the driver alone can); None: each client begins
+    the next one at once.
     """
 
     name: str
@@ -136,6 +138,7 @@ class Workload:
     builds_index: bool = False
     is_rolled_back: bool = False
     executions: int = 1
+    rate_tps: float | None = None
     session_settings: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -12,6 +12,7 @@ from pgdyno.model.terms import PLAN, Terms
 from pgdyno.model.verdict import Decision
 from pgdyno.report import numbers
 from pgdyno.report.awake import awake_remark
+from pgdyno.report.per_application import without_per_application
 from pgdyno.report.words import symbol
 
 _STYLES = {
@@ -32,6 +33,7 @@ class DecisionBox:
     symbol: str
     sentence: str
     more: str  # how much longer it would take; empty if it is decided, or no time would
+    without: str  # what the plan brings without what suits only some applications; empty if not measured
     remark: str  # in which idle state the figures hold, where CPUs were kept awake
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...]
@@ -49,6 +51,7 @@ def decision_box(experiment: Experiment) -> DecisionBox | None:
         symbol(style),
         decision.sentence,
         more_sentence(experiment, decision),
+        without.sentence if (without := without_per_application(experiment)) else "",
         awake_remark(experiment),
         decision.reasons,
         _terms(experiment.terms),

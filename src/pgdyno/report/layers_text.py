@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgdyno.experiments.layer_effects import LayerEffects, layer_effects
+from pgdyno.experiments.layer_effects import LayerEffects, layer_effects, layers_left_out
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.terms import WITHOUT
 from pgdyno.model.verdict import Interval
 from pgdyno.report import numbers
 
@@ -19,7 +18,7 @@ NEED_NOT_ADD_UP = (
 
 def layers_text(experiment: Experiment) -> str:
     """Return a line for each layer and workload; nothing if no layer was left out."""
-    if not any(variant.name.startswith(WITHOUT) for variant in experiment.variants):
+    if not layers_left_out(experiment):
         return ""
     found = layer_effects(experiment)
     if not found:

@@ -12,6 +12,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.variant import Variant
 from pgdyno.report import numbers
+from pgdyno.report.at_load import at_load_table
 from pgdyno.report.awake import awake_sentence
 from pgdyno.report.cards import cards
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
@@ -90,6 +91,7 @@ def render_page(experiment: Experiment) -> str:
         verdicts=verdict_table(experiment),
         adjusted=adjustment_tables(experiment),
         not_adjusted=refusals(experiment),
+        at_load=at_load_table(experiment),
         layers=layers_figure(experiment),
         need_not_add_up=NEED_NOT_ADD_UP,
         parts=parts_table(experiment) if experiment.parts else None,

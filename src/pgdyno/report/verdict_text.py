@@ -17,6 +17,7 @@ from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.verdict import Decision, Verdict
 from pgdyno.report import numbers
+from pgdyno.report.at_load import at_load_table
 from pgdyno.report.cards import measured
 from pgdyno.report.grid_text import grid_tables
 from pgdyno.report.names import step_names
@@ -43,6 +44,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
         parts += [plain_text(""), _table(experiment)]
     if not experiment.verdicts:
         parts += [plain_text(line) for line in _measured_lines(experiment, is_with_steps=False)]
+    parts += _at_load(experiment)
     parts += _adjusted(experiment)
     return Group(*parts, *_undecided(experiment))
 
@@ -51,6 +53,11 @@ def verdict_lines(experiment: Experiment) -> list[str]:
     """Return the same as plain lines, one per verdict: for pipes, logs and mail."""
     lines = [experiment.question, *_warnings(experiment), *answers(experiment), *_verdict_lines(experiment)]
     return [printable(line) for line in lines]
+
+
+def _at_load(experiment: Experiment) -> Iterator[RenderableType]:
+    if table := at_load_table(experiment):
+        yield from (plain_text(""), plain_text(f"{table.caption}."), plain_table(table))
 
 
 def _adjusted(experiment: Experiment) -> Iterator[RenderableType]:

@@ -40,3 +40,10 @@ def test_a_statement_is_issued_as_it_is_and_a_data_set_by_its_size() -> None:
     writing = replace(WORKLOAD, sql="DELETE FROM t_bit", is_rolled_back=True)
     assert job_options(writing) == {"sql": "DELETE FROM t_bit", "rolled_back": True}
     assert job_options(WORKLOAD) == {"rows": 20_000}
+
+
+def test_an_open_loop_has_a_rate_and_a_closed_one_none() -> None:
+    request = LoadRequest(2, 4, 1, 0, Path())
+    assert "rate" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))
+    open_loop = replace(request, rate_tps=12.5)
+    assert json.loads(job([ArmTarget("a", TARGET)], "query", {}, open_loop))["rate"] == 12.5

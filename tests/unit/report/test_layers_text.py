@@ -10,6 +10,7 @@ import pytest
 from tests.golden.synthetic_layers import TIMES, experiment
 
 from pgdyno.experiments.layer_effects import layer_effects
+from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Interval
 from pgdyno.report.layers import layers_figure
 from pgdyno.report.layers_text import layers_text, overlap_remark, remark
@@ -104,3 +105,9 @@ def test_each_bar_begins_where_the_one_before_ends_and_the_overlap_ends_at_the_w
     assert compiler[0] == pytest.approx(sum(application), abs=0.02)
     assert sum(overlap) == pytest.approx(sum(whole), abs=0.02)
     assert whole[0] == application[0]
+
+
+def test_the_plan_without_what_is_never_applied_is_no_layer() -> None:
+    base = experiment()
+    beside = replace(base, variants=(*base.variants, Variant("without-plan_cache_mode")))
+    assert layer_effects(beside) == layer_effects(base)

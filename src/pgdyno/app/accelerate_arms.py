@@ -1,0 +1,93 @@
+"""The servers that ``accelerate`` measures beside each other: as found, the plan, the plan without parts.
+
+The plan without what pgdyno never applies stands beside the whole wherever there is room: many applications
+gain nothing from that part. With ``--attribute`` the plan without each of its layers does, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.levers.sharing import side_by_side
+from pgdyno.levers.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.model.kernel_file import display_name
+from pgdyno.model.plan import PER_APPLICATION, Layer, Plan
+from pgdyno.model.terms import PLAN, WITHOUT, without_per_application
+from pgdyno.model.variant import Variant
+
+
+@dataclass(frozen=True)
+class Arms:
+    """What is measured, and what a reader of the figures has to know of it."""
+
+    variants: tuple[Variant, ...]
+    notes: tuple[str, ...]
+
+
+def arms_of(
+    base: Variant, plan: Plan, memory: Memory, *, is_attributed: bool = False, no_time: str = ""
+) -> Arms:
+    """Return the baseline, the plan, and the plan without what is to be left out of it.
+
+    Where the plan without its layers does not fit into memory beside the whole, all servers have smaller
+    shared_buffers. Without --attribute two servers are measured rather than that, and also where ``no_time``
+    says why there is no time for three.
+    """
+    whole = [base, _variant(base, PLAN, plan)]
+    applied = _without_per_application(base, plan)
+    wanted = [*whole, *applied]
+    if is_attributed and len(plan.layers) > 1:
+        wanted += [_without_layer(base, plan, layer) for layer in plan.layers]
+        return _arms(with_smaller_buffers(wanted, memory), _note_on_buffers(wanted, memory))
+    if applied and (why := no_time or _no_memory(wanted, memory)):
+        return _arms(whole, (f"the {PLAN} {applied[0].name.replace('-', ' ', 1)} was not measured: {why}",))
+    return _arms(wanted)
+
+
+def _arms(variants: Sequence[Variant], notes: tuple[str, ...] = ()) -> Arms:
+    fitting = side_by_side(variants)
+    return Arms(fitting.variants, (*notes, *_note_on_alike(fitting.alike)))
+
+
+def _variant(base: Variant, name: str, plan: Plan) -> Variant:
+    settings = {**base.settings, **plan.values}
+    return replace(base, name=name, settings=settings, server=plan.server or base.server)
+
+
+def _without_layer(base: Variant, plan: Plan, layer: Layer) -> Variant:
+    rest = plan.of_layers([one for one in plan.layers if one is not layer])
+    return _variant(base, f"{WITHOUT}{layer.value}", rest)
+
+
+def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
+    """Return the plan without what is never applied, if that is a part of it and not all."""
+    names = sorted(PER_APPLICATION & plan.settings.keys())
+    rest = replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in PER_APPLICATION))
+    return [_variant(base, without_per_application(names), rest)] if names and rest.lines else []
+
+
+def _note_on_buffers(wanted: Sequence[Variant], memory: Memory) -> tuple[str, ...]:
+    planned = max(map(memory.buffers_of, wanted))
+    had = max(map(memory.buffers_of, with_smaller_buffers(wanted, memory)))
+    if had == planned:
+        return ()
+    note = (
+        f"shared_buffers were {had >> 20} MB instead of the plan's {planned >> 20} MB, so that "
+        f"{len(wanted)} servers fit into memory beside each other; the data, "
+        f"{memory.data_bytes >> 20} MB, fits into either"
+    )
+    return (note,)
+
+
+def _no_memory(wanted: Sequence[Variant], memory: Memory) -> str:
+    return "" if memory.holds(wanted) else "three servers do not fit into memory beside each other"
+
+
+def _note_on_alike(alike: tuple[str, ...]) -> tuple[str, ...]:
+    if not alike:
+        return ()
+    names = ", ".join(map(display_name, alike))
+    return (
+        f"the same for all servers, as the plan wants it, so that its effect is not in the figures: {names}",
+    )

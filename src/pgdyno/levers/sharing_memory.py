@@ -1,0 +1,83 @@
+"""Smaller shared_buffers, so that servers which take turns fit into memory beside each other. Pure.
+
+The pools of huge pages become smaller with them. None of it happens unless the data fits twice into what is
+left of shared_buffers: otherwise their size would be what is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.model.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variant import Variant
+
+MEMORY_SHARE = 0.7
+"""Of the available memory for all servers' shared memory: the rest holds data and backends."""
+
+_ESTIMATED_WELL = 0.95  # sizes are estimates here; before measuring the servers' own programs are asked
+_STEP_BYTES = 64 << 20
+_BUFFERS = "shared_buffers"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What servers beside each other have to live on. ``size_of`` estimates one's shared memory in bytes.
+
+    ``buffers_of`` is what it has of shared_buffers, in bytes.
+    """
+
+    available_bytes: int
+    data_bytes: int
+    size_of: Callable[[Variant], int]
+    buffers_of: Callable[[Variant], int]
+
+    def holds(self, variants: Sequence[Variant]) -> bool:
+        """Whether all these servers fit at once, with their pools of huge pages."""
+        needed = sum(max(self.size_of(one), _pools_bytes(one)) for one in variants)
+        return needed <= _ESTIMATED_WELL * MEMORY_SHARE * self.available_bytes
+
+
+def with_smaller_buffers(variants: Sequence[Variant], memory: Memory) -> tuple[Variant, ...]:
+    """Return the variants with as much of shared_buffers as fits; as they are where that is too little."""
+    if memory.holds(variants):
+        return tuple(variants)
+    largest_bytes = max(map(memory.buffers_of, variants))
+    for buffers_bytes in range(_down(largest_bytes), 2 * memory.data_bytes, -_STEP_BYTES):
+        smaller = tuple(_with_buffers(one, buffers_bytes, largest_bytes, memory) for one in variants)
+        if memory.holds(smaller):
+            return smaller
+    return tuple(variants)
+
+
+def _down(size_bytes: int) -> int:
+    return size_bytes // _STEP_BYTES * _STEP_BYTES
+
+
+def _with_buffers(variant: Variant, buffers_bytes: int, planned_bytes: int, memory: Memory) -> Variant:
+    """Return a variant with at most so much of shared_buffers, and pools for that.
+
+    ``planned_bytes`` are what the pools were planned for. What comes with the buffers stays in the pools, so
+    that they are rather too large: a server that has to take huge pages does not start on too few.
+    """
+    own_bytes = min(buffers_bytes, memory.buffers_of(variant))
+    settings = {
+        key: str(int(value) - (planned_bytes - own_bytes) // _page_bytes(key)) if _is_pool(key) else value
+        for key, value in variant.settings.items()
+    }
+    if memory.buffers_of(variant) > buffers_bytes:
+        settings[_BUFFERS] = f"{buffers_bytes >> 20}MB"
+    return replace(variant, settings=settings)
+
+
+def _pools_bytes(variant: Variant) -> int:
+    return sum(int(pages) * _page_bytes(path) for path, pages in variant.files.items() if _is_pool(path))
+
+
+def _is_pool(key: str) -> bool:
+    return kind_of(key) == HUGE_PAGES
+
+
+def _page_bytes(path: str) -> int:
+    """Return the size of a pool's pages; its directory is named after it: ``hugepages-2048kB``."""
+    return int(path.split("/")[-2].removeprefix("hugepages-").removesuffix("kB")) << 10

@@ -1,0 +1,38 @@
+"""What the plan brings without what suits only some applications, for whoever has another one. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.experiments.plan_decision import PlanDecision, decide_plan
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.terms import left_out_per_application
+
+
+@dataclass(frozen=True)
+class PerApplication:
+    """The settings that were left out of the plan, and what is decided about the rest of it."""
+
+    variant: str
+    settings: tuple[str, ...]
+    decision: PlanDecision
+
+    @property
+    def sentence(self) -> str:
+        """What to say below the decision about the whole plan."""
+        names, said = " and ".join(self.settings), self.decision.sentence
+        return (
+            f"Without {names}, which speeds up only statements that are prepared by name, and which pgdyno "
+            f"never applies: {said[0].lower()}{said[1:]}"
+        )
+
+
+def without_per_application(experiment: Experiment) -> PerApplication | None:
+    """Return what was measured without such settings; None if that was not."""
+    if experiment.terms is None:
+        return None
+    for variant in experiment.variants:
+        if settings := left_out_per_application(variant.name):
+            decision = decide_plan(experiment, variant.name, experiment.terms)
+            return PerApplication(variant.name, settings, decision)
+    return None

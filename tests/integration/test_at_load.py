@@ -1,0 +1,51 @@
+"""Latencies at a fixed rate on real servers: PostgreSQL 18 of the embedded wheel, pgbench at scale 1."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pgdyno.app import accelerate_at_load
+from pgdyno.app.accelerate_at_load import with_latencies_at_load
+from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.wiring import embedded
+from pgdyno.app.workload_choice import find_workloads
+from pgdyno.cli.output import Lines
+from pgdyno.model.awake import AS_ASKED
+from pgdyno.model.experiment import Design
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant
+from pgdyno.store.experiments import ExperimentStore
+
+NAME = "pgbench-select"
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("pg18_bin")
+def test_both_servers_get_the_same_transactions_as_often_as_asked(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accelerate_at_load, "SHARE", 0.05)  # which a busy machine can do as well
+    monkeypatch.setattr(accelerate_at_load, "_ROUNDS", 1)
+    design = Design(rounds=1, blocks_per_round=1, block_s=3.0, warmup_s=0.5)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
+    variants = (Variant("default"), Variant("plan", {"shared_buffers": "64MB"}), Variant("without-jit"))
+    progress = Lines()
+    experiment = measure(Study("small", "Which?", variants, (NAME,), design), conditions, progress)
+    found = with_latencies_at_load(experiment, conditions, progress)
+
+    (at_load,) = found.at_load
+    (before,) = experiment.blocks
+    assert at_load.rate_tps == pytest.approx(0.05 * before.arms[0].values["throughput_tps"])
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        assert store.load(experiment.id).at_load == found.at_load
+        measured = store.load(at_load.experiment_id)
+    (block,) = measured.blocks
+    assert [arm.variant for arm in block.arms] == ["default", "plan"]
+    for arm, ms in zip(
+        block.arms, (at_load.latencies[0].baseline_ms, at_load.latencies[0].plan_ms), strict=True
+    ):
+        assert arm.values["throughput_tps"] == pytest.approx(at_load.rate_tps, rel=0.25)
+        assert arm.values["latency_ms_p50"] == ms > 0

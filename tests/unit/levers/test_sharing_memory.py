@@ -1,0 +1,64 @@
+"""Servers that do not fit into memory beside each other have smaller shared_buffers, and pools for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pgdyno.levers.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.model.variant import Variant
+
+GB, MB = 1 << 30, 1 << 20
+POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+
+DEFAULT = Variant("default")
+PLAN = Variant("plan", {"shared_buffers": "6016MB", POOL: "3107", "work_mem": "24MB"})
+WITHOUT_APPLICATION = Variant("without-application", {POOL: "3107"})
+WITHOUT_SYSTEM = Variant("without-system", {"shared_buffers": "6016MB"})
+VARIANTS = (DEFAULT, PLAN, WITHOUT_APPLICATION, WITHOUT_SYSTEM)
+
+
+def buffers(variant: Variant) -> int:
+    return int(variant.gucs.get("shared_buffers", "128MB").removesuffix("MB")) * MB
+
+
+MEMORY = Memory(16 * GB, 615 * MB, size_of=lambda one: int(buffers(one) * 1.03) + 10 * MB, buffers_of=buffers)
+
+
+def test_what_fits_stays_as_it_is() -> None:
+    # 4 × 6.2 GB, the pool of the plan without its settings counted, fit into 70 % of 40 GB, a little left.
+    assert with_smaller_buffers(VARIANTS, replace(MEMORY, available_bytes=40 * GB)) == VARIANTS
+
+
+def test_all_have_as_much_as_fits_in_steps_of_64_mb() -> None:
+    # 0.95 × 0.7 × 16 GB = 10895 MB, of which the default takes 142 MB. The plan with B takes pages of
+    # 3107 - (6016 - B) / 2 MB, that is B + 198 MB; without its system layer 1.03 B + 10 MB; without its
+    # settings 3107 - (6016 - 128) / 2 MB = 163 pages, 326 MB. So 2.03 B <= 10219 MB, and B <= 5034 MB.
+    found = with_smaller_buffers(VARIANTS, MEMORY)
+    assert [one.settings for one in found] == [
+        {},
+        {"shared_buffers": "4992MB", POOL: str(3107 - 512), "work_mem": "24MB"},
+        {POOL: "163"},
+        {"shared_buffers": "4992MB"},
+    ]
+    assert [one.name for one in found] == [one.name for one in VARIANTS]
+
+
+def test_a_pool_still_holds_all_of_its_servers_memory() -> None:
+    for available_bytes in range(6 * GB, 30 * GB, GB):
+        for one in with_smaller_buffers(VARIANTS, replace(MEMORY, available_bytes=available_bytes)):
+            assert int(one.files.get(POOL, "9999")) * 2 * MB >= MEMORY.size_of(one)
+
+
+@pytest.mark.parametrize(("data_bytes", "is_smaller"), [(2400 * MB, True), (2500 * MB, False)])
+def test_data_that_would_not_fit_twice_keeps_the_plans_size(data_bytes: int, *, is_smaller: bool) -> None:
+    found = with_smaller_buffers(VARIANTS, replace(MEMORY, data_bytes=data_bytes))
+    assert (found != VARIANTS) == is_smaller
+
+
+def test_only_what_is_above_becomes_smaller() -> None:
+    some = replace(DEFAULT, name="some", settings={"shared_buffers": "1024MB"})
+    found = with_smaller_buffers((*VARIANTS, some), MEMORY)
+    assert found[-1] == some
+    assert buffers(found[1]) < 6016 * MB
