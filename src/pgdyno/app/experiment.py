@@ -32,6 +32,7 @@ from pgdyno.experiments.stopping import (
     counts_nothing,
     is_finished,
     minimum_rounds,
+    rounds_left_over,
     rounds_to_repeat,
     rounds_within,
 )
@@ -221,24 +222,7 @@ class ExperimentRun:
         self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None
     ) -> Experiment:
         evidence = Evidence(study, experiment.host, experiment.server, experiment.durability)
-        running = Running(
-            experiment_id=experiment.id,
-            arena=arena,
-            variants=study.variants,
-            design=study.design,
-            meters=load_meters(),
-            random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
-            keep_slice=partial(self.store.add_slice, experiment.id),
-            keep_counts=partial(self.store.add_counts, experiment.id),
-            look_at=evidence.look_at,
-            read_durability=evidence.read_durability,
-            announce=self.progress.step,
-            changed=frozenset(
-                workload.data_set.key
-                for workload in (self.workloads[name] for name in study.workloads)
-                if not workload.is_read_only
-            ),
-        )
+        running = self._running(arena, study, experiment, evidence)
         experiment = validated(experiment, arena, [self.workloads[n] for n in study.workloads], self.progress)
         self.store.save(experiment)
         first = done = _rounds_done(experiment)
@@ -265,6 +249,9 @@ class ExperimentRun:
             if not study.is_adaptive:  # which looks at what counts before each round
                 lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
                 repeats = max(0, lost - (planned - wanted))
+                if budget_s is not None and done == planned + repeats:
+                    mean_s = elapsed_s / (done - first)
+                    planned += rounds_left_over(budget_s - elapsed_s, mean_s, study.design)
             self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
             if counts_nothing(experiment.blocks) or is_hopeless(experiment):
                 break
@@ -273,6 +260,27 @@ class ExperimentRun:
         measured = self.store.load(experiment.id)
         told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
         return self._conclude(study, told, is_complete=True)
+
+    def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:
+        """Return what every round needs to know."""
+        return Running(
+            experiment_id=experiment.id,
+            arena=arena,
+            variants=study.variants,
+            design=study.design,
+            meters=load_meters(),
+            random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
+            keep_slice=partial(self.store.add_slice, experiment.id),
+            keep_counts=partial(self.store.add_counts, experiment.id),
+            look_at=evidence.look_at,
+            read_durability=evidence.read_durability,
+            announce=self.progress.step,
+            changed=frozenset(
+                workload.data_set.key
+                for workload in (self.workloads[name] for name in study.workloads)
+                if not workload.is_read_only
+            ),
+        )
 
     def _is_finished(self, study: Study, experiment: Experiment) -> bool:
         if study.design.stopping is Stopping.FIXED:

@@ -41,6 +41,14 @@ def as_even(rounds: int, minimum: int, design: Design) -> int:
     return rounds - rounds % 2 if design.kind is DesignKind.DUET and rounds > minimum else rounds
 
 
+def rounds_left_over(remaining_s: float, round_s: float, design: Design) -> int:
+    """Return how many more rounds fit when all are done that were planned after the first one.
+
+    It takes longer than the others. What was measured is not looked at, so that no error is more likely.
+    """
+    return as_even(max(0, int(remaining_s / round_s)), 0, design)
+
+
 def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: int, wanted: int) -> int:
     """Return how many more rounds the worst workload needs to have ``wanted`` that count.
 

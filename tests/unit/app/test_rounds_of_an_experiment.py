@@ -104,6 +104,44 @@ def disturbed_rounds(
     return run_study(store, Design(rounds=10))
 
 
+@dataclass
+class Clock:
+    """A clock that stands still but for rounds: the first takes longer."""
+
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize(
+    ("first_s", "budget_s", "rounds"),
+    [
+        # After the first, 560 s hold 14 rounds of 40 s: 15, and even 14. They took 40 + 13 × 36 = 508 s, and
+        # two more of 508 / 14 = 36.3 s end before 600.
+        (40.0, 600.0, 16),
+        (36.0, 580.0, 16),
+        (40.0, 580.0, 14),  # 508 + 72.6 s would be too late
+        (40.0, 100.0, 5),  # too small a budget is exceeded
+    ],
+)
+def test_a_budget_is_used_up_by_pairs_of_rounds(
+    first_s: float, budget_s: float, rounds: int, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+
+    def run_round(_: object, round_index: int, __: object) -> list[Block]:
+        clock.now_s += 36.0 if round_index else first_s
+        arms = tuple(ArmBlock(name, 1, 1.0, {"throughput_tps": 1.0}) for name in ("a", "b"))
+        return [Block(WORKLOAD, round_index, 0, 0, arms)]
+
+    monkeypatch.setattr(experiment, "run_round", run_round)
+    workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
+    study = Study("s", "?", (Variant("a"), Variant("b")), (WORKLOAD,), Design())
+    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads, clock=clock)
+    assert len(run.run(study, budget_s=budget_s).blocks) == rounds
+
+
 def test_where_the_hypervisor_takes_time_throughout_measuring_goes_on_and_all_blocks_count(
     store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
