@@ -21,14 +21,28 @@ from pgdyno.experiments.plan_decision import Outcome, PlanState, decide, estimat
 from pgdyno.model.terms import Terms
 from pgdyno.stats.sample import FloatArray
 
-ROUNDS, BLOCKS = 14, 2
+BLOCKS = 2
 WORKLOADS = ("read-only", "read-write")
-THROUGHPUT_SD = {"read-only": 0.027, "read-write": 0.040}
-TAIL_SD = {"read-only": 0.12, "read-write": 0.18}
 WRONG = 0.05
 """How often "pays" may be said of a plan that costs more than the limits."""
 
 _BETWEEN = 0.3  # share of a round's variance that all its blocks have in common; recorded: 0.04 … 0.32
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How much ten minutes hold, and standard deviations of a round's log-ratios, by workload."""
+
+    name: str
+    rounds: int
+    throughput_sd: tuple[float, float]
+    tail_sd: tuple[float, float]
+
+
+SETUPS = (
+    Setup("two servers, as noisy as in 2026-11-22's duets", 14, (0.027, 0.040), (0.12, 0.18)),
+    Setup("three servers, as noisy as in 2026-11-23's", 10, (0.027, 0.040), (0.12, 0.18)),
+)
 
 
 @dataclass(frozen=True)
@@ -59,42 +73,52 @@ TRUTHS = (
 def main() -> None:
     """Simulate every truth and print how often which state was found."""
     experiments = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    print(f"{experiments} experiments of {ROUNDS} rounds and {BLOCKS} blocks each\n")
-    print("| truth | " + " | ".join(PlanState) + " |")
-    print("|---|" + "---:|" * len(PlanState))
-    broken = [line for truth in TRUTHS for line in report(truth, experiments)]
+    broken = [line for setup in SETUPS for line in table(setup, experiments)]
     print("\n" + ("\n".join(broken) or "Every promise is kept."))
     sys.exit(1 if broken else 0)
 
 
-def report(truth: Truth, experiments: int) -> Iterator[str]:
+def table(setup: Setup, experiments: int) -> Iterator[str]:
+    """Print a table of all truths; yield the promises that it breaks."""
+    print(f"{setup.name}: {experiments} experiments of {setup.rounds} rounds and {BLOCKS} blocks each\n")
+    print("| truth | " + " | ".join(PlanState) + " |")
+    print("|---|" + "---:|" * len(PlanState))
+    for truth in TRUTHS:
+        yield from report(setup, truth, experiments)
+    print()
+
+
+def report(setup: Setup, truth: Truth, experiments: int) -> Iterator[str]:
     """Print a row of the table; yield the promises that it breaks."""
     random = seeded("decide", truth.name)
-    states = Counter(decide(_outcomes(truth, random), Terms()).state for _ in range(experiments))
+    states = Counter(decide(_outcomes(setup, truth, random), Terms()).state for _ in range(experiments))
     shares = {state: states[state] / experiments for state in PlanState}
     print(f"| {truth.name} | " + " | ".join(f"{shares[state]:.3f}" for state in PlanState) + " |", flush=True)
     pays = shares[PlanState.PAYS]
     allowed = truth.pays_at_most + 3 * (truth.pays_at_most * (1 - truth.pays_at_most) / experiments) ** 0.5
     if not truth.pays_at_least <= pays <= allowed:
-        yield f'broken: "{truth.name}" pays in {pays:.3f} of the experiments'
+        yield f'broken: {setup.name}: "{truth.name}" pays in {pays:.3f} of the experiments'
 
 
-def _outcomes(truth: Truth, random: np.random.Generator) -> list[Outcome]:
+def _outcomes(setup: Setup, truth: Truth, random: np.random.Generator) -> list[Outcome]:
+    known = zip(WORKLOADS, truth.throughput, truth.tail, setup.throughput_sd, setup.tail_sd, strict=True)
     return [
         Outcome(
             workload,
-            estimate(_series(random, throughput, THROUGHPUT_SD[workload], truth.trend).tolist()),
-            estimate(_series(random, tail, TAIL_SD[workload]).tolist(), is_gain=False),
+            estimate(_series(random, setup.rounds, throughput, sd, truth.trend).tolist()),
+            estimate(_series(random, setup.rounds, tail, tail_sd).tolist(), is_gain=False),
         )
-        for workload, throughput, tail in zip(WORKLOADS, truth.throughput, truth.tail, strict=True)
+        for workload, throughput, tail, sd, tail_sd in known
     ]
 
 
-def _series(random: np.random.Generator, ratio: float, sd: float, trend: float = 0.0) -> FloatArray:
+def _series(
+    random: np.random.Generator, rounds: int, ratio: float, sd: float, trend: float = 0.0
+) -> FloatArray:
     """Return log-ratios by round and block whose round means have this standard deviation."""
-    between = np.sqrt(_BETWEEN) * sd * random.standard_normal((ROUNDS, 1))
-    within = np.sqrt((1 - _BETWEEN) * BLOCKS) * sd * random.standard_normal((ROUNDS, BLOCKS))
-    time = np.linspace(-0.5, 0.5, ROUNDS)[:, None]
+    between = np.sqrt(_BETWEEN) * sd * random.standard_normal((rounds, 1))
+    within = np.sqrt((1 - _BETWEEN) * BLOCKS) * sd * random.standard_normal((rounds, BLOCKS))
+    time = np.linspace(-0.5, 0.5, rounds)[:, None]
     return np.asarray(np.log(ratio) + between + within + trend * time)
 
 

@@ -76,7 +76,7 @@ def test_a_killed_measurement_is_reverted(found: tuple[str, ...]) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert shown() == HELD
-    done = pgdyno("revert", "--host-only")
+    done = pgdyno("revert")
     assert (done.returncode, shown()) == (0, found), done.stderr
 
 

@@ -207,7 +207,7 @@ def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Pope
 
 
 def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) -> None:
-    command = ("compare", "a", "b", *SMALL[:-1], "4s", "--blocks", "4")
+    command = ("compare", "a", "b", *SMALL[:-1], "4s", "--blocks", "2")
     before = newest(home)
     with subprocess.Popen(
         [sys.executable, "-m", "pgdyno", *command],

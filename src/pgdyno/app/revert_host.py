@@ -14,6 +14,12 @@ from pgdyno.journal.undo import Undone
 from pgdyno.model.journal import Receipt, RevertResult
 
 
+def concerns_host_alone(access: ServerAccess) -> bool:
+    """Whether all that can be undone was changed on this machine, so that no server has to be asked."""
+    contents = read_journal(access.journal_directory)
+    return bool(receipts_of_host(contents.receipts, None)) and all(one.is_on_host for one in contents.open)
+
+
 def revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:
     """Restore what was found on the machine, newest change first. Nothing to revert is no error.
 

@@ -90,7 +90,8 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
     callback=_duration,
     show_default=True,
     metavar="TIME",
-    help="How long it may take, the loading of data included.",
+    help="How long it may take, the loading of data included. From 15m on, the report also has latencies at "
+    "60% of the load.",
 )
 @click.option(
     "--min-gain",

@@ -35,7 +35,10 @@ _STILL_CHANGED = 3  # exit code
     help="What to do with a setting that somebody else has changed since.",
 )
 @click.option(
-    "--host-only", is_flag=True, help="Undo only what was changed on this machine, without asking any server."
+    "--host-only",
+    is_flag=True,
+    help="Undo only what was changed on this machine, without asking any server [default: where nothing else "
+    "was changed, and no server is named].",
 )
 @json_option
 def command(
@@ -54,10 +57,11 @@ def command(
     """Restore what was found before the last apply, or before all of them. Safe to repeat.
 
     Works after a kill at any moment, and on a server that is down if its files are within reach: it is
-    recognised by the address in --dsn, written as it was for apply, or by --pgdata.
+    recognised by the address in --dsn, written as it was for apply, or by --pgdata. No server is needed for
+    what a killed measurement has left on the machine.
     """
     from pgdyno.app.revert import RevertRequest, preview_revert, revert
-    from pgdyno.app.revert_host import preview_revert_host, revert_host
+    from pgdyno.app.revert_host import concerns_host_alone, preview_revert_host, revert_host
     from pgdyno.app.wiring import server_access
     from pgdyno.model.document import to_document
     from pgdyno.model.journal import OnDrift
@@ -70,7 +74,7 @@ def command(
         is_standby_order_kept=is_standby_order_kept,
     )
     access = server_access(dsn, restart_command, pgdata)
-    if host_only:
+    if host_only or (dsn is None and pgdata is None and concerns_host_alone(access)):
         result = (preview_revert_host if is_dry_run else revert_host)(access, request)
     else:
         result = (preview_revert if is_dry_run else revert)(access, request)

@@ -22,13 +22,17 @@ from tests.unit.journal.machines import (
     put,
     value_of,
 )
+from tests.unit.journal.receipts import receipt
 
+from pgdyno.app.revert_host import concerns_host_alone
+from pgdyno.journal.access import ServerAccess, no_steps
 from pgdyno.journal.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.host_run import HostRun, host_target, host_writers, receipts_of_host
 from pgdyno.journal.log import Journal, open_journal
 from pgdyno.model.errors import PgdynoError, ServerError, SettingError, StorageError
 from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plan import HUGE_PAGES, KERNEL, kind_of
+from pgdyno.server.connection import Connection
 
 WANTED = {SWAPPINESS: "10", AUTOGROUP: "0"}
 
@@ -359,3 +363,18 @@ def test_a_machine_without_an_id_is_not_changed(
 )
 def test_pools_have_a_writer_of_their_own(path: str, kind: str) -> None:
     assert kind_of(path) == kind
+
+
+def test_no_server_is_needed_where_only_this_machine_was_changed(
+    root: Path, journal: Journal, tmp_path: Path
+) -> None:
+    access = ServerAccess(_no_server, tmp_path / "journal")
+    assert not concerns_host_alone(access), "nothing is open"
+    write_receipts(journal, receipts_of(root, WANTED), no_steps)
+    assert concerns_host_alone(access)
+    write_receipts(journal, [receipt()], no_steps)
+    assert not concerns_host_alone(access), "a setting of a server is changed as well"
+
+
+def _no_server(database: str | None = None) -> Connection:
+    raise AssertionError(f"a server was asked for {database}")
