@@ -22,8 +22,8 @@ class PerApplication:
         """What to say below the decision about the whole plan."""
         names, said = " and ".join(self.settings), self.decision.sentence
         return (
-            f"Without {names}, which speeds up only statements that are prepared by name, and which pgdyno "
-            f"never applies: {said[0].lower()}{said[1:]}"
+            f"Without {names} (only statements prepared by name gain from it, and pgdyno never applies it) "
+            f"{said[0].lower()}{said[1:]}"
         )
 
 

@@ -41,8 +41,8 @@ def test_the_rest_of_the_plan_is_decided_by_the_same_terms() -> None:
     found = found_in(experiment())
     assert found is not None
     assert found.sentence.startswith(
-        "Without plan_cache_mode, which speeds up only statements that are prepared by name, and which "
-        "pgdyno never applies: the plan does not pay, a workload is slower: throughput +25."
+        "Without plan_cache_mode (only statements prepared by name gain from it, and pgdyno never applies "
+        "it) the plan does not pay, a workload is slower: throughput +25."
     )
     box = decision_box(experiment())
     assert box is not None
