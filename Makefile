@@ -23,7 +23,7 @@ accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove i
 	@$(BIN)/pgdyno accelerate --embedded
 
 test: setup test-driver ## run all tests
-	@$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal --durations=20 --durations-min=15
+	@$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal --durations=20 --durations-min=15
 
 test-driver: ## run the tests of the driver alone
 	@cd driver && cargo test --quiet --locked
