@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.app import accelerate_at_load
-from pgdyno.app.accelerate_at_load import with_latencies_at_load
-from pgdyno.app.measure import Conditions, measure
+from pgdyno.app import accelerate_at_load, wiring
+from pgdyno.app.accelerate_at_load import time_at_load_s, with_latencies_at_load
+from pgdyno.app.measure import Conditions, alternating, measure
 from pgdyno.app.wiring import embedded
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED
-from pgdyno.model.experiment import Design
+from pgdyno.model.errors import HugePagesError
+from pgdyno.model.experiment import Design, Experiment, Phase
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.store.experiments import ExperimentStore
@@ -49,3 +52,33 @@ def test_both_servers_get_the_same_transactions_as_often_as_asked(
     ):
         assert arm.values["throughput_tps"] == pytest.approx(at_load.rate_tps, rel=0.25)
         assert arm.values["latency_ms_p50"] == ms > 0
+
+
+@pytest.mark.usefixtures("home")
+def test_what_keeps_it_from_being_measured_is_a_note_and_no_end_of_what_was_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object) -> Experiment:
+        raise HugePagesError("no pages are left")
+
+    monkeypatch.setattr(accelerate_at_load, "measure", fails)
+    conditions = Conditions(None, find_workloads(("sysbench-read-only", "sysbench-read-write")), Design())
+    decided = replace(of_a_plan(), at_load=())
+    with closing(wiring.open_store()) as store:
+        store.save(decided)
+    found = with_latencies_at_load(decided, conditions, Lines())
+    assert found.at_load == ()
+    assert found.notes[-1] == "latencies at 60% of the load were not measured: no pages are left"
+    with closing(wiring.open_store()) as store:
+        assert store.load(decided.id).notes == found.notes
+
+
+def test_it_takes_the_minute_after_a_checkpoint_and_a_longer_budget() -> None:
+    workloads = find_workloads(("sysbench-read-only", "sysbench-read-write"))
+    times = [
+        time_at_load_s(Conditions(None, workloads, Design(phase=phase)), 900)
+        for phase in (Phase.AFTER_CHECKPOINT, Phase.CYCLE)
+    ]
+    assert times[0] == times[1] > 0
+    assert time_at_load_s(Conditions(None, workloads, Design()), 899) == 0
+    assert time_at_load_s(Conditions(None, workloads, alternating(Design())), 900) == 0

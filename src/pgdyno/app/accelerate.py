@@ -183,7 +183,9 @@ def _no_time(conditions: Conditions) -> str:
     three = time_needed(tuple(conditions.workloads.values()), conditions.design, 3, ())
     if conditions.budget_s is None or three.measuring_s <= conditions.budget_s:
         return ""
-    return f"three servers take about {math.ceil(three.least_s / 60)} minutes, data not loaded yet apart"
+    return (
+        f"three servers take about {math.ceil(three.least_s / 60)} minutes, not counting the loading of data"
+    )
 
 
 def _memory(server: Server, conditions: Conditions) -> Memory:

@@ -13,7 +13,8 @@ from pgdyno.app import wiring
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.experiments.at_load import latencies_at_load, rates_at_load
 from pgdyno.experiments.time_needed import time_needed
-from pgdyno.model.experiment import Design, DesignKind, Experiment
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError
+from pgdyno.model.experiment import Design, DesignKind, Experiment, Phase
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.terms import PLAN
@@ -43,11 +44,22 @@ def time_at_load_s(conditions: Conditions, budget_s: float) -> float:
 
 
 def _design(design: Design) -> Design:
-    return replace(design, rounds=_ROUNDS, blocks_per_round=1, slice_s=_SLICE_S, writing_slice_s=None)
+    return replace(
+        design,
+        rounds=_ROUNDS,
+        blocks_per_round=1,
+        slice_s=_SLICE_S,
+        writing_slice_s=None,
+        phase=Phase.AFTER_CHECKPOINT,  # a whole cycle of checkpoints would take hours more
+        cycle_s=None,
+    )
 
 
 def with_latencies_at_load(experiment: Experiment, conditions: Conditions, progress: Progress) -> Experiment:
-    """Measure at load; store and return the experiment with what was found. Raises: what measuring does."""
+    """Measure at load; store and return the experiment with what was found.
+
+    It is decided already, so that an error here is a note of it. Raises: InterruptedByUserError.
+    """
     rates = rates_at_load(experiment, SHARE)
     if not rates or experiment.design.kind is not DesignKind.DUET:
         return experiment
@@ -61,10 +73,16 @@ def with_latencies_at_load(experiment: Experiment, conditions: Conditions, progr
         design=_design(conditions.design),
         notes=tuple(f"{name}: open loop, {rate:.0f} transactions/s" for name, rate in rates.items()),
     )
-    measured = measure(
-        study, replace(conditions, workloads=workloads, budget_s=None, is_futile=None), progress
-    )
-    found = replace(experiment, at_load=latencies_at_load(measured, PLAN, rates, SHARE))
+    alike = replace(conditions, workloads=workloads, budget_s=None, is_futile=None)
+    try:
+        measured = measure(study, alike, progress)
+    except InterruptedByUserError:
+        raise
+    except PgdynoError as error:
+        note = f"latencies at {SHARE:.0%} of the load were not measured: {error.message}"
+        found = replace(experiment, notes=(*experiment.notes, note))
+    else:
+        found = replace(experiment, at_load=latencies_at_load(measured, PLAN, rates, SHARE))
     with closing(wiring.open_store()) as store:
         store.save(found)
     return found
