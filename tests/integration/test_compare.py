@@ -357,22 +357,12 @@ def test_a_generator_that_is_not_installed_names_its_package(home: Path) -> None
             link.symlink_to(
                 f"/usr/bin/{program}" if Path(f"/usr/bin/{program}").exists() else f"/bin/{program}"
             )
-    done = pgdyno(
-        "compare",
-        "a",
-        "b",
-        "--workload",
-        "sysbench-read-only",
-        "--generator",
-        "sysbench",
-        "--embedded",
-        "--blocks",
-        "4",
-        PATH=str(without),
-    )
+    workload = ("--workload", "sysbench-read-only", "--scale", "2", "--generator", "sysbench")
+    done = pgdyno("compare", "a", "b", *workload, "--embedded", "--blocks", "4", PATH=str(without))
     assert done.returncode == 1
     assert 'the load generator "sysbench" is not installed' in done.stderr
     assert "apt install sysbench" in done.stderr
+    assert not list((home / "datasets").glob("*-sysbench-*-2")), "nothing was loaded for it"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from subprocess import CompletedProcess
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
@@ -24,6 +25,7 @@ from pgdyno.app.degree_check import require_degree
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.visited_degree import look
 from pgdyno.app.wiring import embedded
+from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import MeasurementError, ServerError, UsageError
@@ -352,9 +354,10 @@ def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) 
         (("parallel-degree", "--preset", "tape"), 'the study parallel-degree has no preset "tape"'),
         (("parallel-degree", "--workload", "pgbench-select"), 'this study has no workload "pgbench-select"'),
     ):
-        refused = pgdyno("run", *arguments, "--embedded")
-        assert refused.returncode == 2
-        assert f"ERROR:  {message}" in refused.stderr
+        refused = CliRunner().invoke(cli, ["run", *arguments, "--embedded"])
+        assert isinstance(refused.exception, UsageError), arguments
+        assert refused.exception.exit_code == 2
+        assert refused.exception.message.startswith(message)
 
 
 def test_a_users_query_that_fails_ends_the_run_with_its_error(home: Path, pg18_bin: Path) -> None:

@@ -25,7 +25,7 @@ from pgdyno.model.kernel_file import display_name
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant, require_measurable
-from pgdyno.model.workload import Workload
+from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.server.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
 
@@ -81,6 +81,7 @@ def measure(
     ):
         context = _labelled(context or Context(), study, arena)
         _require_disk(study, arena, conditions.workloads)
+        _require_generators(study, arena, conditions.workloads)
         progress.step("measuring how long a wake-up takes")
         kept = _keep_awake(study, conditions, arena.host_state, store)
         context = replace(
@@ -237,6 +238,13 @@ def _require_memory_limit(
             detail=f"its shared memory takes {readable_bytes(size_bytes)}, and {_ALONE_SHARE:.0%} may be",
             hint="choose smaller shared_buffers",
         )
+
+
+def _require_generators(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
+    """Look for the programs that issue the load before data is loaded. Raises: GeneratorMissingError."""
+    for generator in dict.fromkeys(workloads[name].generator for name in study.workloads):
+        if generator != DRIVER:
+            arena.loads.find_generator(generator)
 
 
 def _require_disk(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
