@@ -39,7 +39,7 @@ def overlap_remark(interval: Interval) -> str:
     """Say what the difference between the layers and the whole plan consists of."""
     if interval.low > 1:
         return "brought by more than one layer alike"
-    return "takes more than one layer, counted in each" if interval.high < 1 else "may be nothing"
+    return "counted in more than one layer" if interval.high < 1 else "may be nothing"
 
 
 def _lines(effects: LayerEffects) -> Iterator[str]:

@@ -50,7 +50,7 @@ def test_every_layer_has_a_line_and_the_overlap_is_named() -> None:
     ]
     assert lines[8:10] == [
         "                          system       N (N … N), costs",
-        "                          overlap      N (N … N), takes more than one layer, counted in each",
+        "                          overlap      N (N … N), counted in more than one layer",
     ]
     assert "need not add up to that of the whole plan" in text
 
@@ -60,7 +60,7 @@ def test_every_layer_has_a_line_and_the_overlap_is_named() -> None:
     [
         (1.01, 1.2, "", "brought by more than one layer alike"),
         (0.99, 1.2, "may be nothing", "may be nothing"),
-        (0.8, 0.99, "costs", "takes more than one layer, counted in each"),
+        (0.8, 0.99, "costs", "counted in more than one layer"),
     ],
 )
 def test_remarks_say_what_an_interval_shows(low: float, high: float, of_layer: str, of_overlap: str) -> None:
