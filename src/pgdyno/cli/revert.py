@@ -37,8 +37,8 @@ _STILL_CHANGED = 3  # exit code
 @click.option(
     "--host-only",
     is_flag=True,
-    help="Undo only what was changed on this machine, without asking any server [default: where nothing else "
-    "was changed, and no server is named].",
+    help="Undo only what was changed on this machine, without asking any server. Done anyway if killed "
+    "measurements alone have changed something, and no server is named.",
 )
 @json_option
 def command(

@@ -28,7 +28,7 @@ from pgdyno.app.revert_host import concerns_host_alone
 from pgdyno.journal.access import ServerAccess, no_steps
 from pgdyno.journal.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.host_run import HostRun, host_target, host_writers, receipts_of_host
-from pgdyno.journal.log import Journal, open_journal
+from pgdyno.journal.log import FILE, Journal, open_journal, read_journal
 from pgdyno.model.errors import PgdynoError, ServerError, SettingError, StorageError
 from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plan import HUGE_PAGES, KERNEL, kind_of
@@ -365,15 +365,32 @@ def test_pools_have_a_writer_of_their_own(path: str, kind: str) -> None:
     assert kind_of(path) == kind
 
 
-def test_no_server_is_needed_where_only_this_machine_was_changed(
-    root: Path, journal: Journal, tmp_path: Path
-) -> None:
+def test_no_server_is_needed_for_what_trials_have_left(root: Path, journal: Journal, tmp_path: Path) -> None:
     access = ServerAccess(_no_server, tmp_path / "journal")
     assert not concerns_host_alone(access), "nothing is open"
     write_receipts(journal, receipts_of(root, WANTED), no_steps)
     assert concerns_host_alone(access)
     write_receipts(journal, [receipt()], no_steps)
     assert not concerns_host_alone(access), "a setting of a server is changed as well"
+
+
+def test_what_a_servers_plan_has_changed_on_the_machine_is_left_to_that_server(
+    root: Path, journal: Journal, tmp_path: Path
+) -> None:
+    of_a_plan = [replace(one, server=receipt().target) for one in receipts_of(root, WANTED)]
+    write_receipts(journal, of_a_plan, no_steps)
+    assert not concerns_host_alone(ServerAccess(_no_server, tmp_path / "journal"))
+
+
+def test_a_damaged_journal_may_hide_a_servers_receipt(root: Path, tmp_path: Path) -> None:
+    with open_journal(tmp_path / "journal") as journal:
+        write_receipts(journal, receipts_of(root, WANTED), no_steps)
+    file = tmp_path / "journal" / FILE
+    first, *others = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(["{}\n", first, *others]))
+    access = ServerAccess(_no_server, tmp_path / "journal")
+    assert read_journal(access.journal_directory).damage
+    assert not concerns_host_alone(access)
 
 
 def _no_server(database: str | None = None) -> Connection:
