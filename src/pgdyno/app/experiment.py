@@ -32,7 +32,7 @@ from pgdyno.experiments.stopping import (
     counts_nothing,
     is_finished,
     minimum_rounds,
-    rounds_left_over,
+    rounds_extended,
     rounds_to_repeat,
     rounds_within,
 )
@@ -226,7 +226,7 @@ class ExperimentRun:
         experiment = validated(experiment, arena, [self.workloads[n] for n in study.workloads], self.progress)
         self.store.save(experiment)
         first = done = _rounds_done(experiment)
-        planned, repeats = study.design.rounds, 0
+        planned, repeats, longest_s, half = study.design.rounds, 0, 0.0, 0
         while done < planned + repeats:
             round_started = self.clock()
             names = _names(study, experiment, planned + repeats - done)
@@ -240,6 +240,7 @@ class ExperimentRun:
             self.store.save(experiment)
             experiment = judge_again(experiment)
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
+            longest_s = max(longest_s, round_s)
             least = minimum_rounds(study.design)
             if budget_s is not None and (done == first + 1 or study.is_adaptive):
                 # Rounds of an adaptive study become shorter, as fewer cells are in question.
@@ -250,12 +251,12 @@ class ExperimentRun:
                 lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
                 repeats = max(0, lost - (planned - wanted))
                 if budget_s is not None and done == planned + repeats:
-                    mean_s = elapsed_s / (done - first)
-                    planned += rounds_left_over(budget_s - elapsed_s, mean_s, study.design)
+                    planned = rounds_extended(planned, budget_s - elapsed_s, longest_s, study.design)
+            half = half or (planned + 1) // 2  # of those that were planned at first
             self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
             if counts_nothing(experiment.blocks) or is_hopeless(experiment):
                 break
-            if self._is_finished(study, experiment) or self._is_futile(experiment, done, planned):
+            if self._is_finished(study, experiment) or self._is_futile(experiment, is_half=done == half):
                 break
         measured = self.store.load(experiment.id)
         told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
@@ -285,10 +286,10 @@ class ExperimentRun:
     def _is_finished(self, study: Study, experiment: Experiment) -> bool:
         if study.design.stopping is Stopping.FIXED:
             return False
-        return is_finished(_verdicts(study, experiment), study.design, experiment.blocks)
+        return is_finished(_verdicts(study, experiment, self.workloads), study.design, experiment.blocks)
 
-    def _is_futile(self, experiment: Experiment, done: int, planned: int) -> bool:
-        return self.is_futile is not None and done == (planned + 1) // 2 and self.is_futile(experiment)
+    def _is_futile(self, experiment: Experiment, *, is_half: bool) -> bool:
+        return self.is_futile is not None and is_half and self.is_futile(experiment)
 
     def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
         experiment = with_disturbance_notes(judge_again(measured))
@@ -296,7 +297,7 @@ class ExperimentRun:
         concluded = replace(
             _without_unmeasured(experiment) if is_complete else experiment,
             design=design if is_complete else experiment.design,
-            verdicts=_verdicts(study, experiment),
+            verdicts=_verdicts(study, experiment, self.workloads),
             notes=(
                 *experiment.notes,
                 *noise_note(experiment),
@@ -329,10 +330,11 @@ def _without_unmeasured(experiment: Experiment) -> Experiment:
     return replace(experiment, workloads=names, cells=cells)
 
 
-def _verdicts(study: Study, experiment: Experiment) -> tuple[Verdict, ...]:
+def _verdicts(study: Study, experiment: Experiment, workloads: Mapping[str, Workload]) -> tuple[Verdict, ...]:
+    """Return the verdicts; none on a workload whose rate was given: more of it could not be done."""
     verdicts = analyse(
         experiment.blocks,
-        workloads=study.workloads,
+        workloads=[name for name in study.workloads if workloads[name].rate_tps is None],
         variants=[variant.name for variant in study.variants],
         baseline=study.baseline,
         design=study.design,

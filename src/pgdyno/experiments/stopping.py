@@ -37,16 +37,17 @@ def round_s(earlier: Experiment) -> float:
 
 
 def as_even(rounds: int, minimum: int, design: Design) -> int:
-    """Return an even number of rounds in turns, so that every arm has every seat as often as the others."""
+    """Return an even number of rounds in turns: of two servers each then has each seat equally often."""
     return rounds - rounds % 2 if design.kind is DesignKind.DUET and rounds > minimum else rounds
 
 
-def rounds_left_over(remaining_s: float, round_s: float, design: Design) -> int:
-    """Return how many more rounds fit when all are done that were planned after the first one.
+def rounds_extended(planned: int, remaining_s: float, round_s: float, design: Design) -> int:
+    """Return how many rounds to run in all when those are done that were planned after the first one.
 
-    It takes longer than the others. What was measured is not looked at, so that no error is more likely.
+    ``round_s`` is the longest so far: one without huge pages ends at once, and says nothing of the next. What
+    was measured is not looked at, so that no error is more likely.
     """
-    return as_even(max(0, int(remaining_s / round_s)), 0, design)
+    return as_even(planned + max(0, int(remaining_s / round_s)), planned, design)
 
 
 def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: int, wanted: int) -> int:

@@ -115,31 +115,42 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    ("first_s", "budget_s", "rounds"),
+    ("first_s", "budget_s", "void", "rounds"),
     [
         # After the first, 560 s hold 14 rounds of 40 s: 15, and even 14. They took 40 + 13 × 36 = 508 s, and
-        # two more of 508 / 14 = 36.3 s end before 600.
-        (40.0, 600.0, 16),
-        (36.0, 580.0, 16),
-        (40.0, 580.0, 14),  # 508 + 72.6 s would be too late
-        (40.0, 100.0, 5),  # too small a budget is exceeded
+        # two more of 40 s end before 600.
+        (40.0, 600.0, range(0), 16),
+        (36.0, 580.0, range(0), 16),
+        (40.0, 580.0, range(0), 14),  # 508 + 80 s would be too late
+        (40.0, 100.0, range(0), 5),  # too small a budget is exceeded
+        # 13 rounds without huge pages take 4 s each, 40 + 13 × 4 = 92 s: 508 s hold 12 of 40 s. Those take
+        # 432 s, and two more of 40 s would be too late.
+        (40.0, 600.0, range(1, 14), 26),
     ],
 )
-def test_a_budget_is_used_up_by_pairs_of_rounds(
-    first_s: float, budget_s: float, rounds: int, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+def test_a_budget_is_used_up_and_kept(
+    first_s: float,
+    budget_s: float,
+    void: range,
+    rounds: int,
+    store: ExperimentStore,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
 
     def run_round(_: object, round_index: int, __: object) -> list[Block]:
-        clock.now_s += 36.0 if round_index else first_s
+        is_void = round_index in void
+        clock.now_s += 4.0 if is_void else 36.0 if round_index else first_s
         arms = tuple(ArmBlock(name, 1, 1.0, {"throughput_tps": 1.0}) for name in ("a", "b"))
-        return [Block(WORKLOAD, round_index, 0, 0, arms)]
+        return [Block(WORKLOAD, round_index, 0, 0, arms, "no huge pages" if is_void else None)]
 
     monkeypatch.setattr(experiment, "run_round", run_round)
     workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
     study = Study("s", "?", (Variant("a"), Variant("b")), (WORKLOAD,), Design())
     run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads, clock=clock)
     assert len(run.run(study, budget_s=budget_s).blocks) == rounds
+    if budget_s > 100:
+        assert clock.now_s <= budget_s
 
 
 def test_where_the_hypervisor_takes_time_throughout_measuring_goes_on_and_all_blocks_count(
