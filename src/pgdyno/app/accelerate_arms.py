@@ -36,10 +36,10 @@ def arms_of(
     """
     whole = [base, _variant(base, PLAN, plan)]
     applied = _without_per_application(base, plan)
-    wanted = [*whole, *applied]
     if is_attributed and len(plan.layers) > 1:
-        wanted += [_without_layer(base, plan, layer) for layer in plan.layers]
-        return _arms(with_smaller_buffers(wanted, memory), _note_on_buffers(wanted, memory))
+        layers = [_without_layer(base, plan, layer) for layer in plan.layers]
+        return _arms(*_fitting([*whole, *_not_among(layers, applied), *layers], memory))
+    wanted = [*whole, *applied]
     if applied and (why := no_time or _no_memory(wanted, memory)):
         return _arms(whole, (f"the {PLAN} {applied[0].name.replace('-', ' ', 1)} was not measured: {why}",))
     return _arms(wanted)
@@ -67,17 +67,25 @@ def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
     return [_variant(base, without_per_application(names), rest)] if names and rest.lines else []
 
 
-def _note_on_buffers(wanted: Sequence[Variant], memory: Memory) -> tuple[str, ...]:
-    planned = max(map(memory.buffers_of, wanted))
-    had = max(map(memory.buffers_of, with_smaller_buffers(wanted, memory)))
+def _not_among(others: Sequence[Variant], variants: Sequence[Variant]) -> list[Variant]:
+    """Return the variants that are no other's configuration under a name of their own."""
+    known = [(one.settings, one.server) for one in others]
+    return [one for one in variants if (one.settings, one.server) not in known]
+
+
+def _fitting(wanted: Sequence[Variant], memory: Memory) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
+    """Return the variants with as much of shared_buffers as fits, and a note if that is less."""
+    plan = wanted[1]
+    fitting = with_smaller_buffers(wanted, plan, memory)
+    planned, had = memory.buffers_of(plan), memory.buffers_of(fitting[1])
     if had == planned:
-        return ()
+        return fitting, ()
     note = (
         f"shared_buffers were {had >> 20} MB instead of the plan's {planned >> 20} MB, so that "
         f"{len(wanted)} servers fit into memory beside each other; the data, "
         f"{memory.data_bytes >> 20} MB, fits into either"
     )
-    return (note,)
+    return fitting, (note,)
 
 
 def _no_memory(wanted: Sequence[Variant], memory: Memory) -> str:

@@ -38,16 +38,19 @@ class Memory:
         return needed <= _ESTIMATED_WELL * MEMORY_SHARE * self.available_bytes
 
 
-def with_smaller_buffers(variants: Sequence[Variant], memory: Memory) -> tuple[Variant, ...]:
-    """Return the variants with as much of shared_buffers as fits; as they are where that is too little."""
-    if memory.holds(variants):
-        return tuple(variants)
-    largest_bytes = max(map(memory.buffers_of, variants))
-    for buffers_bytes in range(_down(largest_bytes), 2 * memory.data_bytes, -_STEP_BYTES):
-        smaller = tuple(_with_buffers(one, buffers_bytes, largest_bytes, memory) for one in variants)
-        if memory.holds(smaller):
-            return smaller
-    return tuple(variants)
+def with_smaller_buffers(variants: Sequence[Variant], plan: Variant, memory: Memory) -> tuple[Variant, ...]:
+    """Return the variants with as much of shared_buffers as fits; with all of it where that is too little.
+
+    ``plan`` is the one of them that the pools of huge pages were planned for. Each has a pool for itself.
+    """
+    largest_bytes, planned_bytes = max(map(memory.buffers_of, variants)), memory.buffers_of(plan)
+    smaller = range(_down(largest_bytes), 2 * memory.data_bytes, -_STEP_BYTES)
+    sizes = (largest_bytes, *smaller)
+    candidates = (
+        tuple(_with_buffers(one, size, planned_bytes, memory) for one in variants) for size in sizes
+    )
+    whole = next(candidates)
+    return whole if memory.holds(whole) else next(filter(memory.holds, candidates), whole)
 
 
 def _down(size_bytes: int) -> int:
@@ -57,17 +60,22 @@ def _down(size_bytes: int) -> int:
 def _with_buffers(variant: Variant, buffers_bytes: int, planned_bytes: int, memory: Memory) -> Variant:
     """Return a variant with at most so much of shared_buffers, and pools for that.
 
-    ``planned_bytes`` are what the pools were planned for. What comes with the buffers stays in the pools, so
-    that they are rather too large: a server that has to take huge pages does not start on too few.
+    ``planned_bytes`` are what the pools were planned for: they lose what a server has less than that, and
+    hold all of its shared memory in any case. A server that has to take huge pages does not start on too few.
     """
     own_bytes = min(buffers_bytes, memory.buffers_of(variant))
-    settings = {
-        key: str(int(value) - (planned_bytes - own_bytes) // _page_bytes(key)) if _is_pool(key) else value
-        for key, value in variant.settings.items()
+    if own_bytes == planned_bytes == memory.buffers_of(variant):
+        return variant
+    is_less = memory.buffers_of(variant) > buffers_bytes
+    buffers = {_BUFFERS: f"{own_bytes >> 20}MB"} if is_less else {}
+    smaller = replace(variant, settings={**variant.settings, **buffers})
+    less_bytes, needed_bytes = max(0, planned_bytes - own_bytes), memory.size_of(smaller)
+    pools = {
+        path: str(max(int(pages) - less_bytes // _page_bytes(path), -(-needed_bytes // _page_bytes(path))))
+        for path, pages in variant.files.items()
+        if _is_pool(path)
     }
-    if memory.buffers_of(variant) > buffers_bytes:
-        settings[_BUFFERS] = f"{buffers_bytes >> 20}MB"
-    return replace(variant, settings=settings)
+    return replace(smaller, settings={**smaller.settings, **pools})
 
 
 def _pools_bytes(variant: Variant) -> int:

@@ -91,3 +91,8 @@ def test_two_servers_are_measured_where_there_is_no_time_for_three() -> None:
     assert found.notes == (
         "the plan without plan_cache_mode was not measured: three servers take about 6 minutes",
     )
+
+
+def test_the_same_configuration_is_not_measured_under_two_names() -> None:
+    found = arms(GENERIC, PAGES, is_attributed=True)
+    assert names(found) == ["default", "plan", "without-application", "without-system"]

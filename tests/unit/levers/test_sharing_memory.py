@@ -26,16 +26,19 @@ def buffers(variant: Variant) -> int:
 MEMORY = Memory(16 * GB, 615 * MB, size_of=lambda one: int(buffers(one) * 1.03) + 10 * MB, buffers_of=buffers)
 
 
-def test_what_fits_stays_as_it_is() -> None:
-    # 4 × 6.2 GB, the pool of the plan without its settings counted, fit into 70 % of 40 GB, a little left.
-    assert with_smaller_buffers(VARIANTS, replace(MEMORY, available_bytes=40 * GB)) == VARIANTS
+WITH_POOLS = (DEFAULT, PLAN, replace(WITHOUT_APPLICATION, settings={POOL: "163"}), WITHOUT_SYSTEM)
+
+
+def test_what_fits_stays_as_it_is_but_for_a_pool_that_its_server_does_not_need() -> None:
+    # 2 × 6.2 GB and little more fit into 70 % of 40 GB.
+    assert with_smaller_buffers(VARIANTS, PLAN, replace(MEMORY, available_bytes=40 * GB)) == WITH_POOLS
 
 
 def test_all_have_as_much_as_fits_in_steps_of_64_mb() -> None:
     # 0.95 × 0.7 × 16 GB = 10895 MB, of which the default takes 142 MB. The plan with B takes pages of
     # 3107 - (6016 - B) / 2 MB, that is B + 198 MB; without its system layer 1.03 B + 10 MB; without its
     # settings 3107 - (6016 - 128) / 2 MB = 163 pages, 326 MB. So 2.03 B <= 10219 MB, and B <= 5034 MB.
-    found = with_smaller_buffers(VARIANTS, MEMORY)
+    found = with_smaller_buffers(VARIANTS, PLAN, MEMORY)
     assert [one.settings for one in found] == [
         {},
         {"shared_buffers": "4992MB", POOL: str(3107 - 512), "work_mem": "24MB"},
@@ -47,18 +50,31 @@ def test_all_have_as_much_as_fits_in_steps_of_64_mb() -> None:
 
 def test_a_pool_still_holds_all_of_its_servers_memory() -> None:
     for available_bytes in range(6 * GB, 30 * GB, GB):
-        for one in with_smaller_buffers(VARIANTS, replace(MEMORY, available_bytes=available_bytes)):
+        for one in with_smaller_buffers(VARIANTS, PLAN, replace(MEMORY, available_bytes=available_bytes)):
             assert int(one.files.get(POOL, "9999")) * 2 * MB >= MEMORY.size_of(one)
 
 
 @pytest.mark.parametrize(("data_bytes", "is_smaller"), [(2400 * MB, True), (2500 * MB, False)])
 def test_data_that_would_not_fit_twice_keeps_the_plans_size(data_bytes: int, *, is_smaller: bool) -> None:
-    found = with_smaller_buffers(VARIANTS, replace(MEMORY, data_bytes=data_bytes))
-    assert (found != VARIANTS) == is_smaller
+    found = with_smaller_buffers(VARIANTS, PLAN, replace(MEMORY, data_bytes=data_bytes))
+    assert (found != WITH_POOLS) == is_smaller
 
 
 def test_only_what_is_above_becomes_smaller() -> None:
     some = replace(DEFAULT, name="some", settings={"shared_buffers": "1024MB"})
-    found = with_smaller_buffers((*VARIANTS, some), MEMORY)
+    found = with_smaller_buffers((*VARIANTS, some), PLAN, MEMORY)
     assert found[-1] == some
     assert buffers(found[1]) < 6016 * MB
+
+
+def test_a_baseline_with_more_than_the_plan_takes_nothing_off_the_plans_pool() -> None:
+    found = Variant("as-found", {"shared_buffers": "8192MB"})
+    without = Variant("without-application", {"shared_buffers": "8192MB", POOL: "3107"})
+    smaller = with_smaller_buffers((found, PLAN, without), PLAN, MEMORY)
+    assert [buffers(one) // MB for one in smaller] == [3456, 3456, 3456]
+    # 1.03 B + 10 MB without a pool, and B + 198 MB twice, as above: 3.03 B <= 10489 MB. The plan's pool loses
+    # (6016 - 3456) / 2 = 1280 pages; 3456 × 1.03 + 10 MB take 1785 of what is left.
+    assert [one.files.get(POOL) for one in smaller] == [None, "1827", "1827"]
+    large = with_smaller_buffers((found, PLAN, without), PLAN, replace(MEMORY, available_bytes=35 * GB))
+    for one in large[1:]:
+        assert int(one.files[POOL]) * 2 * MB >= MEMORY.size_of(one)
