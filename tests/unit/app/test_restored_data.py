@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-import numpy as np
 import pytest
+from tests.fix_rounds import running_in
 
 from pgdyno.app import experiment, rounds
 from pgdyno.app.arena import Arena
@@ -72,21 +72,7 @@ def seats_after(monkeypatch: pytest.MonkeyPatch, changed: frozenset[str], worklo
     """Run one round of a workload on one arm, in two blocks of 6 s after 2 s of warm-up."""
     seats = Seats()
     monkeypatch.setattr(rounds, "_measure", lambda *_: [])
-    running = Running(
-        experiment_id="e",
-        arena=cast("Arena", seats),
-        variants=[Variant("a")],
-        design=Design(),
-        meters=(),
-        random=np.random.default_rng(1),
-        keep_slice=lambda *_: None,
-        keep_counts=lambda *_: None,
-        look_at=lambda _: None,
-        read_durability=lambda _: None,
-        announce=lambda _: None,
-        changed=changed,
-    )
-    run_round(running, 0, [workload])
+    run_round(running_in(seats, changed=changed), 0, [workload])
     return seats
 
 

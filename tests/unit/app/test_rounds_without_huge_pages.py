@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
 
-import numpy as np
 import pytest
+from tests.fix_rounds import running_in
 
 from pgdyno.app import rounds
-from pgdyno.app.arena import Arena
 from pgdyno.app.rounds import Running, run_round
 from pgdyno.model.errors import HugePagesError
 from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind
@@ -58,23 +56,12 @@ def run_alternating(
     monkeypatch.setattr(rounds, "_measure_alone", measured)
     monkeypatch.setattr(rounds, "_check_invariant", lambda *_: None)
     arena = ArenaWithoutPages()
-    return run_round(running_in(arena, DesignKind.ALTERNATING, said), round_index, WORKLOADS), arena
+    return run_round(without_pages(arena, DesignKind.ALTERNATING, said), round_index, WORKLOADS), arena
 
 
-def running_in(arena: ArenaWithoutPages, kind: DesignKind, said: list[str]) -> Running:
-    return Running(
-        experiment_id="e",
-        arena=cast("Arena", arena),
-        variants=[Variant("4kB"), Variant("1GB"), Variant("2MB")],
-        design=Design(kind=kind, blocks_per_round=2),
-        meters=(),
-        random=np.random.default_rng(1),
-        keep_slice=lambda *_: None,
-        keep_counts=lambda *_: None,
-        look_at=lambda _: None,
-        read_durability=lambda _: None,
-        announce=said.append,
-    )
+def without_pages(arena: ArenaWithoutPages, kind: DesignKind, said: list[str]) -> Running:
+    variants = [Variant("4kB"), Variant("1GB"), Variant("2MB")]
+    return running_in(arena, variants, Design(kind=kind, blocks_per_round=2), announce=said.append)
 
 
 def test_a_trial_that_finds_no_pages_is_void_with_the_reason_and_the_others_run(
@@ -103,7 +90,7 @@ def test_in_the_first_round_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_round_of_servers_beside_each_other_is_void_as_a_whole_and_the_run_goes_on() -> None:
     said: list[str] = []
     arena = ArenaWithoutPages()
-    blocks = run_round(running_in(arena, DesignKind.DUET, said), 3, WORKLOADS)
+    blocks = run_round(without_pages(arena, DesignKind.DUET, said), 3, WORKLOADS)
     assert said == [f"round 4 does not count, because {REASON}"]
     assert arena.started == []
     assert [(block.workload, block.index, block.void) for block in blocks] == [
@@ -112,4 +99,4 @@ def test_a_round_of_servers_beside_each_other_is_void_as_a_whole_and_the_run_goe
     ]  # fmt: skip
     assert [arm.variant for arm in blocks[0].arms] == ["4kB", "1GB", "2MB"]
     with pytest.raises(HugePagesError, match=REASON):
-        run_round(running_in(arena, DesignKind.DUET, said), 0, WORKLOADS)
+        run_round(without_pages(arena, DesignKind.DUET, said), 0, WORKLOADS)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-import numpy as np
 import pytest
+from tests.fix_rounds import running_in
 from tests.unit.app.test_restored_data import READS, WRITES, Seats
 
 from pgdyno.app import experiment, rounds
@@ -114,19 +114,8 @@ def test_a_round_gives_each_workload_turns_of_its_own_length(monkeypatch: pytest
     monkeypatch.setattr(rounds, "require_degree", lambda *_: None)
     monkeypatch.setattr(rounds, "_check_invariant", lambda *_: None)
     prepared = Prepared()
-    running = Running(
-        experiment_id="e",
-        arena=cast("Arena", OneArm(loads=cast("Seats", prepared))),
-        variants=[Variant("a")],
-        design=Design().with_writing(),
-        meters=(),
-        random=np.random.default_rng(1),
-        keep_slice=lambda *_: None,
-        keep_counts=lambda *_: None,
-        look_at=lambda _: None,
-        read_durability=lambda _: None,
-        announce=lambda _: None,
-    )
+    arena = OneArm(loads=cast("Seats", prepared))
+    running = running_in(arena, design=Design().with_writing())
     for workload in (READS, WRITES):
         with pytest.raises(ToldError):
             run_round(running, 0, [workload])

@@ -1,0 +1,40 @@
+"""What a round is told in tests that start nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import numpy as np
+
+from pgdyno.app.arena import Arena
+from pgdyno.app.rounds import Running
+from pgdyno.model.experiment import Design
+from pgdyno.model.variant import Variant
+
+DESIGN = Design()
+
+
+def running_in(
+    arena: object,
+    variants: Sequence[Variant] = (Variant("a"),),
+    design: Design = DESIGN,
+    *,
+    announce: Callable[[str], None] = lambda _: None,
+    changed: frozenset[str] = frozenset(),
+) -> Running:
+    """Return what a round in such an arena needs to know; nothing is stored or looked at."""
+    return Running(
+        experiment_id="e",
+        arena=cast("Arena", arena),
+        variants=variants,
+        design=design,
+        meters=(),
+        random=np.random.default_rng(1),
+        keep_slice=lambda *_: None,
+        keep_counts=lambda *_: None,
+        look_at=lambda _: None,
+        read_durability=lambda _: None,
+        announce=announce,
+        changed=changed,
+    )
