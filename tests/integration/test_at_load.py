@@ -12,11 +12,19 @@ from tests.golden.synthetic import experiment as of_a_plan
 from pgdyno.app import accelerate_at_load, wiring
 from pgdyno.app.accelerate_at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.app.measure import Conditions, alternating, measure
+from pgdyno.app.stored import load_stored
 from pgdyno.app.wiring import embedded
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
+from pgdyno.experiments.time_needed import time_needed
 from pgdyno.model.awake import AS_ASKED
-from pgdyno.model.errors import HugePagesError
+from pgdyno.model.errors import (
+    HugePagesError,
+    InterruptedByUserError,
+    MeasurementError,
+    PgdynoError,
+    StillChangedError,
+)
 from pgdyno.model.experiment import Design, Experiment, Phase
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
@@ -45,6 +53,8 @@ def test_both_servers_get_the_same_transactions_as_often_as_asked(
     with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
         assert store.load(experiment.id).at_load == found.at_load
         measured = store.load(at_load.experiment_id)
+    assert measured.verdicts == (), "a rate that was given is no finding"
+    assert load_stored(None).id == experiment.id, "it is a part of the other, and never the newest"
     (block,) = measured.blocks
     assert [arm.variant for arm in block.arms] == ["default", "plan"]
     for arm, ms in zip(
@@ -54,31 +64,76 @@ def test_both_servers_get_the_same_transactions_as_often_as_asked(
         assert arm.values["latency_ms_p50"] == ms > 0
 
 
-@pytest.mark.usefixtures("home")
-def test_what_keeps_it_from_being_measured_is_a_note_and_no_end_of_what_was_decided(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+CONDITIONS = Conditions(None, find_workloads(("sysbench-read-only", "sysbench-read-write")), Design())
+DECIDED = replace(of_a_plan(), at_load=())
+
+
+@pytest.fixture
+def decided(home: Path) -> Experiment:
+    """A stored experiment that is decided."""
+    with closing(wiring.open_store()) as store:
+        store.save(DECIDED)
+    return DECIDED
+
+
+def failing(error: PgdynoError, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> Experiment:
-        raise HugePagesError("no pages are left")
+        raise error
 
     monkeypatch.setattr(accelerate_at_load, "measure", fails)
-    conditions = Conditions(None, find_workloads(("sysbench-read-only", "sysbench-read-write")), Design())
-    decided = replace(of_a_plan(), at_load=())
-    with closing(wiring.open_store()) as store:
-        store.save(decided)
-    found = with_latencies_at_load(decided, conditions, Lines())
+
+
+def test_a_machine_without_room_for_it_makes_a_note(
+    decided: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(HugePagesError("no pages are left"), monkeypatch)
+    found = with_latencies_at_load(decided, CONDITIONS, Lines())
     assert found.at_load == ()
-    assert found.notes[-1] == "latencies at 60% of the load were not measured: no pages are left"
+    assert found.notes[-1] == (
+        "latencies at 60% of the baseline's throughput were not measured: no pages are left"
+    )
     with closing(wiring.open_store()) as store:
         assert store.load(decided.id).notes == found.notes
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MeasurementError("wrong data", hint="do not trust it"),
+        StillChangedError("not all is back"),
+        InterruptedByUserError("interrupted"),
+    ],
+)
+def test_any_other_error_is_one_and_leads_to_what_was_decided(
+    error: PgdynoError, decided: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = error.hint
+    failing(error, monkeypatch)
+    with pytest.raises(type(error)) as caught:
+        with_latencies_at_load(decided, CONDITIONS, Lines())
+    leads = f"pgdyno report {decided.id} shows what was decided before"
+    assert caught.value.hint == (f"{before}; {leads}" if before else leads)
+
+
+def test_it_is_measured_only_where_the_decision_has_enough_of_the_budget() -> None:
+    workloads = tuple(CONDITIONS.workloads.values())
+    least_s = time_needed(workloads, Design(), 7, [workloads[0].data_set]).least_s
+    kept_s = time_at_load_s(CONDITIONS, 3600, 7)
+    assert kept_s > 0
+    assert least_s + kept_s < 900
+    slow = replace(CONDITIONS, design=Design(warmup_s=10))
+    least_s = time_needed(workloads, slow.design, 7, [workloads[0].data_set]).least_s
+    kept_s = time_at_load_s(slow, 36000, 7)
+    assert time_at_load_s(slow, least_s + kept_s - 1, 7) == 0
+    assert time_at_load_s(slow, least_s + kept_s, 7) == kept_s
 
 
 def test_it_takes_the_minute_after_a_checkpoint_and_a_longer_budget() -> None:
     workloads = find_workloads(("sysbench-read-only", "sysbench-read-write"))
     times = [
-        time_at_load_s(Conditions(None, workloads, Design(phase=phase)), 900)
+        time_at_load_s(Conditions(None, workloads, Design(phase=phase)), 900, 3)
         for phase in (Phase.AFTER_CHECKPOINT, Phase.CYCLE)
     ]
     assert times[0] == times[1] > 0
-    assert time_at_load_s(Conditions(None, workloads, Design()), 899) == 0
-    assert time_at_load_s(Conditions(None, workloads, alternating(Design())), 900) == 0
+    assert time_at_load_s(Conditions(None, workloads, Design()), 899, 3) == 0
+    assert time_at_load_s(Conditions(None, workloads, alternating(Design())), 900, 3) == 0

@@ -38,11 +38,11 @@ from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.sharing_memory import Memory
 from pgdyno.model.awake import idling_files
 from pgdyno.model.experiment import Experiment
-from pgdyno.model.plan import Plan
+from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
 from pgdyno.model.study import Study
-from pgdyno.model.terms import PLAN, WITHOUT, Terms
+from pgdyno.model.terms import PLAN, WITHOUT, Terms, left_out_per_application
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Verdict
 
@@ -70,6 +70,12 @@ class AccelerateRequest:
     subject: Subject | None = None
     notes: tuple[str, ...] = ()
     is_attributed: bool = False
+
+    @property
+    def servers_at_most(self) -> int:
+        """How many servers there may be: the plan may hold what only some applications gain from."""
+        may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
+        return 2 + may_leave_out + (len(self.plan.layers) if self.is_attributed else 0)
 
     def terms(self, plan: Plan) -> Terms:
         """Return what is asked of a plan."""
@@ -106,7 +112,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
 
     Raises: MemoryProofError and SettingError from planning; whatever measuring raises.
     """
-    at_load_s = time_at_load_s(request.conditions, request.budget_s)
+    at_load_s = time_at_load_s(request.conditions, request.budget_s, request.servers_at_most)
     deadline = time.monotonic() + request.budget_s - at_load_s
     if request.subject is None:
         subject = inspect_scratch(request.base, request.conditions, request.plan.figures, progress)
@@ -154,7 +160,9 @@ def worthwhile_gain(plan: Plan) -> float:
 
 
 def _is_futile(experiment: Experiment, terms: Terms) -> bool:
-    return is_futile(outcomes_of(experiment, PLAN), terms)
+    """Whether neither the plan nor what would be applied of it is worth measuring on."""
+    names = [one.name for one in experiment.variants if left_out_per_application(one.name)]
+    return all(is_futile(outcomes_of(experiment, name), terms) for name in (PLAN, *names))
 
 
 def _study(request: AccelerateRequest, planned: Planned) -> Study:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pgdyno.app.accelerate import AccelerateRequest
 from pgdyno.app.accelerate_at_load import SHARE, time_at_load_s
@@ -25,13 +26,13 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
     """
     whole = loaded_time(request) if is_loaded else _time(request, arms=2)
     _require(request, whole, "a verdict")
-    arms = 2 if is_loaded else _arms(request)
+    arms = 2 if is_loaded else replace(request, is_attributed=False).servers_at_most
     if arms > 2 and (three := _time(request, arms)).least_s <= request.budget_s:
         whole = three
     budget = numbers.duration(request.budget_s)
-    at_load_s = 0.0 if is_loaded else time_at_load_s(request.conditions, request.budget_s)
+    at_load_s = 0.0 if is_loaded else _time_at_load_s(request)
     left_s = request.budget_s - at_load_s
-    besides = f", and latencies at {SHARE:.0%} of its load" if at_load_s else ""
+    besides = f", and latencies at {SHARE:.0%} of the throughput found" if at_load_s else ""
     fits = f"{budget}: the whole plan yes, about {whole.rounds_within(left_s)} rounds{besides}"
     layers = 0 if is_loaded else len(_layers(request))
     if layers < 2:
@@ -68,9 +69,8 @@ def _time(request: AccelerateRequest, arms: int) -> TimeNeeded:
     return time_needed(workloads, request.conditions.design, arms, _to_load(request))
 
 
-def _arms(request: AccelerateRequest) -> int:
-    """Return how many servers there may be: the plan may hold what only some applications gain from."""
-    return 3 if request.subject is None and Layer.APPLICATION in request.plan.layers else 2
+def _time_at_load_s(request: AccelerateRequest) -> float:
+    return time_at_load_s(request.conditions, request.budget_s, request.servers_at_most)
 
 
 def _layers(request: AccelerateRequest) -> Sequence[Layer]:

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pgdyno.app import wiring
+from pgdyno.model.at_load import AT_LOAD
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
 
@@ -28,7 +29,7 @@ def load_stored(experiment_id: str | None) -> Experiment:
         if experiment_id is not None:
             return store.load(experiment_id)
         imported = store.origins()
-        own = next((one for one in store.ids() if one not in imported), None)
+        own = next((one for one in store.ids() if one not in imported and not one.endswith(AT_LOAD)), None)
         if own is not None:
             return store.load(own)
         if imported:

@@ -91,7 +91,7 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
     show_default=True,
     metavar="TIME",
     help="How long it may take, the loading of data included. From 15m on, the report also has latencies at "
-    "60% of the load.",
+    "60% of the baseline's throughput.",
 )
 @click.option(
     "--min-gain",

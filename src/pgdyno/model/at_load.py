@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from pgdyno.model.verdict import Interval
 
+AT_LOAD = "accelerate-at-load"
+"""The name of the experiments that these are taken from: a part of another one, and never the newest."""
+
 
 @dataclass(frozen=True)
 class LatencyAtLoad:

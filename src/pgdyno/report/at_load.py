@@ -16,8 +16,8 @@ def at_load_table(experiment: Experiment) -> Table | None:
     share = numbers.share(experiment.at_load[0].share)
     level = numbers.share(experiment.design.level)
     return Table(
-        f"At your load: both servers get the same transactions at the same instants, {share} of what the "
-        "baseline can do; latencies count from the intended start. There is no verdict on these",
+        f"Latencies at {share} of the baseline's throughput: it and the whole plan get the same transactions "
+        "at the same instants; latencies count from the intended start. There is no verdict on these",
         (Column("Workload"), Column("Metric"), *columns("Before", "After", "Effect", level, numbers_from=0)),
         tuple(_row(one, latency) for one in experiment.at_load for latency in one.latencies),
     )

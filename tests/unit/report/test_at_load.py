@@ -42,6 +42,8 @@ def test_page_and_terminal_show_it_where_it_was_measured() -> None:
     console = Console(width=160, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as captured:
         console.print(verdict_table(FOUND))
-    assert "At your load: both servers get the same transactions" in captured.get()
-    assert '<h2 id="at-load">At your load</h2>' in render_page(FOUND)
-    assert "At your load" not in render_page(experiment())
+    assert "Latencies at 60 % of the baseline's throughput" in captured.get().replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    assert '<h2 id="at-load">Latencies at a fixed load</h2>' in render_page(FOUND)
+    assert "Latencies at a fixed load" not in render_page(experiment())
