@@ -19,8 +19,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pgdyno.app.installations import choose_installation
 from pgdyno.app.measure import Conditions, measure
-from pgdyno.app.wiring import choose_installation
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.plan_decision import PlanState, decide_plan

@@ -37,8 +37,9 @@ from bench.driver_programs import (
     run,
 )
 
-from pgdyno.app import wiring
 from pgdyno.app.arm import Arm
+from pgdyno.app.installations import embedded
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
@@ -207,7 +208,7 @@ def compare(workloads: Mapping[str, Workload], budget_s: float, slice_s: int) ->
     """Play as many rounds as fit into the budget; loading the data is extra."""
     progress = Lines()
     played: list[Turns] = []
-    with wiring.open_scratch_arena(wiring.embedded(), (VARIANT,), progress, is_isolated=True) as arena:
+    with open_scratch_arena(embedded(), (VARIANT,), progress, is_isolated=True) as arena:
         for workload in workloads.values():
             arena.load(VARIANT, workload.data_set)
         started, number, round_s = time.monotonic(), 0, 0.0
@@ -222,7 +223,7 @@ def compare(workloads: Mapping[str, Workload], budget_s: float, slice_s: int) ->
 def open_loops(workload: Workload, seconds: int) -> list[OpenLoop]:
     """Run the open loop on a fresh server several times."""
     progress = Lines()
-    with wiring.open_scratch_arena(wiring.embedded(), (OPEN_LOOP,), progress, is_isolated=True) as arena:
+    with open_scratch_arena(embedded(), (OPEN_LOOP,), progress, is_isolated=True) as arena:
         arena.restore([OPEN_LOOP], [0], workload.data_set)
         with arena.arms([OPEN_LOOP], [0], workload.data_set) as (arm,):
             progress.step(f"{CONNECTIONS} connections")

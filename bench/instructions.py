@@ -24,7 +24,7 @@ from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
-from pgdyno.app import wiring
+from pgdyno.app.local_machine import workspace
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.registry import find_installation
@@ -152,7 +152,7 @@ def main() -> None:
     """Print a line for each script, server and count; ratios are to the first server."""
     parser = argparse.ArgumentParser(description="Instructions and branches per transaction, by valgrind.")
     parser.add_argument("servers", nargs="+", metavar="SERVER", help="of one major version; the first is 1")
-    place = wiring.workspace()
+    place = workspace()
     installations = [find_installation(name, place) for name in parser.parse_args().servers]
     for name, script in SCRIPTS.items():
         first: Counts | None = None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from pgdyno.app import wiring
+from pgdyno.app.local_machine import workspace
 from pgdyno.generators._contract import Target
 from pgdyno.generators.discovery import find_driver
 from pgdyno.model.workload import DataSet
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("server", metavar="SERVER")
     parser.add_argument("--rounds", type=int, default=10, help="at least 5")
     asked = parser.parse_args()
-    place = wiring.workspace()
+    place = workspace()
     installation = find_installation(asked.server, place)
     with place.scratch() as scratch, place.sockets(scratch) as sockets:
         initialise(installation, place.account, scratch / "data")

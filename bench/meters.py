@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pgdyno.app import wiring
 from pgdyno.app.arm import Arm, read_meters
+from pgdyno.app.installations import embedded
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
@@ -53,7 +54,7 @@ def report(arm: Arm, design: Design) -> None:
 def main() -> None:
     """Start a server, set it to work and time what reads it."""
     workload, design = find_workloads((WORKLOAD,))[WORKLOAD], Design()
-    with wiring.open_scratch_arena(wiring.embedded(), (VARIANT,), Lines(), is_isolated=True) as arena:
+    with open_scratch_arena(embedded(), (VARIANT,), Lines(), is_isolated=True) as arena:
         arena.restore([VARIANT], [0], workload.data_set)
         with arena.arms([VARIANT], [0], workload.data_set) as (arm,):
             with closing(arena.loads.prepare([arm], [LABEL], workload, design, 120.0)) as turns:

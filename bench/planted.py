@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.app.compare import compare
+from pgdyno.app.installations import choose_installation
 from pgdyno.app.measure import Conditions
-from pgdyno.app.wiring import choose_installation
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
 from pgdyno.model.experiment import Design, Experiment, ResetPolicy

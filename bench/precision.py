@@ -20,8 +20,8 @@ from pathlib import Path
 from bench.precision_chart import Point, precision_chart
 
 from pgdyno.app.compare import compare
+from pgdyno.app.installations import choose_installation
 from pgdyno.app.measure import Conditions, alternating
-from pgdyno.app.wiring import choose_installation
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.analysis import analyse

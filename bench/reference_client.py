@@ -28,8 +28,9 @@ from pathlib import Path
 from bench.driver import LEVEL, Finding, Turns, finding
 from bench.driver_programs import DRIVER, Cost, Program, last_phase, measure, run
 
-from pgdyno.app import wiring
 from pgdyno.app.arm import Arm
+from pgdyno.app.installations import embedded
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.cli.output import Lines
 from pgdyno.generators import driver
@@ -87,9 +88,7 @@ def net(whole: Cost, short: Cost) -> Cost:
 def play(asked: argparse.Namespace) -> list[Turns]:
     """Measure all rounds on one server, with one table that stays as large as it is."""
     progress, played = Lines(), []
-    with wiring.open_scratch_arena(
-        wiring.embedded(), (VARIANT,), progress, is_isolated=not asked.shared
-    ) as arena:
+    with open_scratch_arena(embedded(), (VARIANT,), progress, is_isolated=not asked.shared) as arena:
         arena.restore([VARIANT], [0], EMPTY)
         with arena.arms([VARIANT], [0], EMPTY) as (arm,):
             progress.step(f"loading {asked.table_rows} rows")

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pgdyno.app import wiring
-from pgdyno.app.arena import online_cpus
+from pgdyno.app.installations import embedded
+from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.host.spinners import find_top, spinning, why_no_spinners
 from pgdyno.host.tree import Tree
 from pgdyno.model.facts import Unknown
@@ -86,7 +86,7 @@ def main() -> None:
     top, reason = find_top(tree), why_no_spinners(tree, online_cpus())
     if reason is not None or isinstance(top, Unknown):
         raise SystemExit(f"no spinners here: {reason}")
-    place, installation = wiring.workspace(), wiring.embedded()
+    place, installation = workspace(), embedded()
     with place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         initialise(installation, place.account, scratch / "data")
         instance = Instance(installation, place.account, scratch / "data", sockets, PORT, {})

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.app.compare import compare
+from pgdyno.app.installations import choose_installation
 from pgdyno.app.measure import Conditions
-from pgdyno.app.wiring import choose_installation
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.blocks import void_reason

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app import wiring
+from pgdyno.app import local_machine
 from pgdyno.server import registry
 from pgdyno.server.account import caller
 from pgdyno.server.workspace import Workspace
@@ -51,7 +51,7 @@ MANIFEST = Manifest(
 def builds_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A workspace of the test's own, also for what asks for the user's."""
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(wiring, "current_account", caller)
+    monkeypatch.setattr(local_machine, "current_account", caller)
     return Workspace(tmp_path, caller())
 
 

@@ -14,11 +14,11 @@ import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
 
-from pgdyno.app import wiring
 from pgdyno.app.accelerate import AccelerateRequest
 from pgdyno.app.accelerate_loaded import accelerate_loaded, restarts_at_most
 from pgdyno.app.attached import attach
 from pgdyno.app.measure import Conditions
+from pgdyno.app.server_access import server_access
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.levers.resources import Figures
@@ -66,7 +66,7 @@ def test_the_server_itself_is_measured_under_both_configurations_and_left_as_fou
 ) -> None:
     before = state(debian15)
     request = request_for(debian15)
-    access = wiring.server_access(debian15.dsn, restart_command(debian15))
+    access = server_access(debian15.dsn, restart_command(debian15))
     done = accelerate_loaded(attach(debian15.dsn, Figures()), request, access, Lines(), allow_restart=True)
     assert state(debian15) == before
     assert restarts_at_most(request) == 11  # five rounds, into the plan and out of it, and into it for good
@@ -84,7 +84,7 @@ def test_the_server_itself_is_measured_under_both_configurations_and_left_as_fou
 def test_a_plan_with_a_restart_is_not_measured_on_a_server_that_must_not_be_restarted(
     debian15: DebianCluster,
 ) -> None:
-    access = wiring.server_access(debian15.dsn)
+    access = server_access(debian15.dsn)
     with pytest.raises(PermissionNotGivenError) as caught:
         accelerate_loaded(
             attach(debian15.dsn, Figures()), request_for(debian15), access, Lines(), allow_restart=False

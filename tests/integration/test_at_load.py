@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.app import accelerate_at_load, wiring
+from pgdyno.app import accelerate_at_load
 from pgdyno.app.accelerate_at_load import time_at_load_s, with_latencies_at_load
+from pgdyno.app.installations import embedded
+from pgdyno.app.local_machine import open_store
 from pgdyno.app.measure import Conditions, alternating, measure
 from pgdyno.app.stored import load_stored
-from pgdyno.app.wiring import embedded
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.time_needed import time_needed
@@ -71,7 +72,7 @@ DECIDED = replace(of_a_plan(), at_load=())
 @pytest.fixture
 def decided(home: Path) -> Experiment:
     """A stored experiment that is decided."""
-    with closing(wiring.open_store()) as store:
+    with closing(open_store()) as store:
         store.save(DECIDED)
     return DECIDED
 
@@ -92,7 +93,7 @@ def test_a_machine_without_room_for_it_makes_a_note(
     assert found.notes[-1] == (
         "latencies at 60% of the baseline's throughput were not measured: no pages are left"
     )
-    with closing(wiring.open_store()) as store:
+    with closing(open_store()) as store:
         assert store.load(decided.id).notes == found.notes
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
-from pgdyno.app import wiring
+from pgdyno.app.local_machine import machine_claimed
 
 PARAMETERS = Path("/sys/module/haltpoll/parameters")
 NAMES = ("guest_halt_poll_grow_start", "guest_halt_poll_allow_shrink", "guest_halt_poll_ns")
@@ -25,10 +25,10 @@ AWAKE = {"PGDYNO_AS_BOOTED": "0"}  # other tests measure as booted, because they
 HELD = ("200000", "N", "200000")
 HOLD = """
 import sys, time
-from pgdyno.app import wiring
+from pgdyno.app.host_state import this_host
 from pgdyno.host.idling import polling_wanted
 from pgdyno.host.tree import Tree
-with wiring.host_state().holding(polling_wanted(Tree())):
+with this_host().holding(polling_wanted(Tree())):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -132,7 +132,7 @@ def test_a_measurement_holds_them_while_it_runs(found: tuple[str, ...]) -> None:
 @pytest.mark.usefixtures("found")
 def test_another_pgdyno_of_root_is_refused_whatever_its_home_is(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    with wiring.machine_claimed(is_wanted=True):
+    with machine_claimed(is_wanted=True):
         arguments = ("pgbench-select", "--scale", "1", "--embedded", "--blocks", "1")
         done = pgdyno("bench", *arguments, PGDYNO_HOME=str(tmp_path), **AWAKE)
     assert done.returncode == 4

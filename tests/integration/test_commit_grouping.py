@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app import commit_grouping, wiring
+from pgdyno.app import commit_grouping
 from pgdyno.app.commit_grouping import count_commits
+from pgdyno.app.installations import installation_in
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.cli.output import Lines
 from pgdyno.model.commit_grouping import CommitGrouping
@@ -31,17 +34,17 @@ UPDATE, SELECT = (
 
 @contextmanager
 def opened(installation: Installation) -> Iterator[ScratchArena]:
-    with wiring.open_scratch_arena(installation, [DEFAULT], Lines(), is_isolated=False) as arena:
+    with open_scratch_arena(installation, [DEFAULT], Lines(), is_isolated=False) as arena:
         yield arena
 
 
 def counted(bin_directory: Path, major: int, workload: Workload, clients: int) -> Fact[CommitGrouping]:
     data_set = workload.data_set
-    with opened(wiring.installation_in(bin_directory)) as arena:
+    with opened(installation_in(bin_directory)) as arena:
         arena.restore([DEFAULT], [0], data_set)
         with arena.arms([DEFAULT], [0], data_set) as (arm,):
             design = Design(clients=clients, is_isolated=False)
-            return count_commits(arm, arena.loads, workload, design, major, wiring.workspace())
+            return count_commits(arm, arena.loads, workload, design, major, workspace())
 
 
 @pytest.mark.parametrize("major", [15, 18])

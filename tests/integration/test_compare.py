@@ -21,8 +21,8 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
 from pgdyno.app.compare import bench
+from pgdyno.app.installations import embedded
 from pgdyno.app.measure import Conditions
-from pgdyno.app.wiring import embedded
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED

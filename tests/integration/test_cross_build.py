@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pgdyno.app.wiring import workspace
+from pgdyno.app.local_machine import workspace
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.processes import running_from
 from pgdyno.server.registry import find_installation

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app import wiring
+from pgdyno.app.installations import embedded
 from pgdyno.app.io_support import find_io_support
+from pgdyno.app.local_machine import workspace
 from pgdyno.model.io_uring import IoUringCause
 from pgdyno.server.account import Account, current_account
 from pgdyno.server.installation import Installation, installation_at
@@ -58,7 +59,7 @@ def built() -> Installation:
 
 @pytest.fixture(scope="module")
 def data_directory(home: Path, built: Installation) -> Iterator[Path]:
-    place = wiring.workspace()
+    place = workspace()
     assert place.root == home
     with place.scratch() as scratch:
         initialise(built, place.account, scratch / "data")
@@ -66,7 +67,7 @@ def data_directory(home: Path, built: Installation) -> Iterator[Path]:
 
 
 def test_the_wheel_has_no_io_uring() -> None:
-    found = find_io_support(wiring.embedded(), is_isolated=True)
+    found = find_io_support(embedded(), is_isolated=True)
     assert found.server.startswith("PostgreSQL 18.")
     assert found.io_uring_obstacle is not None
     assert found.io_uring_obstacle.cause is IoUringCause.NOT_COMPILED_IN

@@ -23,8 +23,9 @@ from tests.integration.journal_support import (
     write_auto_conf,
 )
 
-from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.installations import installation_in
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.revert import RevertRequest, revert
 from pgdyno.app.start_check import StartCheck
 from pgdyno.journal.access import ServerAccess
@@ -396,7 +397,7 @@ def test_a_server_that_does_not_come_up_and_whose_files_are_out_of_reach_is_mend
 def test_trying_the_start_finds_out_before_anything_is_changed(
     server: RealServer, access: ServerAccess
 ) -> None:
-    check = StartCheck(wiring.installation_in(server.bin_directory), wiring.workspace())
+    check = StartCheck(installation_in(server.bin_directory), workspace())
     request = ApplyRequest(plan_of(**LIBRARY_THAT_IS_MISSING), allow_restart=True, start_check=check)
     error = refused(access, request, ServerStartError)
     assert error.message == "the server would not start with the planned settings"
@@ -406,14 +407,14 @@ def test_trying_the_start_finds_out_before_anything_is_changed(
 
 
 def test_trying_the_start_lets_a_good_plan_pass(server: RealServer, access: ServerAccess) -> None:
-    check = StartCheck(wiring.installation_in(server.bin_directory), wiring.workspace())
+    check = StartCheck(installation_in(server.bin_directory), workspace())
     request = ApplyRequest(plan_of(max_connections="30"), allow_restart=True, start_check=check)
     assert preview_apply(access, request).restarts == 1
 
 
 def test_trying_the_start_sees_limits_that_hang_together(server: RealServer, access: ServerAccess) -> None:
     """Each value is in its range; only together the server rejects them."""
-    check = StartCheck(wiring.installation_in(server.bin_directory), wiring.workspace())
+    check = StartCheck(installation_in(server.bin_directory), workspace())
     settings = {"max_connections": "10", "superuser_reserved_connections": "12"}
     request = ApplyRequest(plan_of(**settings), allow_restart=True, start_check=check)
     error = refused(access, request, PgdynoError)

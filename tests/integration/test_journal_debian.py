@@ -12,8 +12,9 @@ import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.integration.journal_support import plan_of
 
-from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest, apply_plan
+from pgdyno.app.installations import installation_in
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.revert import RevertRequest, revert
 from pgdyno.app.start_check import StartCheck
 from pgdyno.journal.access import ServerAccess
@@ -51,7 +52,7 @@ def test_a_plan_is_applied_with_a_restart_and_reverted(debian15: DebianCluster, 
     before = state(debian15)
     access = access_to(debian15, tmp_path / "journal")
     plan = plan_of(shared_buffers="96MB", work_mem="8MB", max_wal_size="2GB")
-    check = StartCheck(wiring.installation_in(PROGRAMS), wiring.workspace())
+    check = StartCheck(installation_in(PROGRAMS), workspace())
     result = apply_plan(access, ApplyRequest(plan, allow_restart=True, start_check=check))
     assert [(one.key, one.before, one.effective) for one in result.outcomes] == [
         ("shared_buffers", "64MB", "96MB"),

@@ -21,9 +21,9 @@ from tests.integration.journal_support import (
     under_pg_ctl,
 )
 
-from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest, apply_plan
 from pgdyno.app.revert import RevertRequest, preview_revert, revert
+from pgdyno.app.server_access import server_access
 from pgdyno.app.status import journal_status, server_status
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.directory import Directory
@@ -262,7 +262,7 @@ def test_a_server_that_is_down_and_not_named_is_left_alone(
 def test_a_stopped_server_is_reverted_from_the_command_line_by_its_directory(
     server: RealServer, home: Path
 ) -> None:
-    apply(wiring.server_access(server.dsn), work_mem="8MB")
+    apply(server_access(server.dsn), work_mem="8MB")
     pgdata = ("--pgdata", str(server.data_directory))
     server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
     done = pgdyno("revert", *pgdata)

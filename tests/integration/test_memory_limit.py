@@ -15,8 +15,9 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import wait_until
 
-from pgdyno.app import wiring
-from pgdyno.app.wiring import memory_group_place
+from pgdyno.app.installations import installation_in
+from pgdyno.app.local_machine import memory_group_place
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PrivilegeError, ServerCrashedError
 from pgdyno.model.variant import Variant
@@ -166,8 +167,8 @@ def test_a_group_that_was_left_goes_with_its_scratch_directory(home: Path, place
 @pytest.mark.usefixtures("place", "home")
 def test_a_kill_for_memory_while_a_server_starts_is_told(pg18_bin: Path) -> None:
     variant, data_set = Variant("default", {"shared_buffers": "512MB"}), EMPTY
-    installation = wiring.installation_in(pg18_bin)
-    with wiring.open_scratch_arena(installation, [variant], Lines(), is_isolated=False) as arena:
+    installation = installation_in(pg18_bin)
+    with open_scratch_arena(installation, [variant], Lines(), is_isolated=False) as arena:
         arena.restore([variant], [0], data_set)
         with pytest.raises(ServerCrashedError) as caught, arena.arms([variant], [0], data_set, 4 << 20):
             pass

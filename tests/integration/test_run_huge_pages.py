@@ -10,7 +10,7 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_machine import POOL, Machine, nothing_beside
 
-from pgdyno.app import wiring
+from pgdyno.app.installations import embedded
 from pgdyno.app.measure import Conditions
 from pgdyno.app.run import find_study, run_bundled, sized
 from pgdyno.model.awake import AS_ASKED
@@ -41,7 +41,7 @@ def measured(machine: Machine) -> tuple[Machine, Experiment]:
     found = sized(find_study("huge-pages"), contract.Sizing(clients=2))
     sizing = replace(found, machine=SMALLEST, rounds=1)
     cells = {name: huge_pages.workloads(sizing)[name] for name in ("select-64MB-2", "tpcb-64MB-2")}
-    conditions = Conditions(wiring.embedded(), cells, SHORT, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), cells, SHORT, as_booted=AS_ASKED)
     for _ in range(MOST_THEFTS):
         try:
             return machine, run_bundled("huge-pages", conditions, {}, Silent(), sizing)

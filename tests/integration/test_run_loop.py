@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from tests.fix_home import pgdyno
 
-from pgdyno.app import wiring
 from pgdyno.app.arm import Arm
+from pgdyno.app.installations import embedded
 from pgdyno.app.measure import Conditions, measure
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED
@@ -48,13 +49,13 @@ def measured(home: Path, pg18_bin: Path) -> Experiment:
     )
     context = StudyContext(Variant("default"), tuple(CELLS), design, sizing=TINY)
     return measure(
-        study_file.study(context), Conditions(wiring.embedded(), CELLS, design, as_booted=AS_ASKED), Lines()
+        study_file.study(context), Conditions(embedded(), CELLS, design, as_booted=AS_ASKED), Lines()
     )
 
 
 @contextmanager
 def small_arena() -> Iterator[ScratchArena]:
-    with wiring.open_scratch_arena(wiring.embedded(), [DEFAULT], Lines(), is_isolated=False) as arena:
+    with open_scratch_arena(embedded(), [DEFAULT], Lines(), is_isolated=False) as arena:
         yield arena
 
 
@@ -82,7 +83,7 @@ def test_nothing_was_written_to_the_servers_installation(measured: Experiment, h
     (library,) = (home / "extensions").iterdir()
     assert library.name.startswith("pgdyno_loop-pg18.")
     assert library.stat().st_mode & 0o777 == 0o755
-    for place in (wiring.embedded().bin_directory.parent, home / "installations"):
+    for place in (embedded().bin_directory.parent, home / "installations"):
         assert not list(place.rglob("pgdyno_loop*"))
 
 

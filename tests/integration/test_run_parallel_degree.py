@@ -22,9 +22,9 @@ from tests.fix_servers import RealServer
 from pgdyno.app.arm import Arm
 from pgdyno.app.attached_server import AttachedServer
 from pgdyno.app.degree_check import require_degree
+from pgdyno.app.installations import embedded
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.visited_degree import look
-from pgdyno.app.wiring import embedded
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED

@@ -18,7 +18,8 @@ from tests.fix_home import pgdyno
 from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
-from pgdyno.app import tpch_pass, wiring
+from pgdyno.app import tpch_pass
+from pgdyno.app.local_machine import open_store
 from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.app.tpch_validation import checked_plans
 from pgdyno.experiments.isolation import CpuSplit
@@ -97,7 +98,7 @@ def test_degrees_of_real_queries_are_asked_where_workers_were_planned() -> None:
     (listed,) = json.loads(done.stdout)["tpch"]["best_degrees"]
     assert listed["degrees"] == [0, 1]
     assert "parallel_setup_cost=0" in listed["common"]
-    with closing(wiring.open_store()) as store:
+    with closing(open_store()) as store:
         experiment = store.load(json.loads(done.stdout)["experiment"])
     (found,) = query_degrees(undisturbed(experiment))
     asked = {one.name: one for one in found.queries if one.together}

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from pgdyno.app.install import InstallRequest, install_from_source
-from pgdyno.app.wiring import workspace
+from pgdyno.app.local_machine import workspace
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.confounding import build_differences, is_confounded, parse_build
 from pgdyno.server.installation import Installation

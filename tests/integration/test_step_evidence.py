@@ -10,9 +10,10 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.app import wiring
 from pgdyno.app.arm import Arm
 from pgdyno.app.attached_server import AttachedServer
+from pgdyno.app.installations import installation_in
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.steps import measure_step
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
@@ -151,8 +152,8 @@ def measured(bin_directory: Path, names: list[str]) -> list[ArmBlock]:
     variant, design = Variant("default", {}), Design()
     workloads = [steps(SIZE)[f"{PREFIX}{name}"] for name in names]
     data_set = workloads[0].data_set
-    installation = wiring.installation_in(bin_directory)
-    with wiring.open_scratch_arena(installation, [variant], Lines(), is_isolated=True) as arena:
+    installation = installation_in(bin_directory)
+    with open_scratch_arena(installation, [variant], Lines(), is_isolated=True) as arena:
         arena.restore([variant], [0], data_set)
         with arena.arms([variant], [0], data_set) as (arm,):
             blocks = [measure_step(arena.loads, arm, w, 0, design, load_meters()) for w in workloads]

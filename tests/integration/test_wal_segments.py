@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app import wiring
 from pgdyno.app.arm import Arm
+from pgdyno.app.installations import installation_in
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.scratch_arena import wal_kept
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import ServerError, SettingError, StorageError
@@ -143,9 +144,7 @@ def test_a_variant_without_segments_makes_them_and_another_does_not(home: Path, 
     assert home.is_dir()
     lacking, ready = Variant("lacking", {"min_wal_size": "32MB"}), Variant("ready")
     data_set = SMALL
-    with wiring.open_scratch_arena(
-        wiring.installation_in(pg18_bin), [lacking, ready], Lines(), is_isolated=False
-    ) as arena:
+    with open_scratch_arena(installation_in(pg18_bin), [lacking, ready], Lines(), is_isolated=False) as arena:
         arena.restore([lacking, ready], [0, 1], data_set, writing_s=10.0)
         with arena.arms([lacking, ready], [0, 1], data_set) as arms:
             made = [_made_while_writing(arm) for arm in arms]

@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 from tests.fix_progress import Remembered
 
-from pgdyno.app import wiring
 from pgdyno.app.arm import DATABASE, Arm
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.model.variant import Variant
 from pgdyno.server.account import current_account
 from pgdyno.server.installation import installation_at
@@ -27,7 +27,7 @@ def loaded_arm(
 ) -> Iterator[Arm]:
     """Provide a server on a fresh copy of the data, which are loaded at first use."""
     chosen, installation = variant or Variant("default"), installation_at(bin_directory, current_account())
-    with wiring.open_scratch_arena(installation, [chosen], Remembered(), is_isolated=False) as arena:
+    with open_scratch_arena(installation, [chosen], Remembered(), is_isolated=False) as arena:
         arena.restore([chosen], [0], data_set(thousandths))
         with arena.arms([chosen], [0], data_set(thousandths)) as (arm,):
             yield arm

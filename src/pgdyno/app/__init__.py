@@ -1,1 +1,1 @@
-"""Use cases, one file each. ``wiring.py`` alone builds adapters."""
+"""Use cases, one file each, and what they share."""

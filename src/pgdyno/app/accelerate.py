@@ -14,12 +14,12 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pgdyno.app import wiring
 from pgdyno.app.accelerate_arms import arms_of
 from pgdyno.app.accelerate_at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.app.accelerate_build import BuildAdvice, build_advice, builds_to_choose
 from pgdyno.app.evidence import document_of
 from pgdyno.app.experiment import Context
+from pgdyno.app.local_machine import available_memory_bytes
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.planning import Planned, Subject, inspect_scratch, plan_for
 from pgdyno.experiments.layer_effects import layers_left_out
@@ -203,7 +203,7 @@ def _memory(server: Server, conditions: Conditions) -> Memory:
         return EffectiveSettings(server, {k: v for k, v in variant.gucs.items() if k in server.settings})
 
     return Memory(
-        wiring.available_memory_bytes(),
+        available_memory_bytes(),
         max(one.data_set.size_bytes for one in conditions.workloads.values()),
         size_of=lambda variant: shared_memory_bytes(settings(variant)),
         buffers_of=lambda variant: settings(variant).size_bytes("shared_buffers"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
-from pgdyno.app import wiring
+from pgdyno.app.local_machine import open_store
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.experiments.at_load import latencies_at_load, rates_at_load
 from pgdyno.experiments.time_needed import time_needed
@@ -105,6 +105,6 @@ def _with_note(experiment: Experiment, reason: str) -> Experiment:
 
 
 def _stored(experiment: Experiment) -> Experiment:
-    with closing(wiring.open_store()) as store:
+    with closing(open_store()) as store:
         store.save(experiment)
     return experiment

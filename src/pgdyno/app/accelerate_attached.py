@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pgdyno.app import wiring
 from pgdyno.app.accelerate import AccelerateRequest, Acceleration, accelerate
 from pgdyno.app.accelerate_loaded import accelerate_loaded
 from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
@@ -19,7 +18,7 @@ from pgdyno.app.attached import Attached
 from pgdyno.app.attached_switch import Switch
 from pgdyno.app.before_applying import before_applying, for_manager, manager_of
 from pgdyno.app.planning import plan_for
-from pgdyno.app.start_check import StartCheck
+from pgdyno.app.start_check import StartCheck, start_check_in
 from pgdyno.app.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.experiments.plan_decision import PlanState
 from pgdyno.experiments.watch_decision import Watched
@@ -107,7 +106,7 @@ def accelerate_attached(
     if permissions.watch is not None and not done.decision.pays:
         return _watched(attached, done, access, progress, permissions, permissions.watch)
     progress.step(f"applying the plan to {attached.target}")
-    check = wiring.start_check(attached.installation.bin_directory)
+    check = start_check_in(attached.installation.bin_directory)
     return AttachedAcceleration(done, apply_plan(access, _apply_request(done.plan, permissions, check)), None)
 
 
@@ -121,7 +120,7 @@ def _watched(
 ) -> AttachedAcceleration:
     """Apply a plan whose tail is unknown under the eyes of the server's own traffic."""
     plan, base = done.plan, attached.base
-    request = _apply_request(plan, permissions, wiring.start_check(attached.installation.bin_directory))
+    request = _apply_request(plan, permissions, start_check_in(attached.installation.bin_directory))
     switch = Switch(access, base, plan, permissions.restart, permissions.is_standby_order_kept)
     variant = replace(base, name=PLAN, settings={**base.settings, **plan.values})
     preview_apply(access, request)  # tries the start, which a switch does not

@@ -11,7 +11,7 @@ from pgdyno.app.accelerate_at_load import SHARE, time_at_load_s
 from pgdyno.app.accelerate_build import builds_to_choose
 from pgdyno.app.accelerate_loaded import loaded_time
 from pgdyno.app.datasets import place_of
-from pgdyno.app.wiring import workspace
+from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.time_needed import TimeNeeded, time_needed
 from pgdyno.model.errors import UsageError
 from pgdyno.model.plan import Layer

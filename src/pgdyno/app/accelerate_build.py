@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pgdyno.app.build import BuildRequest, build
 from pgdyno.app.built_servers import optimised_builds
 from pgdyno.app.known_builds import known_builds
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.measure import Conditions
-from pgdyno.app.wiring import workspace
 from pgdyno.model.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import InstallationError, InterruptedByUserError

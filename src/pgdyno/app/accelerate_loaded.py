@@ -7,20 +7,26 @@ nothing is chosen by these figures, and they are not measured afresh.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 from pgdyno.app.accelerate import AccelerateRequest, Acceleration
 from pgdyno.app.attached import Attached
 from pgdyno.app.attached_switch import Switch
+from pgdyno.app.awake import as_booted_beside
 from pgdyno.app.evidence import document_of
-from pgdyno.app.experiment import Context
-from pgdyno.app.measure import alternating, measure_attached
+from pgdyno.app.experiment import Context, ExperimentRun
+from pgdyno.app.host_state import this_host
+from pgdyno.app.local_machine import open_store
+from pgdyno.app.measure import Conditions, alternating
+from pgdyno.app.opening import open_attached_arena
 from pgdyno.app.planning import plan_for
 from pgdyno.experiments.plan_decision import decide_plan
 from pgdyno.experiments.time_needed import TimeNeeded, time_needed
+from pgdyno.host.spinners import burstable_type
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError
-from pgdyno.model.experiment import Design
+from pgdyno.model.experiment import Design, Experiment
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.terms import PLAN
@@ -84,5 +90,23 @@ def accelerate_loaded(
     host, server = document_of(attached.subject.host), document_of(attached.subject.server)
     context = Context(host, server, planned.plan, terms=terms)
     switch = Switch(access, request.base, planned.plan, allow_restart, is_standby_order_kept)
-    experiment = measure_attached(study, attached, switch, request.conditions, progress, context)
+    experiment = _measure(study, attached, switch, request.conditions, progress, context)
     return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
+
+
+def _measure(
+    study: Study,
+    attached: Attached,
+    switch: Switch,
+    conditions: Conditions,
+    progress: Progress,
+    context: Context,
+) -> Experiment:
+    """Run the study on the server itself: whole trials, one configuration after the other."""
+    place = (attached.dsn, attached.data_directory, attached.installation)
+    with open_attached_arena(*place, switch, progress) as arena, closing(open_store()) as store:
+        run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
+        host = this_host()
+        awake = as_booted_beside(host, is_here=True)
+        context = replace(context, awake=awake, burstable_type=burstable_type(host.tree))
+        return run.run(study, context=context)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest
-from pgdyno.app.attached import probe_of, programs_of
 from pgdyno.app.inspect import inspect_dsn
+from pgdyno.app.local_machine import may_change_host
+from pgdyno.app.server_programs import probe_of, programs_of
+from pgdyno.app.start_check import start_check_in
 from pgdyno.levers.durability import check_found
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures
@@ -36,7 +37,7 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
     Raises: ConnectionFailedError; DurabilityError if the server may lose data as it is set up now;
     MemoryProofError if no plan fits; PrivilegeError if changes are to be persisted by another than root.
     """
-    if advice.is_persisted and not wiring.may_change_host():
+    if advice.is_persisted and not may_change_host():
         raise PrivilegeError(
             "only root may change what the machine starts with",
             hint="run pgdyno as root, or leave out --persist",
@@ -55,7 +56,7 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
             advice.figures,
             advice.layers,
             probe=probe_of(found.inspected),
-            may_change_host=wiring.may_change_host(),
+            may_change_host=may_change_host(),
         ),
     )
     return ApplyRequest(
@@ -63,6 +64,6 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
         is_persisted=advice.is_persisted,
         allow_restart=advice.allow_restart,
         is_standby_order_kept=advice.is_standby_order_kept,
-        start_check=None if isinstance(programs, Unknown) else wiring.start_check(programs),
+        start_check=None if isinstance(programs, Unknown) else start_check_in(programs),
         planned_on=found.inspected.target,
     )

@@ -7,7 +7,6 @@ visited_arena.py     the same, on its owner's data
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -80,8 +79,3 @@ class Arena(Protocol):
     ) -> AbstractContextManager[list[Arm]]:
         """Provide the variants' servers, running and warm; they are given up at the end."""
         ...
-
-
-def online_cpus() -> tuple[int, ...]:
-    """Return the CPUs that this process may use."""
-    return tuple(sorted(os.sched_getaffinity(0)))

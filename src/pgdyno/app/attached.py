@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from pgdyno.app import wiring
-from pgdyno.app.inspect import InspectedServer, inspect_dsn
+from pgdyno.app.inspect import inspect_dsn
+from pgdyno.app.installations import installation_in
 from pgdyno.app.planning import Subject, subject_of
-from pgdyno.app.probe import ProgramsProbe
+from pgdyno.app.server_programs import programs_of
 from pgdyno.levers.durability import check_found
 from pgdyno.levers.resources import Figures, holds_huge_pages
 from pgdyno.model.errors import ServerError
-from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc
 from pgdyno.model.refused_settings import why_refused
 from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
-from pgdyno.server.processes import program_of
 
 # Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server
 # has its own. What it loads is left out because an extension may write, connect or need files of its own.
@@ -106,7 +104,7 @@ def attach(dsn: str, figures: Figures) -> Attached:
             detail=programs.reason,
             hint="run pgdyno as root or as the server's user, on its host or in its container",
         )
-    installation = wiring.installation_in(programs)
+    installation = installation_in(programs)
     kept = [guc for guc in found.server.non_default_settings if _shapes_performance(guc)]
     settings = {guc.name: guc.display() for guc in kept}
     notes = _notes(found.server)
@@ -131,29 +129,3 @@ def _shapes_performance(guc: Guc) -> bool:
     if why_refused(guc.name.lower(), guc.display()) is not None:
         return False
     return not guc.is_read_only and guc.context != "internal"
-
-
-def probe_of(inspected: InspectedServer) -> ProgramsProbe | None:
-    """Return what asks an inspected server's own programs; None if they are out of reach."""
-    programs = programs_of(inspected.postmaster_pid)
-    return None if isinstance(programs, Unknown) else wiring.probe(programs, inspected.server)
-
-
-def programs_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Path | Unknown:
-    """Return where the running postmaster's program lies, or why it cannot be run from here.
-
-    In a container's file system the same path leads elsewhere, and its programs need that system's libraries.
-    """
-    if isinstance(postmaster_pid.value, Unknown):
-        return Unknown(f"it is not proven to run on this host: {postmaster_pid.value.reason}")
-    process = root / "proc" / str(postmaster_pid.value)
-    try:
-        program = program_of(process)
-        is_here = (process / "ns/mnt").readlink() == (root / "proc/self/ns/mnt").readlink()
-        if not is_here and not (program.exists() and program.samefile(process / "exe")):
-            return Unknown(
-                f"process {postmaster_pid.value} runs in a container, where {program} is another file"
-            )
-    except OSError as error:
-        return Unknown(f"could not see which program process {postmaster_pid.value} runs: {error.strerror}")
-    return program.parent

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from pgdyno.app.arena import online_cpus
 from pgdyno.app.host_state import HostState
+from pgdyno.app.local_machine import online_cpus
 from pgdyno.app.scratch_arena import Spin
 from pgdyno.host.idling import boot_line, polling_wanted, why_no_polling
 from pgdyno.host.spinners import find_top, spinning, why_no_spinners

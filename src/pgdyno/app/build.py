@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.app.fetch import Fetched, changed, fetch
 from pgdyno.app.likeness import Likeness, find_likeness
+from pgdyno.app.local_machine import available_memory_bytes, workspace
 from pgdyno.app.reference import find_reference
-from pgdyno.app.wiring import available_memory_bytes, workspace
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.model.build import (
     AUTO,

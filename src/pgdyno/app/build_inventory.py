@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.built_servers import find_build, optimised_builds
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.servers import remove_server
-from pgdyno.app.wiring import workspace
 from pgdyno.model.document import to_document
 from pgdyno.server.registry import is_packaged
 from pgdyno.toolchain.build_plan import NAME

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.built_servers import find_build
-from pgdyno.app.wiring import workspace
+from pgdyno.app.local_machine import workspace
 from pgdyno.model.build import PLAIN
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.ports import Progress

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pgdyno.app import wiring
 from pgdyno.app.bundle import read_bundle_slices, verify_bundle
+from pgdyno.app.local_machine import open_store
 from pgdyno.app.portable import portable
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment
@@ -34,7 +34,7 @@ def import_bundle(path: Path) -> Imported:
     """
     found = verify_bundle(path)
     experiment = verified_experiment(found)
-    with closing(wiring.open_store()) as store:
+    with closing(open_store()) as store:
         if experiment.id in store.ids():
             return _known(store, experiment)
         rows = read_bundle_slices(path, found, experiment)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pgdyno.app.wiring import embedded, workspace
+from pgdyno.app.installations import embedded
+from pgdyno.app.local_machine import workspace
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.libpq_environment import libpq_variables_unset
 

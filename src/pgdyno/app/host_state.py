@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.owners import check_owners
 from pgdyno.host.tree import Tree
 from pgdyno.journal.access import no_steps
 from pgdyno.journal.by_hand import still_changed
 from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
-from pgdyno.journal.host_run import HostRun, host_target, receipts_of_host
+from pgdyno.journal.host_run import HostRun, host_target, host_writers, receipts_of_host
 from pgdyno.journal.log import open_journal
 from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, SettingError, StillChangedError
@@ -111,6 +112,11 @@ class HostState:
         paths = dict.fromkeys(path for arm in arms for path in arm)
         found = {path: self.writers[kind_of(path)].read(path).value or "" for path in paths}
         return share([{**found, **arm} for arm in arms], found)
+
+
+def this_host() -> HostState:
+    """Return the machine that is measured on, and the journal of its changes."""
+    return HostState(workspace().root / "journal", host_writers())
 
 
 def _changes(files: Mapping[str, str]) -> list[Change]:

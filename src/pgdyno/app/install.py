@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno.app.fetch import downloads, fetch_packages
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
-from pgdyno.app.wiring import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress

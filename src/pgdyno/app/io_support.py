@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.app import wiring
-from pgdyno.app.arena import online_cpus
+from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.experiments.isolation import split_cpus
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import initialise
@@ -18,7 +17,7 @@ def find_io_support(installation: Installation, *, is_isolated: bool, named: str
     server.
     Raises: ServerStartError if none can be made.
     """
-    place = wiring.workspace()
+    place = workspace()
     with place.scratch() as scratch:
         data_directory = scratch / "io-uring"
         initialise(installation, place.account, data_directory)

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Sequence
 
 from pgdyno import levers
-from pgdyno.app.attached import probe_of
 from pgdyno.app.inspect import Inspection
+from pgdyno.app.server_programs import probe_of
 from pgdyno.levers._contract import LeverModule, PlanContext
 from pgdyno.levers.planner import PlanRequest, context_of, run_levers
 from pgdyno.levers.resources import Figures

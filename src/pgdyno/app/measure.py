@@ -6,14 +6,13 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from pgdyno.app import wiring
 from pgdyno.app.allowed_files import require_allowed_files
-from pgdyno.app.attached_switch import Switch
-from pgdyno.app.awake import AwakeKeeper, Keeping, as_booted_beside
+from pgdyno.app.awake import AwakeKeeper, Keeping
 from pgdyno.app.experiment import Context, ExperimentRun, Futile
 from pgdyno.app.host_state import HostState
+from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, open_store
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.host.spinners import burstable_type
 from pgdyno.levers.sharing import not_shareable
@@ -28,9 +27,6 @@ from pgdyno.model.variant import Variant, require_measurable
 from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.server.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
-
-if TYPE_CHECKING:
-    from pgdyno.app.attached import Attached  # which plans for a server, and planning measures
 
 _ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
 _ALTERNATING_TRIAL_S = 10.0
@@ -69,15 +65,15 @@ def measure(
     require_measurable(study.variants)
     require_allowed_files(study.variants, conditions.allowed_files)
     with (
-        wiring.machine_claimed(is_wanted=not conditions.as_booted),
-        wiring.open_scratch_arena(
+        machine_claimed(is_wanted=not conditions.as_booted),
+        open_scratch_arena(
             conditions.installation,
             study.variants,
             progress,
             is_isolated=study.design.is_isolated,
             is_timed=not conditions.accepts_emulation,
         ) as arena,
-        closing(wiring.open_store()) as store,
+        closing(open_store()) as store,
     ):
         context = _labelled(context or Context(), study, arena)
         _require_disk(study, arena, conditions.workloads)
@@ -140,26 +136,6 @@ def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
     return replace(context, emulated_machine=emulated)
 
 
-def measure_attached(
-    study: Study,
-    attached: Attached,
-    switch: Switch,
-    conditions: Conditions,
-    progress: Progress,
-    context: Context,
-) -> Experiment:
-    """Run a study on someone's running server itself: whole trials, one configuration after the other."""
-    with (
-        wiring.open_attached_arena(attached, switch, progress) as arena,
-        closing(wiring.open_store()) as store,
-    ):
-        run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
-        state = wiring.host_state()
-        awake = as_booted_beside(state, is_here=True)
-        context = replace(context, awake=awake, burstable_type=burstable_type(state.tree))
-        return run.run(study, context=context)
-
-
 def require_durable(variants: tuple[Variant, ...]) -> None:
     """Raise DurabilityError for a variant on a command line that could lose committed data."""
     for variant in variants:
@@ -197,7 +173,7 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
     """
     data_set = workloads[study.workloads[0]].data_set
     sizes = {v.name: arena.shared_memory_bytes(v, data_set) for v in study.variants}
-    available = wiring.available_memory_bytes()
+    available = available_memory_bytes()
     largest = max(sizes, key=sizes.__getitem__)
     _require_memory_limit(largest, sizes[largest], study, workloads)
     if sizes[largest] > _ALONE_SHARE * available:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.app import wiring
-from pgdyno.app.host_state import HostState
+from pgdyno.app.host_state import HostState, this_host
+from pgdyno.app.local_machine import workspace
 from pgdyno.host.kernel_files import read_kernel_files
 from pgdyno.host.memory import inspect_memory
 from pgdyno.host.tree import Tree
@@ -40,7 +40,7 @@ def find_page_support(installation: Installation, settings: Mapping[str, str]) -
     pools = {size_bytes: _pool(size_bytes, pool, needed[size_bytes]) for size_bytes, pool in found.items()}
     texts = read_kernel_files(tree, _CHOICES)
     choices = {path: choices_in(text) for path, fact in texts.items() if (text := fact.or_none()) is not None}
-    return PageSupport(_tried(wiring.host_state(), pools), choices)
+    return PageSupport(_tried(this_host(), pools), choices)
 
 
 def _pool(size_bytes: int, found: HugePagePool, needed: int) -> Pool:
@@ -69,7 +69,7 @@ def _pages_needed(
     installation: Installation, settings: Mapping[str, str], sizes_bytes: Iterable[int]
 ) -> dict[int, int]:
     """Return the pages of each size that a server takes."""
-    place = wiring.workspace()
+    place = workspace()
     with place.scratch() as scratch:
         data_directory = scratch / "huge-pages"
         initialise(installation, place.account, data_directory)

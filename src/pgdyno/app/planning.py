@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from pgdyno.app import wiring
 from pgdyno.app.commit_grouping import best_grouped, count_commits
+from pgdyno.app.host_state import this_host
 from pgdyno.app.inspect import Inspection, inspect_dsn
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.measure import Conditions
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.polling_trial import with_proven_polling
-from pgdyno.app.probe import page_compression
+from pgdyno.app.probe import page_compression, probe_in
 from pgdyno.app.statement_plans import plan_workload, together
 from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.tuned_profile import tuned_files
@@ -65,11 +67,11 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     """
     if request.probe is None and conditions.installation is not None:
         programs = conditions.installation.bin_directory
-        request = replace(request, probe=wiring.probe(programs, subject.server, subject.pages))
+        request = replace(request, probe=probe_in(programs, subject.server, subject.pages))
     request = replace(request, statements=subject.statements, commits=subject.commits)
     plan = make_plan(subject.host, subject.server, request)
     if request.may_change_host:
-        plan = with_proven_polling(plan, wiring.host_state())
+        plan = with_proven_polling(plan, this_host())
     parts = _layer_by_layer(plan)
     configurations: dict[str, Mapping[str, str]] = {}
     if Layer.SYSTEM in request.layers:
@@ -113,7 +115,7 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
     subjects: list[Subject] = []
     statements: list[Fact[WorkloadStatements]] = []
     commits: list[Fact[CommitGrouping]] = []
-    with wiring.open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
+    with open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
         for data_set in by_size:
             arena.load(base, data_set)
         progress.step("inspecting the host and the server")
@@ -131,7 +133,7 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
                     ]
                 commits += [
                     count_commits(
-                        arm, arena.loads, one, conditions.design, subjects[0].server.major, wiring.workspace()
+                        arm, arena.loads, one, conditions.design, subjects[0].server.major, workspace()
                     )
                     for one in workloads
                     if one.data_set == data_set
@@ -143,7 +145,7 @@ def _with_pages(subject: Subject) -> Subject:
     """Compress pages of a running scratch server, if its build could."""
     if LZ4 not in subject.server.settings["wal_compression"].enumvals:
         return subject
-    return replace(subject, pages=page_compression(wiring.workspace(), subject.server))
+    return replace(subject, pages=page_compression(workspace(), subject.server))
 
 
 def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pgdyno.app.installations import installation_in
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.start_check import NEEDED_BYTES, scratch_options, taken_over
 from pgdyno.host.page_compression import probe_page_compression
 from pgdyno.journal.file_identity import acting_as
@@ -86,3 +88,12 @@ class ProgramsProbe:
                 )
                 for settings in configurations
             ]
+
+
+def probe_in(
+    bin_directory: Path | None, server: Server, pages: Fact[PageCompression] | None = None
+) -> ProgramsProbe | None:
+    """Return what asks a server's programs; None if they are out of reach."""
+    if bin_directory is None:
+        return None
+    return ProgramsProbe(installation_in(bin_directory), workspace(), server, pages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno.app import wiring
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.redaction import without_secrets
 from pgdyno.model.experiment import Experiment
 from pgdyno.report.page import render_page
@@ -16,7 +16,7 @@ def write_report(experiment: Experiment, destination: Path | None = None) -> Pat
 
     Raises: StorageError if it cannot be written.
     """
-    path = destination or wiring.workspace().experiments() / f"{file_name(experiment)}.html"
+    path = destination or workspace().experiments() / f"{file_name(experiment)}.html"
     write_whole(path, render_page(without_secrets(experiment)).encode())
     return path
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.app import wiring
-from pgdyno.app.arena import online_cpus
 from pgdyno.app.experiment import Context
 from pgdyno.app.explain_degree import check_statement, never_with_workers
+from pgdyno.app.installations import installation_of, none_named
 from pgdyno.app.io_support import find_io_support
+from pgdyno.app.local_machine import available_memory_bytes, may_change_host, online_cpus
 from pgdyno.app.measure import Conditions, measure
 from pgdyno.app.page_support import find_page_support
 from pgdyno.app.planning import inspect_scratch, plan_for
@@ -78,7 +78,7 @@ def sized(module: StudyModule, asked: Sizing) -> Sizing:
         )
     return replace(
         asked,
-        machine=Machine(len(online_cpus()), wiring.available_memory_bytes()),
+        machine=Machine(len(online_cpus()), available_memory_bytes()),
         loads=tuple(find_workloads(usual_workloads(module)).values()),
         rounds=minimum_rounds(usual_design(module)),
     )
@@ -122,7 +122,7 @@ def run_bundled(
     baseline = Variant("default", preset)
     if module.NEEDS_PLAN:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
-        request = PlanRequest(layers=usual_layers(module), may_change_host=wiring.may_change_host())
+        request = PlanRequest(layers=usual_layers(module), may_change_host=may_change_host())
         context = plan_for(subject, baseline, conditions, request).study_context
     else:
         context = StudyContext(
@@ -183,7 +183,7 @@ def _question(study: Study, factors: Mapping[str, Sequence[str]]) -> str:
 
 
 def _page_support(conditions: Conditions, settings: Mapping[str, str]) -> PageSupport:
-    return find_page_support(conditions.installation or wiring.none_named(), settings)
+    return find_page_support(conditions.installation or none_named(), settings)
 
 
 def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) -> tuple[IoSupport, ...]:
@@ -195,5 +195,5 @@ def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) ->
 
 def _io_support_of(server: str | None, conditions: Conditions) -> IoSupport:
     named = Variant("", server=server)
-    installation = wiring.installation_of(named, conditions.installation) or wiring.none_named()
+    installation = installation_of(named, conditions.installation) or none_named()
     return find_io_support(installation, is_isolated=conditions.design.is_isolated, named=server)

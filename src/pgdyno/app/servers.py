@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.built_servers import built_servers, require_ours
-from pgdyno.app.wiring import workspace
+from pgdyno.app.local_machine import workspace
 from pgdyno.journal.log import read_journal
 from pgdyno.model.errors import RefusedError, ServerError, UsageError
 from pgdyno.model.facts import Fact

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from pgdyno.app.installations import installation_in
+from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import ServerStartError
 from pgdyno.model.guc import Guc, bytes_of
 from pgdyno.model.server import Server
@@ -71,6 +74,11 @@ class StartCheck:
                     yield instance
             finally:
                 instance.stop(is_immediate=True)
+
+
+def start_check_in(bin_directory: Path | None) -> StartCheck | None:
+    """Return what tries a start on a scratch directory; None if the programs are out of reach."""
+    return None if bin_directory is None else StartCheck(installation_in(bin_directory), workspace())
 
 
 def taken_over(server: Server) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from pgdyno.app import wiring
+from pgdyno.app.local_machine import open_store
 from pgdyno.model.at_load import AT_LOAD
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
@@ -25,7 +25,7 @@ def load_stored(experiment_id: str | None) -> Experiment:
 
     Raises: UsageError if there is none at all, StorageError for an unknown id.
     """
-    with closing(wiring.open_store()) as store:
+    with closing(open_store()) as store:
         if experiment_id is not None:
             return store.load(experiment_id)
         imported = store.origins()
@@ -43,7 +43,7 @@ def load_stored(experiment_id: str | None) -> Experiment:
 
 def list_stored() -> list[Listed]:
     """Return every experiment, the newest first."""
-    with closing(wiring.open_store()) as store:
+    with closing(open_store()) as store:
         origins = store.origins()
         return [
             Listed(id_, store.load(id_).question, origins[id_].imported if id_ in origins else None)

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgdyno.app import wiring
 from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.local_machine import workspace
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.session import reading_session
@@ -52,14 +52,14 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
 
     Raises: UsageError; RefusedError if they cannot run it as it is; whatever apply raises.
     """
-    target = find_installation(request.to, wiring.workspace())
+    target = find_installation(request.to, workspace())
     _require_trusted(request, target)
     with reading_session(access.connect) as session:
         check_unfinished(
             read_journal(access.journal_directory), session.target, access.revert_command
         )  # before what it has left is looked at
         progress.step(f"trying on a scratch server whether {target.title} can run it")
-        assert access.programs_check is not None  # noqa: S101 — wiring has made it
+        assert access.programs_check is not None  # noqa: S101 — server_access has made it
         notes = access.programs_check(session, access.files(session), target.bin_directory)
         server = inspect_server(session.connection)
         change = _change(request, server, target, running_programs(session.connect))

@@ -14,8 +14,8 @@ from typing import LiteralString
 
 from pgdyno.app.arm import Arm
 from pgdyno.app.load import Loads
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.scratch_arena import ScratchArena
-from pgdyno.app.wiring import open_scratch_arena
 from pgdyno.app.workload_choice import find_workloads
 from pgdyno.model.experiment import Design
 from pgdyno.model.ports import Progress

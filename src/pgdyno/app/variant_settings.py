@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pgdyno.app import wiring
+from pgdyno.app.installations import installation_of, none_named
 from pgdyno.app.measure import require_durable
 from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.study import Study
@@ -92,4 +92,4 @@ def _without_level(name: str, level: str) -> str:
 
 def _major(variant: Variant, installation: Installation | None) -> int:
     """Return the major version that a variant's server has."""
-    return (wiring.installation_of(variant, installation) or wiring.none_named()).major
+    return (installation_of(variant, installation) or none_named()).major

@@ -12,10 +12,10 @@ from signal import SIGTERM
 from pgdyno.app.build_directory import BuildDirectory
 from pgdyno.app.built_servers import find_build
 from pgdyno.app.fetch import Fetched, fetch
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.reference import find_reference, is_plain
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.app.verification import SECONDS, Subject, verify
-from pgdyno.app.wiring import workspace
 from pgdyno.model.build import HUGE_TEXT, PLAIN
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress

@@ -9,11 +9,13 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from pgdyno.app import wiring
 from pgdyno.app.attached_server import reach_server
 from pgdyno.app.awake import as_booted_beside
 from pgdyno.app.experiment import Context, ExperimentRun
+from pgdyno.app.host_state import this_host
+from pgdyno.app.local_machine import open_store
 from pgdyno.app.measure import Conditions
+from pgdyno.app.opening import open_reached_arena
 from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
@@ -69,11 +71,11 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
     server, _ = reach_server(dsn)
     notes = (_AS_IT_IS, *((_ELSEWHERE,) if server.pid is None else ()), *study.notes)
     with (
-        wiring.open_reached_arena(dsn, progress) as arena,
-        closing(wiring.open_store()) as store,
+        open_reached_arena(dsn, progress) as arena,
+        closing(open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
-        awake = as_booted_beside(wiring.host_state(), is_here=server.pid is not None)
+        awake = as_booted_beside(this_host(), is_here=server.pid is not None)
         context = Context(options=sizing.grid_options, awake=awake)
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
 

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from pgdyno.app import wiring
 from pgdyno.app.awake import as_booted_beside
 from pgdyno.app.experiment import Context, ExperimentRun
 from pgdyno.app.explain_degree import causes_of
+from pgdyno.app.host_state import this_host
+from pgdyno.app.local_machine import open_store
 from pgdyno.app.measure import Conditions
+from pgdyno.app.opening import open_visited_arena
 from pgdyno.experiments.parallel_plan import Plan, planned_workers, scans
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.experiment import Experiment
@@ -67,11 +69,11 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
     notes = (_NOTE, *_left_out(visited.left_out), *parallel_degree.query_notes(sizing))
     study = replace(study, notes=notes)
     with (
-        wiring.open_visited_arena(dsn, visited.data_directory, visited.database) as arena,
-        closing(wiring.open_store()) as store,
+        open_visited_arena(dsn, visited.data_directory, visited.database) as arena,
+        closing(open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
-        awake = as_booted_beside(wiring.host_state(), is_here=True)
+        awake = as_booted_beside(this_host(), is_here=True)
         options = Context(options=sizing.grid_options, awake=awake)
         return run.run(study, budget_s=conditions.budget_s, context=options)
 

@@ -218,7 +218,7 @@ class Asked:
         from pgdyno.app.accelerate import accelerate
         from pgdyno.app.accelerate_attached import AttachedAcceleration
         from pgdyno.app.accelerate_budget import what_fits
-        from pgdyno.app.wiring import choose_installation
+        from pgdyno.app.installations import choose_installation
 
         if self.dsn is None:
             self._require_dsn_for_permissions()
@@ -253,8 +253,8 @@ class Asked:
         from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
         from pgdyno.app.accelerate_budget import what_fits
         from pgdyno.app.attached import attach
+        from pgdyno.app.server_access import server_access
         from pgdyno.app.watch import Pace
-        from pgdyno.app.wiring import server_access
 
         if self.embedded or self.pg_bin is not None:
             raise UsageError(
@@ -314,8 +314,8 @@ class Asked:
 
     def _request(self, installation: Installation) -> AccelerateRequest:
         from pgdyno.app.accelerate import DEFAULT_WORKLOADS, AccelerateRequest
+        from pgdyno.app.local_machine import may_change_host
         from pgdyno.app.measure import Conditions
-        from pgdyno.app.wiring import may_change_host
         from pgdyno.app.workload_choice import find_workloads
         from pgdyno.levers.planner import PlanRequest
         from pgdyno.model.experiment import Design
@@ -349,7 +349,7 @@ class Asked:
         return Phase.CYCLE
 
     def _layers(self) -> tuple[Layer, ...]:
-        from pgdyno.app.wiring import may_change_host
+        from pgdyno.app.local_machine import may_change_host
 
         if self.layers is not None:
             return parse_layers(self.layers)

@@ -62,7 +62,7 @@ def command(
     from, what it takes and how it is undone.
     """
     from pgdyno.app.advise import AdviseRequest, advise
-    from pgdyno.app.attached import probe_of
+    from pgdyno.app.server_programs import probe_of
     from pgdyno.levers.planner import PlanRequest
 
     require_one_server(dsn, pgdata, is_embedded=embedded)

@@ -53,8 +53,9 @@ def command(
     """
     from pgdyno.app.apply import apply_plan, preview_apply
     from pgdyno.app.apply_advice import ApplyAdvice, apply_request
+    from pgdyno.app.host_state import this_host
     from pgdyno.app.polling_trial import with_proven_polling
-    from pgdyno.app.wiring import host_state, server_access
+    from pgdyno.app.server_access import server_access
     from pgdyno.model.document import to_document
     from pgdyno.report.journal_text import apply_text
 
@@ -69,7 +70,7 @@ def command(
         )
     )
     if not is_dry_run:
-        request = replace(request, plan=with_proven_polling(request.plan, host_state()))
+        request = replace(request, plan=with_proven_polling(request.plan, this_host()))
     access = server_access(dsn, restart_command)
     result = (preview_apply if is_dry_run else apply_plan)(access, request)
     if is_json:

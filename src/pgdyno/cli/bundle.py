@@ -38,8 +38,8 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
     from functools import partial
 
     from pgdyno.app.bundle import export_bundle, part_ids
+    from pgdyno.app.local_machine import open_store
     from pgdyno.app.stored import load_stored
-    from pgdyno.app.wiring import open_store
 
     found = load_stored(experiment)
     with closing(open_store()) as store:

@@ -69,7 +69,7 @@ def command(
 
 
 def _probed() -> Probes:
-    from pgdyno.app.wiring import workspace
+    from pgdyno.app.local_machine import workspace
     from pgdyno.host.probes import run_probes
 
     with workspace().scratch() as directory:

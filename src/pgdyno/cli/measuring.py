@@ -190,7 +190,7 @@ class Measuring:
 
     def installation(self) -> Installation | None:
         """Return the PostgreSQL of variants that name no server; None if none was given."""
-        from pgdyno.app.wiring import choose_installation
+        from pgdyno.app.installations import choose_installation
 
         return choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
 

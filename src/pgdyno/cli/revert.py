@@ -62,7 +62,7 @@ def command(
     """
     from pgdyno.app.revert import RevertRequest, preview_revert, revert
     from pgdyno.app.revert_host import concerns_host_alone, preview_revert_host, revert_host
-    from pgdyno.app.wiring import server_access
+    from pgdyno.app.server_access import server_access
     from pgdyno.model.document import to_document
     from pgdyno.model.journal import OnDrift
     from pgdyno.report.journal_text import revert_text

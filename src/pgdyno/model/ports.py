@@ -1,6 +1,6 @@
 """Ports: what the pure core and the use cases need from the outside, as Protocols.
 
-Adapters implement them (``host/``, ``server/``, ``journal/``, ``store/``); ``app/wiring.py`` is the only
+Adapters implement them (``host/``, ``server/``, ``journal/``, ``store/``); ``app/`` is the
 place where the two meet.
 """
 

@@ -11,7 +11,7 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import VERIFIED, put_tree, request, run_it
 
-from pgdyno.app import build_stages, wiring
+from pgdyno.app import build_stages, local_machine
 from pgdyno.app.build import build
 from pgdyno.server.account import caller
 from pgdyno.toolchain import prerequisites
@@ -38,7 +38,7 @@ def tree(tmp_path: Path) -> Path:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of the test's own; neither training nor verification takes a server."""
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(wiring, "current_account", caller)  # the test's directory is closed to others
+    monkeypatch.setattr(local_machine, "current_account", caller)  # the test's directory is closed to others
     monkeypatch.setattr(build_stages, "train", run_it)
     monkeypatch.setattr(build_stages, "verify", lambda *_: VERIFIED)
     monkeypatch.setattr(prerequisites, "_there", looked_for_once)

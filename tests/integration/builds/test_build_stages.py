@@ -11,8 +11,8 @@ from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, request, stages_of
 
-from pgdyno.app import wiring
 from pgdyno.app.build import build
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.servers import list_servers
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.registry import find_installation
@@ -26,7 +26,7 @@ def test_a_build_goes_through_its_stages_and_can_be_named(tree: Path, home: Path
     assert stages_of(said) == STAGES
     assert manifest.server_version == "18.6"
     for name in ("built", manifest.name):
-        assert find_installation(name, wiring.workspace()).version == "18.6"
+        assert find_installation(name, workspace()).version == "18.6"
     assert {server.name for server in list_servers()} >= {"built", manifest.name}
     assert list((home / "builds").glob("built-*")) == []
 
@@ -49,7 +49,7 @@ def test_the_manifest_says_what_was_found_in_the_build(tree: Path) -> None:
 
 def test_nothing_that_counts_is_left_in_what_is_installed(tree: Path) -> None:
     manifest = build(request(tree), Remembered())
-    program = find_installation(manifest.name, wiring.workspace()).program("postgres")
+    program = find_installation(manifest.name, workspace()).program("postgres")
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     assert "__gcov" not in symbols
 
@@ -60,7 +60,7 @@ def test_a_server_on_huge_pages_moves_its_code_by_itself(tree: Path) -> None:
     moved = {}
     for profile in ("o2", "o2+hugetext"):
         manifest = build(request(tree, profile), Remembered())
-        program = find_installation(manifest.name, wiring.workspace()).program("postgres")
+        program = find_installation(manifest.name, workspace()).program("postgres")
         said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
         moved[manifest.optimised and manifest.optimised.profile] = moved_bytes(said)
     assert moved["o2"] == 0

@@ -10,8 +10,9 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, request, stages_of
 
-from pgdyno.app import build_stages, wiring
+from pgdyno.app import build_stages
 from pgdyno.app.build import build
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.servers import list_servers
 from pgdyno.app.verification import Subject
 from pgdyno.model.errors import InstallationError
@@ -72,7 +73,7 @@ def test_time_left_of_a_plain_build_is_also_that_of_what_follows(
 
 
 def read_plain(name: str) -> tuple[str, str | None] | None:
-    manifest = read_manifest(wiring.workspace().servers() / name).value
+    manifest = read_manifest(workspace().servers() / name).value
     assert isinstance(manifest, Manifest)
     return None if manifest.optimised is None else (manifest.optimised.profile, manifest.optimised.target)
 
@@ -102,11 +103,11 @@ def test_what_fails_verification_is_not_installed_and_can_be_tried_again(
     said = Remembered()
     manifest = build(request(tree), said)
     assert stages_of(said) == STAGES[-2:]
-    assert find_installation(manifest.name, wiring.workspace()).version == "18.6"
+    assert find_installation(manifest.name, workspace()).version == "18.6"
 
 
 def test_a_build_that_has_failed_later_is_not_given_out_as_one_that_is_there(tree: Path, plain: str) -> None:
-    prefix = wiring.workspace().servers() / plain
+    prefix = workspace().servers() / plain
     manifest = read_manifest(prefix).value
     assert isinstance(manifest, Manifest)
     (prefix / FILE).write_text(dump_manifest(replace(manifest, verified=None)))

@@ -10,8 +10,9 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, interrupted, request, stages_of
 
-from pgdyno.app import build_stages, wiring
+from pgdyno.app import build_stages
 from pgdyno.app.build import build
+from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.registry import find_installation
 from pgdyno.toolchain import bolt
@@ -44,7 +45,7 @@ def test_bolt_rearranges_what_is_compiled_and_what_is_tested_is_that(
     assert manifest.optimised is not None
     assert manifest.optimised.rearranged is not None
     assert manifest.optimised.rearranged.functions >= 1
-    program = find_installation(manifest.name, wiring.workspace()).program("postgres")
+    program = find_installation(manifest.name, workspace()).program("postgres")
     sections = subprocess.run(["readelf", "-S", program], capture_output=True, text=True, check=True).stdout
     assert ".note.bolt_info" in sections
     assert b"__bolt_instr" not in Path(program).read_bytes()

@@ -9,8 +9,9 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import VERIFIED, request
 
-from pgdyno.app import build_stages, wiring
+from pgdyno.app import build_stages
 from pgdyno.app.build import BuildRequest, build
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.verification import Subject
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.toolchain.manifest import Verified
@@ -82,7 +83,7 @@ def test_modules_are_built_with_what_they_need_before_those_that_every_build_has
 
 def test_a_tree_is_installed_with_what_it_was_built_against(tree: Path, vector: Path) -> None:
     manifest = build(with_extensions(tree, str(vector)), Remembered())
-    assert (wiring.workspace().servers() / manifest.name / "lib/vector.so").is_file()
+    assert (workspace().servers() / manifest.name / "lib/vector.so").is_file()
     assert manifest.notes[-1].startswith(f"vector is from {vector}, sha256 ")
     assert sorted(path.name for path in vector.iterdir()) == ["Makefile", "vector.c"]
 

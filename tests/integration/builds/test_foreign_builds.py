@@ -11,8 +11,8 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, request
 
-from pgdyno.app import wiring
 from pgdyno.app.build import build
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.servers import list_servers
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.server.registry import find_installation
@@ -56,7 +56,7 @@ def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) ->
     assert (manifest.machine, done.profile, done.target) == ("aarch64", "lto+pgo", None)
     assert {"-moutline-atomics", "-fprofile-use"} < set(done.common_flags)
     assert done.atomics == "0 inline, 0 in helpers that ask the CPU for them first"  # it does none
-    found = find_installation(manifest.name, wiring.workspace())
+    found = find_installation(manifest.name, workspace())
     assert (found.version, found.foreign_machine) == ("18.6", "aarch64")
     assert [one for one in list_servers() if one.name == "built"] == []
 

@@ -117,7 +117,7 @@ def paying(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "accelerate", lambda *_: done)
     monkeypatch.setattr(module, "preview_apply", lambda *_: None)
     monkeypatch.setattr(module, "apply_plan", lambda *_: "applied")
-    monkeypatch.setattr("pgdyno.app.wiring.start_check", lambda _: None)
+    monkeypatch.setattr(module, "start_check_in", lambda _: None)
 
 
 @pytest.mark.usefixtures("paying")

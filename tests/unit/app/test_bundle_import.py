@@ -14,9 +14,9 @@ from tests.golden.synthetic import READ_ONLY, experiment
 
 from pgdyno.app.bundle import export_bundle
 from pgdyno.app.bundle_import import import_bundle
+from pgdyno.app.local_machine import open_store
 from pgdyno.app.portable import portable
 from pgdyno.app.stored import list_stored, load_stored
-from pgdyno.app.wiring import open_store
 from pgdyno.cli.main import main
 from pgdyno.cli.report import command as report
 from pgdyno.model.errors import StorageError, UsageError

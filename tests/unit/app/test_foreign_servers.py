@@ -14,12 +14,13 @@ from click.testing import CliRunner
 from tests.fix_builds import MANIFEST
 from tests.fix_progress import Remembered
 
-from pgdyno.app import interchange, wiring
+from pgdyno.app import interchange, opening
 from pgdyno.app.build_inventory import diff_builds, list_builds
 from pgdyno.app.built_servers import find_build
 from pgdyno.app.compare import compare
 from pgdyno.app.known_builds import known_builds
 from pgdyno.app.measure import Conditions
+from pgdyno.app.opening import open_scratch_arena
 from pgdyno.app.reference import find_reference
 from pgdyno.app.servers import list_servers
 from pgdyno.cli.build import command
@@ -99,11 +100,11 @@ def test_where_nothing_emulates_it_that_is_the_reason(install_other: Install) ->
 
 def test_its_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch, builds_place: Workspace) -> None:
     assert builds_place.root.is_dir()
-    monkeypatch.setattr(wiring, "find_installation", lambda *_: EMULATED)
+    monkeypatch.setattr(opening, "find_installation", lambda *_: EMULATED)
     variants = [Variant("plain", server=EMULATED.name)]
     with (
         pytest.raises(RefusedError) as caught,
-        wiring.open_scratch_arena(None, variants, Remembered(), is_isolated=False),
+        open_scratch_arena(None, variants, Remembered(), is_isolated=False),
     ):
         pytest.fail("it was opened")
     assert str(caught.value) == (
@@ -118,9 +119,9 @@ def test_two_of_them_are_not_compared_even_where_emulation_is_accepted(
     monkeypatch: pytest.MonkeyPatch, builds_place: Workspace
 ) -> None:
     assert builds_place.root.is_dir()
-    monkeypatch.setattr(wiring, "find_installation", lambda *_: EMULATED)
+    monkeypatch.setattr(opening, "find_installation", lambda *_: EMULATED)
     variants = tuple(Variant(name, server=EMULATED.name) for name in ("plain", "other"))
-    conditions = Conditions(None, {}, Design(), accepts_emulation=True)
+    conditions = Conditions(None, {}, Design(), accepts_emulation=True, as_booted="in this test")
     with pytest.raises(RefusedError) as caught:
         compare(variants, conditions, Remembered())
     assert caught.value.message == "an emulated server is not compared with another one"

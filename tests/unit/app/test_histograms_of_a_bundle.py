@@ -14,7 +14,7 @@ from tests.golden.synthetic import experiment
 
 from pgdyno.app.bundle import export_bundle, verify_bundle
 from pgdyno.app.bundle_import import import_bundle
-from pgdyno.app.wiring import open_store
+from pgdyno.app.local_machine import open_store
 from pgdyno.experiments.slice_counts import count_slices
 from pgdyno.experiments.tail import tail_mean
 from pgdyno.experiments.transactions import Transactions

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.app import install, wiring
+from pgdyno.app import install, local_machine
 from pgdyno.app.install import InstallRequest, install_from_source
 from pgdyno.app.servers import list_servers, remove_server
 from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
@@ -28,7 +28,7 @@ REQUEST = InstallRequest((17, 18), "-O2", wants_liburing=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of the test's own, and a host that has everything needed."""
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(wiring, "current_account", caller)  # the test's directory is closed to others
+    monkeypatch.setattr(local_machine, "current_account", caller)  # the test's directory is closed to others
     monkeypatch.setattr(install, "find_recipe", recipe)
     monkeypatch.setattr(install, "fetch_packages", fetch)
     monkeypatch.setattr(install, "unpack", lambda *_: None)

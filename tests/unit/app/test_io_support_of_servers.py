@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.app import io_support, run, wiring
+from pgdyno.app import installations, io_support, run
 from pgdyno.app.measure import Conditions
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design, Experiment
 from pgdyno.model.io_uring import IoUringCause, IoUringObstacle
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
+from pgdyno.server.workspace import Workspace
 from pgdyno.studies._contract import IoSupport
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "mine")
@@ -37,11 +37,9 @@ def studies(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     """Servers ``a`` (18), ``b`` (18 without io_uring) and ``old`` (17); the studies that are measured."""
     found: list[Study] = []
 
-    def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
-        if variant.server is None:
-            return other
-        major = 17 if variant.server == "old" else 18
-        return Installation(Path("/nowhere"), f"{major}.1", major, variant.server)
+    def find_installation(name: str, _place: Workspace) -> Installation:
+        major = 17 if name == "old" else 18
+        return Installation(Path("/nowhere"), f"{major}.1", major, name)
 
     def look(installation: Installation, *, is_isolated: bool, named: str | None = None) -> IoSupport:
         obstacle = FORBIDDEN if installation.name == "b" else None
@@ -51,7 +49,7 @@ def studies(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
         found.append(study)
         return experiment()
 
-    monkeypatch.setattr(wiring, "installation_of", installation_of)
+    monkeypatch.setattr(installations, "find_installation", find_installation)
     monkeypatch.setattr(run, "find_io_support", look)
     monkeypatch.setattr(run, "measure", measure)
     return found

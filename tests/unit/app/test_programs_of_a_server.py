@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno.app.attached import programs_of
+from pgdyno.app.server_programs import programs_of
 from pgdyno.model.facts import Fact, Unknown, unknown
 
 PID = Fact(4711, "/proc")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.wiring import server_access
+from pgdyno.app.server_access import server_access
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, UsageError
 
 

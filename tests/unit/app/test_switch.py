@@ -10,9 +10,9 @@ import pytest
 from tests.fix_builds import MANIFEST
 from tests.fix_progress import Remembered
 
+from pgdyno.app.server_access import server_access
 from pgdyno.app.servers import remove_server
 from pgdyno.app.switch import SwitchRequest, switch
-from pgdyno.app.wiring import server_access
 from pgdyno.journal.changes import Prepared, receipts_for
 from pgdyno.journal.log import open_journal
 from pgdyno.model.errors import ConnectionFailedError, RefusedError

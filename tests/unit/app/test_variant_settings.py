@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app import wiring
+from pgdyno.app import installations
 from pgdyno.app.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.study import Study, cross
 from pgdyno.model.variant import Variant
 from pgdyno.server.installation import Installation
+from pgdyno.server.workspace import Workspace
 
 PRESET = {"synchronous_commit": "off", "vacuum_buffer_usage_limit": "256MB", "jit": "off"}
 
@@ -28,11 +29,10 @@ def installation(major: int) -> Installation:
 def two_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers ``source-17`` and ``source-18``."""
 
-    def found(variant: Variant, _other: Installation | None) -> Installation:
-        assert variant.server is not None
-        return installation(int(variant.server.removeprefix("source-")))
+    def found(name: str, _place: Workspace) -> Installation:
+        return installation(int(name.removeprefix("source-")))
 
-    monkeypatch.setattr(wiring, "installation_of", found)
+    monkeypatch.setattr(installations, "find_installation", found)
 
 
 def test_a_factor_wins_over_the_preset() -> None:

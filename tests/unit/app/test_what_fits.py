@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.app import accelerate_budget, wiring
+from pgdyno.app import accelerate_budget, local_machine
 from pgdyno.app.accelerate import AccelerateRequest
 from pgdyno.app.accelerate_budget import what_fits
 from pgdyno.app.measure import Conditions
@@ -28,7 +28,7 @@ ALL = (Layer.APPLICATION, Layer.COMPILER, Layer.SYSTEM, Layer.HARDWARE)
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(wiring, "current_account", caller)
+    monkeypatch.setattr(local_machine, "current_account", caller)
 
 
 def request(

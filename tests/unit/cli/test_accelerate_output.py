@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
-from pgdyno.app import wiring
+from pgdyno.app import local_machine
 from pgdyno.app.accelerate import Acceleration
 from pgdyno.app.accelerate_attached import AttachedAcceleration
 from pgdyno.app.accelerate_build import BuildAdvice
@@ -31,7 +31,7 @@ def result(decision: PlanDecision = OPEN) -> AttachedAcceleration:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(wiring, "current_account", caller)
+    monkeypatch.setattr(local_machine, "current_account", caller)
 
 
 def minutes_per_round() -> float:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.golden.synthetic_steps import experiment as ten_steps
 
-from pgdyno.app import run, wiring
+from pgdyno.app import installations, run
 from pgdyno.app.experiment import Context
 from pgdyno.app.measure import Conditions
 from pgdyno.cli.main import cli
@@ -160,7 +160,7 @@ def test_with_factors_the_best_level_is_not_the_question(measured: Measured) -> 
 def test_accepted_differences_of_builds_are_accepted_again(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "installation_of", lambda *_: MINE)
+    monkeypatch.setattr(installations, "find_installation", lambda *_: MINE)
     assert invoke("--factor", "server=a,b", "--accept").exit_code == 0
     command = shlex.split(repeat_command(measured.experiment()) or "")
     assert command[3:8] == ["--factor", "server=a,b", "--mode", "corrected", "--accept"]

@@ -1,0 +1,64 @@
+"""What this machine and this user have: where files go, memory and CPUs, what may be changed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from pgdyno.host.cgroups import read_hierarchy, read_membership
+from pgdyno.host.limits import available_memory
+from pgdyno.host.tree import Tree
+from pgdyno.journal.lock import exclusive_lock
+from pgdyno.model.errors import PrivilegeError
+from pgdyno.model.facts import Unknown
+from pgdyno.server.account import current_account
+from pgdyno.server.memory_limit import GroupPlace, find_place
+from pgdyno.server.workspace import Workspace, default_root
+from pgdyno.store.experiments import ExperimentStore
+
+_MACHINE_LOCK = Path("/run/pgdyno.lock")  # where root alone can write
+_SOME_SYSCTL = "/proc/sys/vm/swappiness"  # which every kernel has
+
+
+def workspace() -> Workspace:
+    """Return this user's workspace."""
+    return Workspace(default_root(), current_account())
+
+
+def open_store() -> ExperimentStore:
+    """Open the store of this user's experiments."""
+    return ExperimentStore(workspace().experiments() / "experiments.sqlite")
+
+
+def available_memory_bytes() -> int:
+    """Return the memory that new servers may use: what the host has left, within every cgroup limit."""
+    return available_memory(Tree(Path("/")), "self").or_else(0)
+
+
+def online_cpus() -> tuple[int, ...]:
+    """Return the CPUs that this process may use."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def may_change_host() -> bool:
+    """Whether this user may change the machine: in a container even root finds its files read-only."""
+    return os.geteuid() == 0 and os.access(_SOME_SYSCTL, os.W_OK)
+
+
+def machine_claimed(*, is_wanted: bool) -> AbstractContextManager[None]:
+    """Return what keeps other pgdynos of root from changing how CPUs idle meanwhile, whatever their home is.
+
+    Entering it raises LockHeldError if another one does. Who may not change the machine claims nothing.
+    """
+    may_claim = may_change_host() and os.access(_MACHINE_LOCK.parent, os.W_OK)
+    return exclusive_lock(_MACHINE_LOCK) if is_wanted and may_claim else nullcontext()
+
+
+def memory_group_place() -> GroupPlace:
+    """Return where control groups with a limit on memory can be made. Raises: PrivilegeError."""
+    tree = Tree(Path("/"))
+    hierarchy = read_hierarchy(tree, read_membership(tree, "self"), "memory").value
+    if isinstance(hierarchy, Unknown):
+        raise PrivilegeError("the memory of a server cannot be limited here", detail=hierarchy.reason)
+    return find_place(hierarchy.version, hierarchy.directories)
