@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measure import Conditions, measure
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.plan_decision import PlanState, decide_plan
 from pgdyno.model.experiment import Design, ResetPolicy

@@ -37,11 +37,11 @@ from bench.driver_programs import (
     run,
 )
 
-from pgdyno.app.arm import Arm
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
-from pgdyno.app.opening import open_scratch_arena
-from pgdyno.app.scratch_arena import ScratchArena
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant

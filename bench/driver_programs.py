@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.app.arm import Arm
-from pgdyno.app.scratch_arena import ScratchArena
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.generators import driver
 from pgdyno.meters.server import cpu
 from pgdyno.model.workload import Workload

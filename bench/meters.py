@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pgdyno.app.arm import Arm, read_meters
+from pgdyno.app.arenas.arm import Arm, read_meters
+from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.installations import embedded
-from pgdyno.app.opening import open_scratch_arena
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
 from pgdyno.model.experiment import Design

@@ -14,10 +14,10 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.app.compare import compare
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measure import Conditions
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress
 from pgdyno.model.experiment import Design, Experiment, ResetPolicy
 from pgdyno.model.units import parse_duration_s

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from bench.precision_chart import Point, precision_chart
 
-from pgdyno.app.compare import compare
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measure import Conditions, alternating
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.measure import Conditions, alternating
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.analysis import analyse
 from pgdyno.model.experiment import Design, Experiment

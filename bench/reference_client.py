@@ -28,10 +28,10 @@ from pathlib import Path
 from bench.driver import LEVEL, Finding, Turns, finding
 from bench.driver_programs import DRIVER, Cost, Program, last_phase, measure, run
 
-from pgdyno.app.arm import Arm
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
-from pgdyno.app.opening import open_scratch_arena
-from pgdyno.app.scratch_arena import ScratchArena
 from pgdyno.cli.output import Lines
 from pgdyno.generators import driver
 from pgdyno.model.variant import Variant

@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pgdyno.app.compare import compare
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measure import Conditions
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.blocks import void_reason
 from pgdyno.model.experiment import Block, Design, VoidThresholds

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pgdyno.app.bundle import verify_bundle
+from pgdyno.app.results.bundle import verify_bundle
 from pgdyno.report.layers import layers_figure
 
 STYLE = """<style>

@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from pgdyno.app.arena import Arena
-from pgdyno.app.rounds import Running
+from pgdyno.app.arenas.arena import Arena
+from pgdyno.app.measuring.rounds import Running
 from pgdyno.model.experiment import Design
 from pgdyno.model.variant import Variant
 

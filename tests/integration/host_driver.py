@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pgdyno.app.apply import ApplyRequest, apply_plan
-from pgdyno.app.host_state import HostState
-from pgdyno.app.revert import RevertRequest, revert
-from pgdyno.app.revert_host import revert_host
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan
+from pgdyno.app.changes.host_state import HostState
+from pgdyno.app.changes.revert import RevertRequest, revert
+from pgdyno.app.changes.revert_host import revert_host
 from pgdyno.journal.access import ServerAccess, no_steps
 from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
 from pgdyno.journal.host_run import HostRun, host_target, host_writers

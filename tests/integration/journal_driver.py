@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pgdyno.app.apply import ApplyRequest, apply_plan
-from pgdyno.app.revert import RevertRequest, revert
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan
+from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.query import Connection
 from pgdyno.journal.restart import command_restarter

@@ -14,12 +14,12 @@ import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
 
-from pgdyno.app.accelerate import AccelerateRequest
-from pgdyno.app.accelerate_loaded import accelerate_loaded, restarts_at_most
-from pgdyno.app.attached import attach
-from pgdyno.app.measure import Conditions
-from pgdyno.app.server_access import server_access
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.acceleration.accelerate import AccelerateRequest
+from pgdyno.app.acceleration.loaded import accelerate_loaded, restarts_at_most
+from pgdyno.app.changes.server_access import server_access
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.planning.attached import attach
 from pgdyno.cli.output import Lines
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError
@@ -57,7 +57,7 @@ KILLED_S = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)
 
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.app.measure._ALTERNATING_TRIAL_S", 0.5)
+    monkeypatch.setattr("pgdyno.app.measuring.measure._ALTERNATING_TRIAL_S", 0.5)
 
 
 @pytest.mark.usefixtures("short_trials")

@@ -14,9 +14,9 @@ from tests.fix_servers import RealServer, owned_directory, unprivileged_user
 from tests.integration.journal_support import NOWHERE, access_to, plan_of, with_files
 from tests.integration.other_users import as_user
 
-from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.apply_advice import ApplyAdvice, apply_request
-from pgdyno.app.attached import attach
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
+from pgdyno.app.planning.attached import attach
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.levers.resources import Figures

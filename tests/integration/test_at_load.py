@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.app import accelerate_at_load
-from pgdyno.app.accelerate_at_load import time_at_load_s, with_latencies_at_load
+from pgdyno.app.acceleration import at_load as accelerate_at_load
+from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.measure import Conditions, alternating, measure
-from pgdyno.app.stored import load_stored
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.measure import Conditions, alternating, measure
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.results.stored import load_stored
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.time_needed import time_needed
 from pgdyno.model.awake import AS_ASKED

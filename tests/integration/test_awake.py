@@ -25,7 +25,7 @@ AWAKE = {"PGDYNO_AS_BOOTED": "0"}  # other tests measure as booted, because they
 HELD = ("200000", "N", "200000")
 HOLD = """
 import sys, time
-from pgdyno.app.host_state import this_host
+from pgdyno.app.changes.host_state import this_host
 from pgdyno.host.idling import polling_wanted
 from pgdyno.host.tree import Tree
 with this_host().holding(polling_wanted(Tree())):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app import commit_grouping
-from pgdyno.app.commit_grouping import count_commits
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.opening import open_scratch_arena
-from pgdyno.app.scratch_arena import ScratchArena
+from pgdyno.app.measuring import commit_grouping
+from pgdyno.app.measuring.commit_grouping import count_commits
 from pgdyno.cli.output import Lines
 from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.experiment import Design

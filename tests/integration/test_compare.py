@@ -20,10 +20,10 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
-from pgdyno.app.compare import bench
 from pgdyno.app.installations import embedded
-from pgdyno.app.measure import Conditions
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.studying.compare import bench
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import MeasurementError

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.app.attached_server import reach_server
-from pgdyno.app.opening import open_scratch_arena
+from pgdyno.app.arenas.attached_server import reach_server
+from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.cli.output import Lines
 from pgdyno.model.variant import Variant
 from pgdyno.server.account import current_account

@@ -36,10 +36,10 @@ from tests.integration.journal_support import (
     with_files,
 )
 
-from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.revert import RevertRequest, preview_revert, revert
-from pgdyno.app.revert_host import preview_revert_host, revert_host
-from pgdyno.app.status import journal_status, server_status
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.changes.revert import RevertRequest, preview_revert, revert
+from pgdyno.app.changes.revert_host import preview_revert_host, revert_host
+from pgdyno.app.changes.status import journal_status, server_status
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.model.errors import (

@@ -16,7 +16,13 @@ import pytest
 from tests.fix_debian import DebianCluster
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.app.inspect import InspectedServer, Inspection, inspect_data_directory, inspect_dsn, inspect_here
+from pgdyno.app.inspection.inspect import (
+    InspectedServer,
+    Inspection,
+    inspect_data_directory,
+    inspect_dsn,
+    inspect_here,
+)
 from pgdyno.levers.resources import Figures, StorageKind
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, UsageError
 from pgdyno.model.facts import Fact, Unknown

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pgdyno.app.installations import embedded
-from pgdyno.app.io_support import find_io_support
 from pgdyno.app.local_machine import workspace
+from pgdyno.app.studying.io_support import find_io_support
 from pgdyno.model.io_uring import IoUringCause
 from pgdyno.server.account import Account, current_account
 from pgdyno.server.installation import Installation, installation_at

@@ -23,11 +23,11 @@ from tests.integration.journal_support import (
     write_auto_conf,
 )
 
-from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.changes.revert import RevertRequest, revert
+from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.revert import RevertRequest, revert
-from pgdyno.app.start_check import StartCheck
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.restart import CommandRestarter

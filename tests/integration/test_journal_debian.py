@@ -12,11 +12,11 @@ import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.integration.journal_support import plan_of
 
-from pgdyno.app.apply import ApplyRequest, apply_plan
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan
+from pgdyno.app.changes.revert import RevertRequest, revert
+from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.revert import RevertRequest, revert
-from pgdyno.app.start_check import StartCheck
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.query import Connection

@@ -18,8 +18,8 @@ from tests.integration.journal_support import (
     under_pg_ctl,
 )
 
-from pgdyno.app.apply import ApplyRequest, apply_plan
-from pgdyno.app.revert import RevertRequest, revert
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan
+from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 from pgdyno.journal.query import Connection

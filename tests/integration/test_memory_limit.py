@@ -15,9 +15,9 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import wait_until
 
+from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import memory_group_place
-from pgdyno.app.opening import open_scratch_arena
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PrivilegeError, ServerCrashedError
 from pgdyno.model.variant import Variant

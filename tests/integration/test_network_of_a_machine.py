@@ -17,7 +17,7 @@ from tests.fix_servers import wait_until
 from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
-from pgdyno.app.host_state import HostState
+from pgdyno.app.changes.host_state import HostState
 from pgdyno.host.kernel_files import read_kernel_files
 from pgdyno.host.tree import Tree
 from pgdyno.journal.host_run import host_writers

@@ -15,10 +15,10 @@ from tests.integration.journal_support import access_to, plan_of, with_files
 from tests.integration.other_users import as_user
 from tests.unit.journal.machines import AUTOGROUP, BOOT, make_machine, put, value_of
 
-from pgdyno.app.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.apply_advice import ApplyAdvice, apply_request
-from pgdyno.app.revert import RevertRequest, revert
-from pgdyno.app.status import server_status
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
+from pgdyno.app.changes.revert import RevertRequest, revert
+from pgdyno.app.changes.status import server_status
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.host_run import host_writers
 from pgdyno.journal.log import read_journal

@@ -13,7 +13,7 @@ from tests.fix_servers import RealServer
 from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
-from pgdyno.app.statement_plans import plan_statement, plan_workload
+from pgdyno.app.planning.statement_plans import plan_statement, plan_workload
 from pgdyno.generators.discovery import find_driver
 from pgdyno.generators.driver import Driver
 from pgdyno.levers.planner import PlanRequest, make_plan

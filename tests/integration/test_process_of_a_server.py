@@ -15,7 +15,7 @@ import pytest
 from tests.fix_servers import RealServer
 
 from pgdyno import levers
-from pgdyno.app.inspect import InspectedServer, inspect_dsn
+from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
 from pgdyno.host.program import inspect_program
 from pgdyno.levers._contract import Detected, PlanContext, State
 from pgdyno.levers.effective import EffectiveSettings

@@ -11,10 +11,10 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
-from pgdyno.app.attached_server import reach_server
-from pgdyno.app.measure import Conditions
-from pgdyno.app.visited_clients import measure_clients_of
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.arenas.attached_server import reach_server
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.studying.visited_clients import measure_clients_of
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PgdynoError, PrivilegeError, UsageError
 from pgdyno.model.experiment import Experiment, VoidThresholds

@@ -11,8 +11,8 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import POOL, Machine, nothing_beside
 
 from pgdyno.app.installations import embedded
-from pgdyno.app.measure import Conditions
-from pgdyno.app.run import find_study, run_bundled, sized
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.studying.run import find_study, run_bundled, sized
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import ServerStartError
 from pgdyno.model.experiment import Experiment

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from tests.fix_home import pgdyno
 
-from pgdyno.app.arm import Arm
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
-from pgdyno.app.measure import Conditions, measure
-from pgdyno.app.opening import open_scratch_arena
-from pgdyno.app.scratch_arena import ScratchArena
+from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import InstallationError

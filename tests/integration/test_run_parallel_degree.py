@@ -19,12 +19,12 @@ from click.testing import CliRunner
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
-from pgdyno.app.arm import Arm
-from pgdyno.app.attached_server import AttachedServer
-from pgdyno.app.degree_check import require_degree
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.installations import embedded
-from pgdyno.app.measure import Conditions, measure
-from pgdyno.app.visited_degree import look
+from pgdyno.app.measuring.degree_check import require_degree
+from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.studying.visited_degree import look
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
 from pgdyno.model.awake import AS_ASKED

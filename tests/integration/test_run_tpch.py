@@ -18,10 +18,10 @@ from tests.fix_home import pgdyno
 from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
-from pgdyno.app import tpch_pass
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.tpch_pass import Answers, Pass, measure_pass
-from pgdyno.app.tpch_validation import checked_plans
+from pgdyno.app.measuring.tpch import tpch_pass
+from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
+from pgdyno.app.measuring.tpch.validation import checked_plans
 from pgdyno.experiments.isolation import CpuSplit
 from pgdyno.experiments.query_degrees import query_degrees
 from pgdyno.generators.discovery import find_tpchgen

@@ -15,8 +15,8 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import wait_until
 
-from pgdyno.app.datasets import DataSets
-from pgdyno.app.load import Loads
+from pgdyno.app.arenas.datasets import DataSets
+from pgdyno.app.arenas.load import Loads
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.isolation import split_cpus
 from pgdyno.generators.discovery import find_driver, find_generator

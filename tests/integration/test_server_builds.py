@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgdyno.app.install import InstallRequest, install_from_source
+from pgdyno.app.building.install import InstallRequest, install_from_source
 from pgdyno.app.local_machine import workspace
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.confounding import build_differences, is_confounded, parse_build

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.app.arm import Arm
-from pgdyno.app.attached_server import AttachedServer
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.attached_server import AttachedServer
+from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.installations import installation_in
-from pgdyno.app.opening import open_scratch_arena
-from pgdyno.app.steps import measure_step
+from pgdyno.app.measuring.steps.steps import measure_step
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
 from pgdyno.model.activity import Wait

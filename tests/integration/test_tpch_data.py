@@ -14,7 +14,7 @@ import pytest
 from tests.fix_tpch import REASON, TPCHGEN, tpchgen
 from tests.integration.tpch_servers import SMALLEST, arm_answers, connection, loaded_arm, values
 
-from pgdyno.app.arm import Arm
+from pgdyno.app.arenas.arm import Arm
 from pgdyno.generators.tpchgen import Filling, Tpchgen
 from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.studies._tpch.answers import known_answers, normalised

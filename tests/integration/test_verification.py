@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.crashes import survive_crashes
-from pgdyno.app.same_answers import ask_all, require_equal
-from pgdyno.app.same_data import require_same_data
+from pgdyno.app.building.verifying.crashes import survive_crashes
+from pgdyno.app.building.verifying.same_answers import ask_all, require_equal
+from pgdyno.app.building.verifying.same_data import require_same_data
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.account import current_account
 from pgdyno.server.installation import Installation

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.arm import Arm
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.arenas.scratch_arena import wal_kept
 from pgdyno.app.installations import installation_in
-from pgdyno.app.opening import open_scratch_arena
-from pgdyno.app.scratch_arena import wal_kept
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import ServerError, SettingError, StorageError
 from pgdyno.model.variant import Variant

@@ -23,14 +23,14 @@ from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
 from tests.integration.test_journal_debian import access_to
 
-from pgdyno.app import accelerate_attached as use_case
-from pgdyno.app.accelerate import AccelerateRequest, Acceleration
-from pgdyno.app.attached import attach
-from pgdyno.app.attached_switch import Switch
-from pgdyno.app.measure import Conditions
-from pgdyno.app.revert import RevertRequest, revert
-from pgdyno.app.watch import Pace, require_counted, watch_after, watch_by_turns
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.acceleration import attached as use_case
+from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration
+from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
+from pgdyno.app.changes.revert import RevertRequest, revert
+from pgdyno.app.changes.variant_switch import Switch
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.planning.attached import attach
 from pgdyno.experiments.plan_decision import PlanDecision, PlanState
 from pgdyno.experiments.watch_decision import WatchState
 from pgdyno.journal.access import ServerAccess

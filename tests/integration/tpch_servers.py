@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 from tests.fix_progress import Remembered
 
-from pgdyno.app.arm import DATABASE, Arm
-from pgdyno.app.opening import open_scratch_arena
+from pgdyno.app.arenas.arm import DATABASE, Arm
+from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.model.variant import Variant
 from pgdyno.server.account import current_account
 from pgdyno.server.installation import installation_at

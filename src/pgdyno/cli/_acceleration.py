@@ -10,14 +10,14 @@ from pgdyno.cli.output import print_json
 from pgdyno.model.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.accelerate_attached import AttachedAcceleration
-    from pgdyno.app.accelerate_build import BuildAdvice
+    from pgdyno.app.acceleration.attached import AttachedAcceleration
+    from pgdyno.app.acceleration.build import BuildAdvice
     from pgdyno.report.per_application import PerApplication
 
 
 def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     """Print what was found and decided, and what was done about it."""
-    from pgdyno.app.report import write_report
+    from pgdyno.app.results.report import write_report
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.awake import awake_remark
     from pgdyno.report.decision import more_sentence

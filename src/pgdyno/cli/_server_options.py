@@ -14,7 +14,7 @@ from pgdyno.model.guc import normalise
 from pgdyno.model.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspect import Inspection
+    from pgdyno.app.inspection.inspect import Inspection
     from pgdyno.levers.resources import Figures
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -122,10 +122,10 @@ def inspect_named_server(
     dsn: str | None, pgdata: Path | None, *, is_embedded: bool, figures: Figures
 ) -> Inspection:
     """Inspect the server that the options name, or else the one that libpq's environment leads to."""
-    from pgdyno.app.inspect import inspect_data_directory, inspect_dsn, inspect_here
+    from pgdyno.app.inspection.inspect import inspect_data_directory, inspect_dsn, inspect_here
 
     if is_embedded:
-        from pgdyno.app.embedded_server import running_embedded
+        from pgdyno.app.inspection.embedded_server import running_embedded
 
         with running_embedded() as embedded_dsn:
             return inspect_dsn(embedded_dsn, figures)

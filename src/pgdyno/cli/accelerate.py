@@ -28,8 +28,8 @@ from pgdyno.model.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.accelerate import AccelerateRequest
-    from pgdyno.app.accelerate_attached import AttachedAcceleration
+    from pgdyno.app.acceleration.accelerate import AccelerateRequest
+    from pgdyno.app.acceleration.attached import AttachedAcceleration
     from pgdyno.model.ports import Progress
     from pgdyno.model.workload import Workload
     from pgdyno.server.installation import Installation
@@ -215,9 +215,9 @@ class Asked:
 
     def run(self, progress: Progress) -> AttachedAcceleration:
         """Accelerate a running server, or a scratch server of an installation."""
-        from pgdyno.app.accelerate import accelerate
-        from pgdyno.app.accelerate_attached import AttachedAcceleration
-        from pgdyno.app.accelerate_budget import what_fits
+        from pgdyno.app.acceleration.accelerate import accelerate
+        from pgdyno.app.acceleration.attached import AttachedAcceleration
+        from pgdyno.app.acceleration.budget import what_fits
         from pgdyno.app.installations import choose_installation
 
         if self.dsn is None:
@@ -239,7 +239,7 @@ class Asked:
 
     def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
         """Make a build first, unless there is one. Raises: UsageError if the plan may not use it."""
-        from pgdyno.app.accelerate_build import BUILD_MINUTES, make_build
+        from pgdyno.app.acceleration.build import BUILD_MINUTES, make_build
 
         if Layer.COMPILER not in request.plan.layers:
             raise UsageError("--build makes what --layers leaves out", hint="add compiler to --layers")
@@ -250,11 +250,11 @@ class Asked:
         make_build(request.conditions, progress)
 
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
-        from pgdyno.app.accelerate_attached import Permissions, accelerate_attached
-        from pgdyno.app.accelerate_budget import what_fits
-        from pgdyno.app.attached import attach
-        from pgdyno.app.server_access import server_access
-        from pgdyno.app.watch import Pace
+        from pgdyno.app.acceleration.attached import Permissions, accelerate_attached
+        from pgdyno.app.acceleration.budget import what_fits
+        from pgdyno.app.acceleration.watch import Pace
+        from pgdyno.app.changes.server_access import server_access
+        from pgdyno.app.planning.attached import attach
 
         if self.embedded or self.pg_bin is not None:
             raise UsageError(
@@ -293,7 +293,7 @@ class Asked:
 
     def _restarts(self, request: AccelerateRequest) -> str:
         """Say how often the server may be restarted, before that happens for the first time."""
-        from pgdyno.app.accelerate_loaded import restarts_at_most
+        from pgdyno.app.acceleration.loaded import restarts_at_most
 
         if not self.allow_load:
             return "at most once, after measuring"
@@ -313,10 +313,10 @@ class Asked:
                 )
 
     def _request(self, installation: Installation) -> AccelerateRequest:
-        from pgdyno.app.accelerate import DEFAULT_WORKLOADS, AccelerateRequest
+        from pgdyno.app.acceleration.accelerate import DEFAULT_WORKLOADS, AccelerateRequest
         from pgdyno.app.local_machine import may_change_host
-        from pgdyno.app.measure import Conditions
-        from pgdyno.app.workload_choice import find_workloads
+        from pgdyno.app.measuring.measure import Conditions
+        from pgdyno.app.measuring.workload_choice import find_workloads
         from pgdyno.levers.planner import PlanRequest
         from pgdyno.model.experiment import Design
         from pgdyno.model.variant import Variant

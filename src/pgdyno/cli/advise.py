@@ -23,7 +23,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspect import InspectedServer, Inspection
+    from pgdyno.app.inspection.inspect import InspectedServer, Inspection
 
 
 @click.command(
@@ -61,8 +61,8 @@ def command(
     Every line says what is set now, what is proposed, why with this host's numbers, where the rule comes
     from, what it takes and how it is undone.
     """
-    from pgdyno.app.advise import AdviseRequest, advise
-    from pgdyno.app.server_programs import probe_of
+    from pgdyno.app.inspection.server_programs import probe_of
+    from pgdyno.app.planning.advise import AdviseRequest, advise
     from pgdyno.levers.planner import PlanRequest
 
     require_one_server(dsn, pgdata, is_embedded=embedded)

@@ -51,11 +51,11 @@ def command(
     makes it last: also what an earlier apply has changed, if it is still in force. A revert takes the files
     away with everything else of the same apply.
     """
-    from pgdyno.app.apply import apply_plan, preview_apply
-    from pgdyno.app.apply_advice import ApplyAdvice, apply_request
-    from pgdyno.app.host_state import this_host
-    from pgdyno.app.polling_trial import with_proven_polling
-    from pgdyno.app.server_access import server_access
+    from pgdyno.app.awake.polling_trial import with_proven_polling
+    from pgdyno.app.changes.apply import apply_plan, preview_apply
+    from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
+    from pgdyno.app.changes.host_state import this_host
+    from pgdyno.app.changes.server_access import server_access
     from pgdyno.model.document import to_document
     from pgdyno.report.journal_text import apply_text
 

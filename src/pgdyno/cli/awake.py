@@ -39,8 +39,8 @@ def command(*, is_unit: bool) -> None:
     others. Refused in a container, under a CPU quota, on cores with several threads and on types with CPU
     credits, and where a wake-up gets no shorter. It takes power, or the host's time. No plan contains it.
     """
+    from pgdyno.app.awake.stay_awake import staying_awake
     from pgdyno.app.local_machine import online_cpus
-    from pgdyno.app.stay_awake import staying_awake
     from pgdyno.host.tree import Tree
     from pgdyno.report.awake import awake_sentence
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @json_option
 def command(variant: str, *, emulated: bool, is_json: bool, **options: Any) -> None:
     """Measure one variant alone: figures with their spread, no verdict."""
-    from pgdyno.app.compare import bench
+    from pgdyno.app.studying.compare import bench
     from pgdyno.cli.results import deliver
     from pgdyno.model.variant import parse_variant
 

@@ -108,7 +108,7 @@ def command(
             "no source was named", hint="pgdyno build --source debian:18, or a directory, or a tarball"
         )
 
-    from pgdyno.app.build import BuildRequest, build
+    from pgdyno.app.building.build import BuildRequest, build
 
     progress = open_progress()
     try:
@@ -125,7 +125,7 @@ def command(
 @json_option
 def list_(*, is_json: bool) -> None:
     """List what was built, the newest first."""
-    from pgdyno.app.build_inventory import list_builds
+    from pgdyno.app.building.inventory import list_builds
     from pgdyno.model.document import to_document
 
     builds = list_builds()
@@ -150,7 +150,7 @@ def diff(first: str, second: str, *, is_json: bool) -> None:
 
     Source, compiler, flags, training, sizes, by their manifests.
     """
-    from pgdyno.app.build_inventory import diff_builds
+    from pgdyno.app.building.inventory import diff_builds
     from pgdyno.model.document import to_document
 
     differences = diff_builds(first, second)
@@ -173,7 +173,7 @@ def verify(name: str, *, is_json: bool) -> None:
     As it was tried before it was installed, with tests that are compiled anew: about five minutes. One that
     fails is not taken into plans any more, unless a package has brought it, of which nothing is changed.
     """
-    from pgdyno.app.verify_again import verify_build
+    from pgdyno.app.building.verifying.verify_again import verify_build
 
     progress = open_progress()
     try:
@@ -188,7 +188,7 @@ def verify(name: str, *, is_json: bool) -> None:
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
     """Remove the build NAME."""
-    from pgdyno.app.build_inventory import remove_build
+    from pgdyno.app.building.inventory import remove_build
 
     prefix = remove_build(name)
     if is_json:
@@ -217,7 +217,7 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
     starts nothing; where it is installed, variants can name it as here. A build for this CPU runs on such
     CPUs only. The maintainer is taken from DEBFULLNAME and DEBEMAIL. The same build gives the same bytes.
     """
-    from pgdyno.app.build_package import package_build
+    from pgdyno.app.building.package import package_build
 
     progress = open_progress()
     try:
@@ -231,7 +231,7 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
 
 
 def _print_one(manifest: Manifest, *, is_json: bool) -> None:
-    from pgdyno.app.build_inventory import list_builds
+    from pgdyno.app.building.inventory import list_builds
     from pgdyno.model.document import to_document
 
     if is_json:

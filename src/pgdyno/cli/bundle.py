@@ -37,9 +37,9 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
     from contextlib import closing
     from functools import partial
 
-    from pgdyno.app.bundle import export_bundle, part_ids
     from pgdyno.app.local_machine import open_store
-    from pgdyno.app.stored import load_stored
+    from pgdyno.app.results.bundle import export_bundle, part_ids
+    from pgdyno.app.results.stored import load_stored
 
     found = load_stored(experiment)
     with closing(open_store()) as store:
@@ -61,7 +61,7 @@ def import_(file: Path, *, is_json: bool) -> None:
     Its report can then be written, and it can be compared, by its id; it cannot be resumed. Importing it
     again changes nothing.
     """
-    from pgdyno.app.bundle_import import import_bundle
+    from pgdyno.app.results.bundle_import import import_bundle
     from pgdyno.model.document import to_document
     from pgdyno.report.terminal import printable
 
@@ -101,7 +101,7 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
     A and B are files of bundles, or ids of stored experiments. Whatever differs besides the machines is
     listed by how much it matters; experiments that did not do the same are refused.
     """
-    from pgdyno.app.machine_comparison import compare_experiments, write_machines
+    from pgdyno.app.results.machine_comparison import compare_experiments, write_machines
     from pgdyno.cli.results import print_wide
     from pgdyno.model.document import to_document
     from pgdyno.report.machine_text import machine_comparison_text
@@ -150,7 +150,7 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
 
     Exits with 1 if anything is wrong.
     """
-    from pgdyno.app.bundle import verify_bundle
+    from pgdyno.app.results.bundle import verify_bundle
     from pgdyno.model.document import to_document
     from pgdyno.report.terminal import printable
 

@@ -29,7 +29,7 @@ def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None
     lever sets take --allow-file. Settings that name places or programs are refused. Naming the same variant
     twice measures the noise floor.
     """
-    from pgdyno.app.compare import compare
+    from pgdyno.app.studying.compare import compare
     from pgdyno.cli.results import deliver
     from pgdyno.model.variant import parse_variant
 

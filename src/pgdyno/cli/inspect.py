@@ -20,7 +20,7 @@ from pgdyno.cli.output import json_option, print_json
 from pgdyno.model.facts import Unknown
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspect import InspectedServer, Inspection
+    from pgdyno.app.inspection.inspect import InspectedServer, Inspection
     from pgdyno.model.probes import Probes
 
 

@@ -21,7 +21,7 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspect import Inspection
+    from pgdyno.app.inspection.inspect import Inspection
     from pgdyno.model.lever import LeverEntry
 
 
@@ -58,7 +58,7 @@ def command(
     Maturity  preview: argued from sources, not measured by pgdyno on its own · stable: measured
     State     on: in use · partial · off: as it comes · absent: not there to be changed · unknown
     """
-    from pgdyno.app.levers import choose_levers, describe_levers
+    from pgdyno.app.inspection.lever_findings import choose_levers, describe_levers
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
     stated = StatedFigures(**figures).parsed()

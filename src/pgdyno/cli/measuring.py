@@ -16,7 +16,7 @@ from pgdyno.model.experiment import WRITING_SLICE_S, Design, Phase, Stopping
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measure import Conditions
+    from pgdyno.app.measuring.measure import Conditions
     from pgdyno.model.workload import Workload
     from pgdyno.server.installation import Installation
 
@@ -182,7 +182,7 @@ class Measuring:
 
     def chosen_workloads(self) -> dict[str, Workload]:
         """Return the workloads asked for. Raises: UsageError if there is none, or an unknown one."""
-        from pgdyno.app.workload_choice import find_workloads
+        from pgdyno.app.measuring.workload_choice import find_workloads
 
         if not self.workloads and not self.scripts:
             raise UsageError("no workload was named", hint="add for example --workload pgbench-select")
@@ -207,7 +207,7 @@ class Measuring:
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""
-        from pgdyno.app.measure import alternating
+        from pgdyno.app.measuring.measure import alternating
 
         self._refuse_what_passes_decide()
         design = alternating(self.design(base))
@@ -249,8 +249,8 @@ class Measuring:
 
     def _conditions(self, workloads: Mapping[str, Workload], design: Design) -> Conditions:
         """Return the conditions that the options name. Raises: UsageError for --allow-file."""
-        from pgdyno.app.allowed_files import allowed_file
-        from pgdyno.app.measure import Conditions
+        from pgdyno.app.changes.allowed_files import allowed_file
+        from pgdyno.app.measuring.measure import Conditions
 
         if design.phase is Phase.CYCLE:
             require_writing(workloads)
@@ -267,7 +267,7 @@ class Measuring:
 
     def design(self, base: Design | None = None) -> Design:
         """Return the design that the options ask for."""
-        from pgdyno.app.measure import alternating
+        from pgdyno.app.measuring.measure import alternating
 
         start = base or Design()
         slice_s = start.slice_s if self.slice_ is None else parse_duration_s(self.slice_)

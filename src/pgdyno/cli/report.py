@@ -16,8 +16,8 @@ from pgdyno.cli.output import json_option, print_json
 @json_option
 def command(experiment: str | None, *, output: Path | None, is_list: bool, is_json: bool) -> None:
     """Write the report of an EXPERIMENT (default: the newest) and print its path."""
-    from pgdyno.app.report import write_report
-    from pgdyno.app.stored import list_stored, load_stored
+    from pgdyno.app.results.report import write_report
+    from pgdyno.app.results.stored import list_stored, load_stored
     from pgdyno.model.document import to_document
     from pgdyno.report.terminal import printable
 

@@ -35,7 +35,7 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
     if is_json:
         print_json(comparison_document(experiment))
     else:
-        from pgdyno.app.report import write_report
+        from pgdyno.app.results.report import write_report
 
         print_experiment(experiment)
         click.echo(f"\nReport: {write_report(experiment)}")

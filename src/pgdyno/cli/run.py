@@ -16,7 +16,7 @@ from pgdyno.cli.sizes import Size, size_options
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measure import Conditions
+    from pgdyno.app.measuring.measure import Conditions
     from pgdyno.studies import StudyModule
 
 _THE_FILES = {
@@ -137,7 +137,7 @@ def command(
     loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients. It compiles functions for the server, in
     pgdyno's own directory: that needs a C compiler and the server's headers.
     """
-    from pgdyno.app.run import listing
+    from pgdyno.app.studying.run import listing
 
     if is_list:
         _print_list(listing(), is_json=is_json)
@@ -171,7 +171,7 @@ def _run_bundled(
     emulated: bool,
     is_json: bool,
 ) -> None:
-    from pgdyno.app.run import find_study, run_bundled, sized
+    from pgdyno.app.studying.run import find_study, run_bundled, sized
     from pgdyno.cli.results import deliver
     from pgdyno.studies import (
         loads_of,
@@ -211,10 +211,10 @@ def _run_on_server(
     study: str, asked: Measuring, size: Size, dsn: str, *, is_allowed: bool, is_json: bool
 ) -> None:
     """Measure on someone's running server. Raises: UsageError, PermissionNotGivenError."""
-    from pgdyno.app.measure import Conditions
-    from pgdyno.app.run import find_study, sized
-    from pgdyno.app.visited_clients import measure_clients_of
-    from pgdyno.app.visited_degree import measure_degree_of
+    from pgdyno.app.measuring.measure import Conditions
+    from pgdyno.app.studying.run import find_study, sized
+    from pgdyno.app.studying.visited_clients import measure_clients_of
+    from pgdyno.app.studying.visited_degree import measure_degree_of
     from pgdyno.cli.results import deliver
     from pgdyno.studies import own_options, takes_query, takes_server, usual_budget_s, usual_design
 
@@ -257,7 +257,7 @@ def _refuse_what_a_server_decides() -> None:
 
 
 def _run_file(path: Path, asked: Measuring, *, accept: bool, emulated: bool, is_json: bool) -> None:
-    from pgdyno.app.run import run_file
+    from pgdyno.app.studying.run import run_file
     from pgdyno.cli.results import deliver
 
     _refuse_what_the_file_decides()

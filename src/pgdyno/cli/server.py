@@ -17,7 +17,7 @@ def command() -> None:
 @json_option
 def list_(*, is_json: bool) -> None:
     """List them; any other is named by its prefix, as in pgdyno compare /opt/pg18@default."""
-    from pgdyno.app.servers import list_servers
+    from pgdyno.app.building.servers import list_servers
     from pgdyno.model.document import to_document
 
     servers = list_servers()
@@ -62,7 +62,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
     their headers are installed. A build takes about 6 minutes on two idle cores, and can be interrupted: what
     is not complete has no name. What is there already is left as it is. Logs and manifests are kept.
     """
-    from pgdyno.app.install import InstallRequest, install_from_source
+    from pgdyno.app.building.install import InstallRequest, install_from_source
     from pgdyno.model.document import to_document
     from pgdyno.toolchain.recipe import parse_majors
 
@@ -86,7 +86,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
     """Remove the server NAME, which pgdyno server install or pgdyno build has made."""
-    from pgdyno.app.servers import remove_server
+    from pgdyno.app.building.servers import remove_server
 
     prefix = remove_server(name)
     if is_json:

@@ -16,8 +16,8 @@ from pgdyno.cli.output import json_option, print_json
 @json_option
 def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     """Show what pgdyno has changed and not yet reverted, and other journals on this host."""
-    from pgdyno.app.server_access import server_access
-    from pgdyno.app.status import journal_status, server_status
+    from pgdyno.app.changes.server_access import server_access
+    from pgdyno.app.changes.status import journal_status, server_status
     from pgdyno.model.document import to_document
     from pgdyno.report.journal_text import status_text
 

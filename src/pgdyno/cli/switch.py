@@ -53,8 +53,8 @@ def command(
     receipt; pgdyno revert takes it back. A server that does not come up runs with its former programs again
     before the command ends.
     """
-    from pgdyno.app.server_access import server_access
-    from pgdyno.app.switch import SwitchRequest, switch
+    from pgdyno.app.changes.server_access import server_access
+    from pgdyno.app.changes.switch import SwitchRequest, switch
     from pgdyno.model.document import to_document
     from pgdyno.report.journal_text import apply_text
 

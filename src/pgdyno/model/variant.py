@@ -96,7 +96,7 @@ def is_guc(key: str) -> bool:
 def require_measurable(variants: Iterable[Variant]) -> None:
     """Refuse what no server may be given that pgdyno starts, whatever study asks for it.
 
-    Which of the kernel's files may be changed is ``app/allowed_files.py``'s.
+    Which of the kernel's files may be changed is ``app/changes/allowed_files.py``'s.
     Raises: VariantError with the key and the reason.
     """
     for variant in variants:

@@ -11,8 +11,9 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import VERIFIED, put_tree, request, run_it
 
-from pgdyno.app import build_stages, local_machine
-from pgdyno.app.build import build
+from pgdyno.app import local_machine
+from pgdyno.app.building import stages as build_stages
+from pgdyno.app.building.build import build
 from pgdyno.server.account import caller
 from pgdyno.toolchain import prerequisites
 from pgdyno.toolchain.compilers._contract import Coverage
@@ -70,4 +71,4 @@ def plain(tree: Path) -> str:
 @pytest.fixture
 def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is refused is refused before anything is fetched, which fails here."""
-    monkeypatch.setattr("pgdyno.app.build.fetch", None)
+    monkeypatch.setattr("pgdyno.app.building.build.fetch", None)

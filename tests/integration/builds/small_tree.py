@@ -14,8 +14,8 @@ from typing import Any
 
 from tests.fix_progress import Remembered
 
-from pgdyno.app import build_stages
-from pgdyno.app.build import BuildRequest
+from pgdyno.app.building import stages as build_stages
+from pgdyno.app.building.build import BuildRequest
 from pgdyno.server.installation import Installation
 from pgdyno.toolchain.manifest import Passed, Verified
 from pgdyno.toolchain.stages import Stage

@@ -13,7 +13,7 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import request
 
-from pgdyno.app.build import BuildRequest, build
+from pgdyno.app.building.build import BuildRequest, build
 from pgdyno.model.errors import InstallationError, StorageError, UsageError
 from pgdyno.toolchain import prerequisites
 
@@ -66,7 +66,7 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
 def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
+    monkeypatch.setattr("pgdyno.app.building.build.find_bolt", lambda: None)
     monkeypatch.setattr(prerequisites, "is_installed", lambda program: program not in ("bison", "make"))
     monkeypatch.setattr(prerequisites, "_there", lambda *_: [])
     with pytest.raises(InstallationError) as caught:
@@ -103,7 +103,7 @@ def test_without_enough_disk_nothing_begins(tree: Path, home: Path, monkeypatch:
 def test_without_enough_memory_nothing_begins(
     tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.build.available_memory_bytes", lambda: 600_000_000)
+    monkeypatch.setattr("pgdyno.app.building.build.available_memory_bytes", lambda: 600_000_000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "o2"), Remembered())
@@ -118,5 +118,5 @@ def test_without_enough_memory_nothing_begins(
 def test_where_nobody_knows_how_much_memory_there_is_it_is_built(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.build.available_memory_bytes", lambda: 0)
+    monkeypatch.setattr("pgdyno.app.building.build.available_memory_bytes", lambda: 0)
     assert build(request(tree, "o2"), Remembered()).server_version == "18.6"

@@ -11,9 +11,9 @@ from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, request, stages_of
 
-from pgdyno.app.build import build
+from pgdyno.app.building.build import build
+from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.servers import list_servers
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.registry import find_installation
 from pgdyno.toolchain.huge_text import moved_bytes

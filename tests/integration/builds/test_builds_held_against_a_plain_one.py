@@ -10,11 +10,11 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, request, stages_of
 
-from pgdyno.app import build_stages
-from pgdyno.app.build import build
+from pgdyno.app.building import stages as build_stages
+from pgdyno.app.building.build import build
+from pgdyno.app.building.servers import list_servers
+from pgdyno.app.building.verifying.verification import Subject
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.servers import list_servers
-from pgdyno.app.verification import Subject
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.registry import find_installation
 from pgdyno.toolchain.making import Making

@@ -9,7 +9,7 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import CONFIGURE, request
 
-from pgdyno.app.build import BuildRequest, build
+from pgdyno.app.building.build import BuildRequest, build
 from pgdyno.model.errors import UsageError
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, interrupted, request, stages_of
 
-from pgdyno.app import build_stages
-from pgdyno.app.build import build
+from pgdyno.app.building import stages as build_stages
+from pgdyno.app.building.build import build
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.registry import find_installation
@@ -55,7 +55,7 @@ def test_bolt_rearranges_what_is_compiled_and_what_is_tested_is_that(
 def test_without_bolt_its_package_is_named_before_anything_is_fetched(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
+    monkeypatch.setattr("pgdyno.app.building.build.find_bolt", lambda: None)
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "pgo+bolt"), Remembered())
     assert caught.value.detail == "missing: llvm-bolt"
@@ -64,7 +64,7 @@ def test_without_bolt_its_package_is_named_before_anything_is_fetched(
 
 @pytest.mark.usefixtures("bolted")
 def test_bolt_takes_more_memory_than_compilers(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.app.build.available_memory_bytes", lambda: 2_000_000_000)
+    monkeypatch.setattr("pgdyno.app.building.build.available_memory_bytes", lambda: 2_000_000_000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "pgo+bolt"), Remembered())
@@ -75,7 +75,7 @@ def test_bolt_takes_more_memory_than_compilers(tree: Path, monkeypatch: pytest.M
 def test_the_strongest_without_bolt_says_that_it_is_without(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.build.find_bolt", lambda: None)
+    monkeypatch.setattr("pgdyno.app.building.build.find_bolt", lambda: None)
     said = Remembered()
     manifest = build(request(tree, "auto"), said)
     assert said.steps[0] == "without BOLT: bolt-19 is not installed"

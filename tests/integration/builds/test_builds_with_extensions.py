@@ -9,10 +9,10 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import VERIFIED, request
 
-from pgdyno.app import build_stages
-from pgdyno.app.build import BuildRequest, build
+from pgdyno.app.building import stages as build_stages
+from pgdyno.app.building.build import BuildRequest, build
+from pgdyno.app.building.verifying.verification import Subject
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.verification import Subject
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.toolchain.manifest import Verified
 

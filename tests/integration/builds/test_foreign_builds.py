@@ -11,9 +11,9 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, request
 
-from pgdyno.app.build import build
+from pgdyno.app.building.build import build
+from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.servers import list_servers
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.server.registry import find_installation
 from pgdyno.toolchain import prerequisites, programs

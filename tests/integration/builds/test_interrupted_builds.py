@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, interrupted, request, stages_of
 
-from pgdyno.app import build_stages
-from pgdyno.app.build import build
+from pgdyno.app.building import stages as build_stages
+from pgdyno.app.building.build import build
 from pgdyno.cli.build import command
 from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_servers import RealServer
 
-from pgdyno.app.revert import RevertRequest, revert
+from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.journal.access import ServerAccess
 from pgdyno.journal.log import read_journal
 

@@ -12,9 +12,9 @@ from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
 from pgdyno.app import local_machine
-from pgdyno.app.accelerate import Acceleration
-from pgdyno.app.accelerate_attached import AttachedAcceleration
-from pgdyno.app.accelerate_build import BuildAdvice
+from pgdyno.app.acceleration.accelerate import Acceleration
+from pgdyno.app.acceleration.attached import AttachedAcceleration
+from pgdyno.app.acceleration.build import BuildAdvice
 from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli
 from pgdyno.experiments.plan_decision import PlanDecision, PlanState

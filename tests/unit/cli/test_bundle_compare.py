@@ -12,7 +12,7 @@ import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
 from tests.unit.experiments.test_machine_comparison import faster
 
-from pgdyno.app.bundle import export_bundle
+from pgdyno.app.results.bundle import export_bundle
 from pgdyno.cli.main import main
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment

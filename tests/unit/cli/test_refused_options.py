@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pgdyno import studies
-from pgdyno.app import run
+from pgdyno.app.studying import run
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring
 from pgdyno.model.errors import UsageError

@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.golden.synthetic_steps import experiment as ten_steps
 
-from pgdyno.app import installations, run
-from pgdyno.app.experiment import Context
-from pgdyno.app.measure import Conditions
+from pgdyno.app import installations
+from pgdyno.app.measuring.experiment import Context
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.studying import run
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring
 from pgdyno.model.experiment import Experiment, Stopping

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.app.measure import alternating
-from pgdyno.app.workload_choice import find_workloads
+from pgdyno.app.measuring.measure import alternating
+from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.experiments.time_needed import time_needed
 from pgdyno.model.experiment import Design
 

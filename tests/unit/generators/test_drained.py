@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from pgdyno.app.arm import ServerClocks
+from pgdyno.app.arenas.arm import ServerClocks
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.model.experiment import Slice

@@ -24,7 +24,7 @@ from tests.unit.journal.machines import (
 )
 from tests.unit.journal.receipts import receipt
 
-from pgdyno.app.revert_host import concerns_host_alone
+from pgdyno.app.changes.revert_host import concerns_host_alone
 from pgdyno.journal.access import ServerAccess, no_steps
 from pgdyno.journal.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.host_run import HostRun, host_target, host_writers, receipts_of_host

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.unit.journal.machines import BOOT, SWAPPINESS, change, make_machine, put, value_of
 
-from pgdyno.app.revert import RevertRequest
-from pgdyno.app.revert_host import preview_revert_host, revert_host
-from pgdyno.app.status import journal_status
+from pgdyno.app.changes.revert import RevertRequest
+from pgdyno.app.changes.revert_host import preview_revert_host, revert_host
+from pgdyno.app.changes.status import journal_status
 from pgdyno.journal.access import ServerAccess, no_steps
 from pgdyno.journal.by_hand import making_statement, outcome
 from pgdyno.journal.changes import prepare, receipts_for, write_receipts

@@ -7,7 +7,7 @@ import dataclasses
 from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
-from pgdyno.app.commit_grouping import best_grouped
+from pgdyno.app.measuring.commit_grouping import best_grouped
 from pgdyno.levers._contract import PlanContext, PlanLine, Skipped
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.planner import plan_one

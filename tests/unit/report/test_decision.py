@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.app.portable import portable
+from pgdyno.app.results.privacy.portable import portable
 from pgdyno.experiments.plan_decision import PlanDecision, PlanState
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.terms import Terms

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.app.bundle import export_bundle
+from pgdyno.app.results.bundle import export_bundle
 from pgdyno.cli.main import main
 from pgdyno.model.errors import StorageError
 from pgdyno.store.bundle import SIGNATURE, check_bundle, pack_bundle

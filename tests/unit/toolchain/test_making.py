@@ -27,7 +27,7 @@ inner:
 BUILDING = """\
 import sys
 from pathlib import Path
-from pgdyno.app.build_stages import Building
+from pgdyno.app.building.stages import Building
 from pgdyno.server.account import caller
 from pgdyno.server.workspace import Workspace
 from pgdyno.toolchain.making import Making

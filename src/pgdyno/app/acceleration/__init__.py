@@ -1,0 +1,1 @@
+"""``accelerate``: plan, measure, decide, apply."""

@@ -1,0 +1,183 @@
+"""``accelerate`` for someone's running server: measured beside it, or on it if allowed; applied if it pays.
+
+By default the running server is looked at, never loaded. It is changed only if the plan is proven to pay,
+and restarted only if its owner allows that. Whatever would keep the plan from being applied is found before
+anything is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration, accelerate
+from pgdyno.app.acceleration.before_applying import before_applying, for_manager, manager_of
+from pgdyno.app.acceleration.loaded import accelerate_loaded
+from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
+from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.changes.variant_switch import Switch
+from pgdyno.app.inspection.start_check import StartCheck, start_check_in
+from pgdyno.app.planning.attached import Attached
+from pgdyno.app.planning.planning import plan_for
+from pgdyno.experiments.plan_decision import PlanState
+from pgdyno.experiments.watch_decision import Watched
+from pgdyno.journal.access import ServerAccess
+from pgdyno.model.errors import UsageError
+from pgdyno.model.journal import ApplyResult
+from pgdyno.model.plan import Plan
+from pgdyno.model.ports import Progress
+from pgdyno.model.server import ConfigurationManager
+from pgdyno.model.terms import PLAN
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What the owner of a running server allows. ``is_standby_order_kept`` is their word, see apply.
+
+    ``any_workload``: the plan may be applied although the workload that it pays on is not the server's.
+    ``watch``: it may be tried, at this pace, although its tail of latency is unknown.
+    """
+
+    load: bool = False
+    restart: bool = False
+    any_workload: bool = False
+    is_standby_order_kept: bool = False
+    watch: Pace | None = None
+
+
+@dataclass(frozen=True)
+class AttachedAcceleration:
+    """What came out, and what was applied; ``not_applied`` says why nothing was.
+
+    ``watched`` is what the server's own traffic showed, if it was asked for and the tail was unknown.
+    ``handed_over`` is the plan as whoever manages the server's configuration writes it; empty: nobody does.
+    """
+
+    acceleration: Acceleration
+    applied: ApplyResult | None
+    not_applied: str | None
+    watched: Watched | None = None
+    handed_over: str = ""
+
+
+def accelerate_attached(
+    attached: Attached,
+    request: AccelerateRequest,
+    access: ServerAccess,
+    progress: Progress,
+    permissions: Permissions,
+    say: Callable[[str], None],
+) -> AttachedAcceleration:
+    """Measure, and apply the plan if it pays and its restart is allowed.
+
+    ``say`` is told what applying takes, before measuring and again before the change. A configuration that
+    somebody else manages is not changed: the plan is written down for them. A plan that is faster and whose
+    tail is unknown is applied as well if it may be watched.
+    Raises: what ``accelerate``, ``apply_plan`` and watching raise.
+    """
+    if permissions.watch is not None:
+        require_counted(access)
+    server = attached.subject.server
+    planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
+    for sentence in before_applying(planned.plan, server):
+        say(sentence)
+    manager = manager_of(server)
+    if manager is None or permissions.load:
+        _check_that_it_could_be_applied(planned.plan, access, permissions)
+    if permissions.load:
+        done = accelerate_loaded(
+            attached,
+            request,
+            access,
+            progress,
+            allow_restart=permissions.restart,
+            is_standby_order_kept=permissions.is_standby_order_kept,
+        )
+    else:
+        done = accelerate(request, progress)
+    reason = _reason_not_to_apply(done, permissions, manager)
+    if reason is not None:
+        is_handed_over = manager is not None and done.decision.pays and bool(done.plan.lines)
+        written = for_manager(manager, done.plan, server) if manager is not None and is_handed_over else ""
+        return AttachedAcceleration(done, None, reason, handed_over=written)
+    for sentence in before_applying(done.plan, server):
+        say(sentence)
+    if permissions.watch is not None and not done.decision.pays:
+        return _watched(attached, done, access, progress, permissions, permissions.watch)
+    progress.step(f"applying the plan to {attached.target}")
+    check = start_check_in(attached.installation.bin_directory)
+    return AttachedAcceleration(done, apply_plan(access, _apply_request(done.plan, permissions, check)), None)
+
+
+def _watched(
+    attached: Attached,
+    done: Acceleration,
+    access: ServerAccess,
+    progress: Progress,
+    permissions: Permissions,
+    pace: Pace,
+) -> AttachedAcceleration:
+    """Apply a plan whose tail is unknown under the eyes of the server's own traffic."""
+    plan, base = done.plan, attached.base
+    request = _apply_request(plan, permissions, start_check_in(attached.installation.bin_directory))
+    switch = Switch(access, base, plan, permissions.restart, permissions.is_standby_order_kept)
+    variant = replace(base, name=PLAN, settings={**base.settings, **plan.values})
+    preview_apply(access, request)  # tries the start, which a switch does not
+    if plan.needs_restart:
+        seen = watch_after(access, partial(switch.to, variant), progress, pace)
+    else:
+        seen = watch_by_turns(access, switch, variant, progress, pace)
+    reason = None if seen.is_applied else f'its watch ended with "{seen.state}"'
+    return AttachedAcceleration(done, switch.result, reason, seen)
+
+
+def _apply_request(
+    plan: Plan, permissions: Permissions, start_check: StartCheck | None = None
+) -> ApplyRequest:
+    return ApplyRequest(
+        plan,
+        allow_restart=permissions.restart,
+        is_standby_order_kept=permissions.is_standby_order_kept,
+        start_check=start_check,
+    )
+
+
+def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permissions: Permissions) -> None:
+    if permissions.restart and plan.needs_restart and access.restarter is None:
+        raise UsageError(
+            "the plan needs a restart, and pgdyno does not know how to restart this server",
+            hint="--restart-command 'pg_ctlcluster 15 main restart', or whatever restarts it here",
+        )
+    preview_apply(access, _apply_request(plan, permissions))
+
+
+def _reason_of_the_answer(state: PlanState, permissions: Permissions) -> str | None:
+    is_to_be_watched = state is PlanState.TAIL_UNKNOWN and permissions.watch is not None
+    if state is PlanState.PAYS or is_to_be_watched:
+        return None
+    way = "; --tail watch tries it on the server" if state is PlanState.TAIL_UNKNOWN else ""
+    return f'it is applied only if it pays, and the answer is "{state}"{way}'
+
+
+def _reason_not_to_apply(
+    done: Acceleration, permissions: Permissions, manager: ConfigurationManager | None = None
+) -> str | None:
+    if (reason := _reason_of_the_answer(done.decision.state, permissions)) is not None:
+        return reason
+    if not done.plan.lines:
+        return "there is nothing to change"
+    if manager is not None:
+        return f"{manager.name} manages the configuration of this server; the plan is below, as it takes it"
+    if not permissions.any_workload:
+        workloads = " and ".join(done.experiment.workloads)
+        gain = "pays" if done.decision.pays else "is faster"
+        return (
+            f"it {gain} on {workloads}, which is not this server's own work; add --yes, or run pgdyno apply"
+        )
+    if done.plan.needs_restart and not permissions.restart:
+        return (
+            "it takes one restart, which was not allowed; run pgdyno apply with --allow-restart, or "
+            "accelerate with it"
+        )
+    return None

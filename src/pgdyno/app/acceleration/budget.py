@@ -1,0 +1,89 @@
+"""What fits into the budget of ``accelerate``: said, or refused, before anything is started."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pgdyno.app.acceleration.accelerate import AccelerateRequest
+from pgdyno.app.acceleration.at_load import SHARE, time_at_load_s
+from pgdyno.app.acceleration.build import builds_to_choose
+from pgdyno.app.acceleration.loaded import loaded_time
+from pgdyno.app.arenas.datasets import place_of
+from pgdyno.app.local_machine import workspace
+from pgdyno.experiments.time_needed import TimeNeeded, time_needed
+from pgdyno.model.errors import UsageError
+from pgdyno.model.plan import Layer
+from pgdyno.model.workload import DataSet
+from pgdyno.report import numbers
+
+
+def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
+    """Return what the budget is enough for. ``is_loaded``: the running server itself is measured.
+
+    Raises: UsageError if it holds fewer rounds than a verdict takes, with the budget that would do.
+    """
+    whole = loaded_time(request) if is_loaded else _time(request, arms=2)
+    _require(request, whole, "a verdict")
+    arms = 2 if is_loaded else replace(request, is_attributed=False).servers_at_most
+    if arms > 2 and (three := _time(request, arms)).least_s <= request.budget_s:
+        whole = three
+    budget = numbers.duration(request.budget_s)
+    at_load_s = 0.0 if is_loaded else _time_at_load_s(request)
+    left_s = request.budget_s - at_load_s
+    besides = f", and latencies at {SHARE:.0%} of the throughput found" if at_load_s else ""
+    fits = f"{budget}: the whole plan yes, about {whole.rounds_within(left_s)} rounds{besides}"
+    layers = 0 if is_loaded else len(_layers(request))
+    if layers < 2:
+        return fits
+    apart = _time(request, arms + layers)
+    if request.is_attributed:
+        _require(request, apart, "what each layer is worth", " or leave out --attribute")
+        rounds = apart.rounds_within(left_s)
+        each = f"without each of up to {layers} layers"
+        return f"{budget}: the whole plan, and {each}, about {rounds} rounds{besides}"
+    if apart.least_s <= request.budget_s:
+        return f"{fits}; layers apart (--attribute) too"
+    return f"{fits}; layers apart (--attribute) no: {_minutes(apart)} min"
+
+
+def _require(request: AccelerateRequest, needed: TimeNeeded, what: str, otherwise: str = "") -> None:
+    if request.budget_s >= needed.least_s:
+        return
+    raise UsageError(
+        f"a budget of {numbers.duration(request.budget_s)} is too small for {what}",
+        detail=f"it takes {needed.least_rounds} rounds of about {numbers.duration(round(needed.round_s))}, "
+        f"after about {numbers.duration(round(needed.preparation_s))} to get ready; both are estimates",
+        hint=f"--budget {_minutes(needed)}m,{otherwise}" if otherwise else f"--budget {_minutes(needed)}m",
+    )
+
+
+def _minutes(needed: TimeNeeded) -> int:
+    """Return the smallest budget that does, in whole minutes."""
+    return math.ceil(needed.least_s / 60)
+
+
+def _time(request: AccelerateRequest, arms: int) -> TimeNeeded:
+    workloads = tuple(request.conditions.workloads.values())
+    return time_needed(workloads, request.conditions.design, arms, _to_load(request))
+
+
+def _time_at_load_s(request: AccelerateRequest) -> float:
+    return time_at_load_s(request.conditions, request.budget_s, request.servers_at_most)
+
+
+def _layers(request: AccelerateRequest) -> Sequence[Layer]:
+    """Return the layers that the plan can have: it may turn out to have fewer."""
+    has_builds = request.subject is None and bool(builds_to_choose(request.conditions))
+    return [layer for layer in request.plan.layers if layer is not Layer.COMPILER or has_builds]
+
+
+def _to_load(request: AccelerateRequest) -> Sequence[DataSet]:
+    """Return the data sets that are not loaded yet."""
+    installation = request.conditions.installation
+    data_sets = {one.data_set.key: one.data_set for one in request.conditions.workloads.values()}
+    if installation is None:
+        return tuple(data_sets.values())
+    place = workspace()
+    return [one for one in data_sets.values() if not place_of(place, one, installation).is_dir()]

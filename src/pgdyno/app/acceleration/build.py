@@ -1,0 +1,105 @@
+"""The compiler's layer of ``accelerate``: which builds there are, what another would bring, making it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.app.building.build import BuildRequest, build
+from pgdyno.app.building.built_servers import optimised_builds
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.planning.known_builds import known_builds
+from pgdyno.model.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
+from pgdyno.model.builds import KnownBuild
+from pgdyno.model.errors import InstallationError, InterruptedByUserError
+from pgdyno.model.plan import Layer, Plan
+from pgdyno.model.ports import Progress
+from pgdyno.server.installation import Installation
+from pgdyno.toolchain.bolt import find_bolt
+from pgdyno.toolchain.find_compiler import find_compiler
+from pgdyno.toolchain.prerequisites import missing_error, missing_headers, missing_programs
+
+BUILD_MINUTES = 26
+"""How long a build takes, its verification included; measured on two busy cores, docs/guides/build.md."""
+
+BUILD_GAIN = 0.30
+"""About what it gained; measured: +27 … +46 %, docs/guides/build.md."""
+
+_GOES_ON = "what is done is kept: the same command goes on with the stage that was interrupted"
+
+
+@dataclass(frozen=True)
+class BuildAdvice:
+    """What a build would add to a plan. ``missing`` is what this host lacks for one; empty: nothing."""
+
+    command: str
+    minutes: int
+    gain: float
+    missing: str
+
+    @property
+    def sentence(self) -> str:
+        """Say what it takes and brings, and how it is had."""
+        gain = f"about +{self.gain:.0%} (docs/guides/build.md)"
+        if self.missing:
+            return f"A build with a profile could bring {gain}; it cannot be made here yet: {self.missing}."
+        return (
+            f"A build with a profile takes about {self.minutes} more minutes, for {gain}: {self.command}, or "
+            "--build; the next run uses it without asking."
+        )
+
+
+def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
+    """Return what scratch servers could be run by instead; None: nobody knows what runs them now."""
+    if conditions.installation is None:
+        return None
+    return known_builds(workspace(), conditions.installation.bin_directory)
+
+
+def build_advice(conditions: Conditions, layers: tuple[Layer, ...], plan: Plan) -> BuildAdvice | None:
+    """Return what a build would add; None where one is in use already, or was not asked for."""
+    used = conditions.installation
+    if used is None or plan.server is not None or Layer.COMPILER not in layers:
+        return None
+    prefix = used.bin_directory.resolve().parent
+    if any(one.resolve() == prefix for one, _ in optimised_builds(workspace())):
+        return None
+    return BuildAdvice(f"pgdyno build --source {_source(used)}", BUILD_MINUTES, BUILD_GAIN, _missing())
+
+
+def make_build(conditions: Conditions, progress: Progress) -> None:
+    """Make a verified build of the same major version, unless there is one that is not older.
+
+    Raises: InstallationError naming what is missing; what building raises; InterruptedByUserError.
+    """
+    used = conditions.installation
+    if used is None or any(_could_run(one, used) for one in builds_to_choose(conditions) or ()):
+        return
+    try:
+        build(BuildRequest(_source(used), AUTO, AUTO), progress)
+    except KeyboardInterrupt as interrupt:
+        raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
+
+
+def _could_run(known: KnownBuild, used: Installation) -> bool:
+    """Whether a plan could choose a build in place of what runs now: no older release of the same major."""
+    release = tuple(int(part) for part in used.version.split(".") if part.isdigit())
+    return known.major == used.major and known.release >= release
+
+
+def _source(installation: Installation) -> str:
+    return f"debian:{installation.major}"
+
+
+def _missing() -> str:
+    """Return what this host lacks for a build, with the packages that have it; empty: nothing."""
+    profile = parse_profile(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
+    missing = missing_programs()
+    try:
+        compiler = find_compiler(AUTO, profile, None, missing)
+        missing += missing_headers(compiler.cc)
+        if missing:
+            raise missing_error(missing)
+    except InstallationError as error:
+        return "; ".join(filter(None, (error.detail, error.hint)))
+    return ""

@@ -1,0 +1,112 @@
+"""``accelerate --allow-load``: the plan is measured on the running server itself, not beside it.
+
+The server's configuration as found and the plan take turns, whole trials in random order; every switch is
+an apply or a revert with its receipts, and a restart where a setting takes one. There is one candidate, so
+nothing is chosen by these figures, and they are not measured afresh.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration
+from pgdyno.app.arenas.opening import open_attached_arena
+from pgdyno.app.awake.awake import as_booted_beside
+from pgdyno.app.changes.host_state import this_host
+from pgdyno.app.changes.variant_switch import Switch
+from pgdyno.app.local_machine import open_store
+from pgdyno.app.measuring.evidence import document_of
+from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.measure import Conditions, alternating
+from pgdyno.app.planning.attached import Attached
+from pgdyno.app.planning.planning import plan_for
+from pgdyno.experiments.plan_decision import decide_plan
+from pgdyno.experiments.time_needed import TimeNeeded, time_needed
+from pgdyno.host.spinners import burstable_type
+from pgdyno.journal.access import ServerAccess
+from pgdyno.model.errors import PermissionNotGivenError
+from pgdyno.model.experiment import Design, Experiment
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.model.terms import PLAN
+from pgdyno.model.variant import Variant
+
+_NOTE = (
+    "measured on the running server itself: its CPU time includes whatever else it did, and it is restarted "
+    "between trials only where a setting takes that"
+)
+_SWITCH_S = 10.0  # a guess at a restart with its checkpoint, and at copying the data set; only budgets use it
+
+
+def restarts_at_most(request: AccelerateRequest) -> int:
+    """Return a bound on restarts: into the plan and out of it in every round, and into it at the end."""
+    return 2 * _design(request).rounds + 1
+
+
+def _design(request: AccelerateRequest) -> Design:
+    """Return the design; its rounds are fixed beforehand, because each may restart the server."""
+    needed = loaded_time(request)
+    return replace(needed.design, rounds=max(needed.least_rounds, needed.rounds_within(request.budget_s)))
+
+
+def loaded_time(request: AccelerateRequest) -> TimeNeeded:
+    """Return how long measuring takes on the server itself, where every data set is loaded first."""
+    design = replace(alternating(request.conditions.design), is_isolated=False)
+    workloads = tuple(request.conditions.workloads.values())
+    data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
+    return time_needed(workloads, design, 2, data_sets, _SWITCH_S)
+
+
+def accelerate_loaded(
+    attached: Attached,
+    request: AccelerateRequest,
+    access: ServerAccess,
+    progress: Progress,
+    *,
+    allow_restart: bool,
+    is_standby_order_kept: bool = False,
+) -> Acceleration:
+    """Measure on the running server whether its plan pays. It is left with the configuration as found.
+
+    Raises: PermissionNotGivenError if the plan needs a restart that was not allowed; what measuring,
+    apply and revert raise.
+    """
+    planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
+    if planned.plan.needs_restart and not allow_restart:
+        raise PermissionNotGivenError(
+            "measuring this plan on the server itself takes restarts, which were not allowed",
+            hint="add --allow-restart and --restart-command, or leave out --allow-load to measure beside it",
+        )
+    study = Study(
+        "accelerate-loaded",
+        f"Is the server at {attached.target} faster with pgdyno's plan than as found?",
+        (request.base, Variant(PLAN, {**request.base.settings, **planned.plan.values})),
+        tuple(request.conditions.workloads),
+        _design(request),
+        notes=(_NOTE,),
+    )
+    terms = request.terms(planned.plan)
+    host, server = document_of(attached.subject.host), document_of(attached.subject.server)
+    context = Context(host, server, planned.plan, terms=terms)
+    switch = Switch(access, request.base, planned.plan, allow_restart, is_standby_order_kept)
+    experiment = _measure(study, attached, switch, request.conditions, progress, context)
+    return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
+
+
+def _measure(
+    study: Study,
+    attached: Attached,
+    switch: Switch,
+    conditions: Conditions,
+    progress: Progress,
+    context: Context,
+) -> Experiment:
+    """Run the study on the server itself: whole trials, one configuration after the other."""
+    place = (attached.dsn, attached.data_directory, attached.installation)
+    with open_attached_arena(*place, switch, progress) as arena, closing(open_store()) as store:
+        run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
+        host = this_host()
+        awake = as_booted_beside(host, is_here=True)
+        context = replace(context, awake=awake, burstable_type=burstable_type(host.tree))
+        return run.run(study, context=context)

@@ -1,0 +1,1 @@
+"""Where servers under test live, and what sets load on them."""

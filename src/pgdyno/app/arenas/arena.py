@@ -1,0 +1,81 @@
+"""The arena: where the servers of an experiment are and are set to work.
+
+scratch_arena.py     servers that pgdyno starts, side by side on byte-identical data
+attached_arena.py    someone's running server itself, in databases of our own
+visited_arena.py     the same, on its owner's data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.load import Loads
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DataSet
+
+
+class Arena(Protocol):
+    """What rounds need. A *seat* is a place for an arm's data; arms change seats from round to round."""
+
+    @property
+    def loads(self) -> Loads:
+        """What sets generators on arms."""
+        ...
+
+    @property
+    def installation_name(self) -> str | None:
+        """What runs variants that name no server; None if no command line could name it again."""
+        ...
+
+    def check(self, variant: Variant, data_set: DataSet) -> None:
+        """Load the data set if that was not done, and let the server judge the variant's settings.
+
+        Raises: SettingError with the server's own words; StorageError, GeneratorError from loading.
+        """
+        ...
+
+    def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
+        """Say what runs the variants, and how builds differ besides their version; nothing if it is one."""
+        ...
+
+    def memory_note(self, limit_bytes: int) -> str:
+        """Say how servers' memory will be limited. Raises: PgdynoError if it cannot be."""
+        ...
+
+    def has_seats(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
+        """Whether the seat of every variant holds the data set."""
+        ...
+
+    def restore(
+        self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet, writing_s: float = 0.0
+    ) -> None:
+        """Put the data set, as it was loaded, on the seat of every variant.
+
+        Each will be written to for ``writing_s``; servers that pgdyno starts get WAL segments for that.
+        """
+        ...
+
+    def discard(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
+        """Give back the room of data that will not be used again."""
+        ...
+
+    def prepared_for(self, study: Study) -> AbstractContextManager[Arena]:
+        """Provide the arena with the machine prepared for all rounds of a study.
+
+        Raises: SettingError if the kernel does not take what they ask of it; PrivilegeError.
+        """
+        ...
+
+    def arms(
+        self,
+        variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        server_memory_bytes: int | None = None,
+    ) -> AbstractContextManager[list[Arm]]:
+        """Provide the variants' servers, running and warm; they are given up at the end."""
+        ...

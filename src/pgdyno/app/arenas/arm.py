@@ -1,0 +1,286 @@
+"""One variant at work in one round: its server, its load, and what its meters read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, LiteralString, Protocol
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from pgdyno.app.arenas.attached_server import LIBPQ_VARIABLES
+from pgdyno.generators._contract import Target
+from pgdyno.meters import MeterModule
+from pgdyno.meters._contract import Counters
+from pgdyno.model.errors import ServerCrashedError, ServerError
+from pgdyno.model.metric import METRICS
+from pgdyno.model.variant import Variant
+from pgdyno.server.connection_errors import control_failed
+from pgdyno.server.processes import CpuClock, children, cpu_ns, read_process, threads
+
+DATABASE = "bench"  # of scratch servers
+# Our queries take milliseconds, the size of a large database under load seconds.
+_LIMITED: LiteralString = "SET statement_timeout = '120s'"
+_UNLIMITED: LiteralString = "SET statement_timeout = 0"
+_AS_CONFIGURED: LiteralString = "RESET statement_timeout"
+
+Rows = psycopg.Cursor[tuple[Any, ...]]
+
+Readings = Mapping[str, Counters]
+"""Counters by metric; a meter that cannot be read is absent."""
+
+_PREWARM = """
+SELECT sum(pg_prewarm(c.oid::regclass))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'i', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+"""
+
+
+class RunningServer(Protocol):
+    """A server to be measured: one that pgdyno has started, or someone's own."""
+
+    @property
+    def host(self) -> str:
+        """Where it listens: an address, or the directory of its socket."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+        ...
+
+    @property
+    def user(self) -> str:
+        """The role that measures."""
+        ...
+
+    @property
+    def dsn(self) -> str:
+        """How to connect to it for looking at it."""
+        ...
+
+    @property
+    def pid(self) -> int | None:
+        """The postmaster's process id; None on another host. Raises: ServerCrashedError if it has ended."""
+        ...
+
+    def connect(self, database: str) -> psycopg.Connection:
+        """Open a control connection, which limits no statement; never used for load."""
+        ...
+
+    def last_log_lines(self) -> str:
+        """Return the end of its log, or where to find that."""
+        ...
+
+    def stop(self, *, is_immediate: bool = False) -> None:
+        """Give the server up."""
+        ...
+
+
+@dataclass
+class Arm:
+    """A running server of one variant, the database that is worked on, and what its load costs."""
+
+    variant: Variant
+    server: RunningServer
+    database: str = DATABASE
+    environment: Mapping[str, str] = field(
+        default_factory=dict
+    )  # for generators: a password, if there is one
+    begin_turn: Callable[[], None] | None = None  # gives the machine what the variant alone asks of it
+    read_client_cpu_us: Callable[[], float | None] | None = None  # of the load, once there is one
+    _connection: psycopg.Connection | None = field(default=None, init=False)
+    _last_read: dict[str, dict[int, float]] = field(default_factory=dict, init=False)
+
+    def prewarm(self) -> None:
+        """Read the data set into shared buffers, as far as they reach, and into the page cache."""
+        if self._has_extension("pg_prewarm"):
+            self._execute_after(_UNLIMITED, _PREWARM)
+
+    def effective(self, names: Iterable[str]) -> dict[str, str]:
+        """Return what the server really runs with, as SHOW displays it; names are in lower case."""
+        rows = self._execute_after(
+            _AS_CONFIGURED,  # else our own limit would be taken for the server's
+            "SELECT lower(name), current_setting(name) FROM pg_settings WHERE lower(name) = ANY(%s)",
+            (list(names),),
+        )
+        return dict(rows.fetchall())
+
+    def holds(self, condition: str) -> bool:
+        """Whether a query returns true."""
+        return self._execute(condition).fetchone() == (True,)
+
+    def checkpoint(self) -> None:
+        """Write out everything dirty, now."""
+        self._execute_after(_UNLIMITED, "CHECKPOINT")
+
+    def connect(self) -> psycopg.Connection:
+        """Open a control connection on which the server ends every statement that takes too long."""
+        with ExitStack() as stack:
+            connection = stack.enter_context(closing(self.server.connect(self.database)))
+            connection.execute(_LIMITED)
+            stack.pop_all()
+        return connection
+
+    def connect_like_its_load(self) -> psycopg.Connection:
+        """Open a session as generators do: same role, database, way in and environment, nothing set."""
+        target = self.target()
+        secrets = {
+            keyword: self.environment[variable]
+            for keyword, variable in {**LIBPQ_VARIABLES, "options": "PGOPTIONS"}.items()
+            if variable in self.environment
+        }
+        way = make_conninfo(
+            host=target.host, port=target.port, user=target.user, dbname=target.database, **secrets
+        )
+        return psycopg.connect(way, autocommit=True)
+
+    def lost(self, error: psycopg.OperationalError) -> ServerError:
+        """Return the error for a control connection that could not be made or used."""
+        try:
+            self.server.pid  # noqa: B018 — it raises
+        except ServerCrashedError:
+            is_running = False
+        else:
+            is_running = True
+        log = self.server.last_log_lines()
+        return control_failed(error, f"the server of {self.variant.name}", log, is_running=is_running)
+
+    def target(self) -> Target:
+        """Return where generators connect to."""
+        return Target(self.server.host, self.server.port, self.server.user, self.database)
+
+    def cpu_clock(self) -> CpuClock:
+        """Return a clock over the processes that the server has at this moment."""
+        return CpuClock.of(self.server_pids())
+
+    def close(self) -> None:
+        """Close the connection and stop the server; its data is to be thrown away."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self.server.stop(is_immediate=True)
+
+    # What follows implements the meters' context.
+
+    def server_pids(self) -> tuple[int, ...]:
+        """Return the postmaster and its children; none where they run on another host."""
+        pid = self.server.pid
+        return () if pid is None else (pid, *children(pid))
+
+    @property
+    def postmaster_pid(self) -> int:
+        """The postmaster's process id, of a server that pgdyno has started."""
+        pid = self.server.pid
+        assert pid is not None  # noqa: S101 — our own servers run on this host
+        return pid
+
+    def client_cpu_us(self) -> float | None:
+        """Return the CPU time that the load has cost so far; None before it starts and after it ends."""
+        return None if self.read_client_cpu_us is None else self.read_client_cpu_us()
+
+    def cpu_ns(self, pid: int) -> int | None:
+        """Return the CPU time of all threads of a process; None if it has ended."""
+        return cpu_ns(pid)
+
+    def read_process(self, pid: int, name: str) -> str | None:
+        """Return ``/proc/PID/NAME`` or None."""
+        return read_process(pid, name)
+
+    def threads(self, pid: int) -> tuple[int, ...]:
+        """Return the threads of a process, itself first; none if it has ended."""
+        return threads(pid)
+
+    def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
+        """Return the sum over all processes seen so far; those that have ended count as last read."""
+        known = self._last_read.setdefault(counter, {})
+        known.update(by_pid)
+        return sum(known.values())
+
+    def query(self, sql: str) -> tuple[float | None, ...]:
+        """Return the one row of a query as floats."""
+        row = self._execute(sql).fetchone()
+        assert row is not None  # noqa: S101 — meters' queries are aggregates
+        return tuple(None if value is None else float(value) for value in row)
+
+    def has_relation(self, name: str) -> bool:
+        """Whether the server has a table or view of this name."""
+        return name in self._known_relations
+
+    @cached_property
+    def _known_relations(self) -> frozenset[str]:
+        rows = self._execute("SELECT relname FROM pg_class WHERE relname LIKE 'pg_stat%'")
+        return frozenset(name for (name,) in rows)
+
+    def _has_extension(self, name: str) -> bool:
+        return self._execute("SELECT 1 FROM pg_extension WHERE extname = %s", (name,)).fetchone() is not None
+
+    def _execute(self, sql: str, parameters: tuple[object, ...] | None = None) -> Rows:
+        """Run a statement on the control connection, which is opened at first use.
+
+        Raises: ServerCrashedError, with the server's log, if the server has gone; ServerError if it does not
+        take the connection, or does not answer in time.
+        """
+        try:
+            if self._connection is None:
+                self._connection = self.connect()
+            return self._connection.execute(sql.encode(), parameters)
+        except psycopg.OperationalError as error:
+            raise self.lost(error) from error
+
+    def _execute_after(
+        self, limit: LiteralString, sql: str, parameters: tuple[object, ...] | None = None
+    ) -> Rows:
+        """Run a statement under another limit on its time. Raises: as ``_execute`` does."""
+        self._execute(limit)
+        rows = self._execute(sql, parameters)
+        self._execute(_LIMITED)
+        return rows
+
+
+@dataclass(frozen=True)
+class ServerClocks:
+    """CPU clocks over the arms' server processes, as they are at one moment."""
+
+    pids: Sequence[tuple[int, ...]]
+    clocks: Sequence[CpuClock]
+
+    @classmethod
+    def of(cls, arms: Sequence[Arm]) -> ServerClocks:
+        """Return clocks over the processes that the arms' servers have now."""
+        pids = [arm.server_pids() for arm in arms]
+        return cls(pids, [CpuClock.of(of_arm) for of_arm in pids])
+
+    def read_cpu_ns(self) -> tuple[int, ...]:
+        """Return the CPU time that each arm's server has used so far."""
+        return tuple(clock.read_ns() for clock in self.clocks)
+
+
+def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:
+    """Read every meter of an arm once."""
+    read = ((meter.METER.metric, meter.read(arm)) for meter in meters)
+    return {metric: counters for metric, counters in read if counters is not None}
+
+
+def meter_values(meters: Iterable[MeterModule], deltas: Readings, transactions: int) -> dict[str, float]:
+    """Return the metrics that meters' differences amount to, by name."""
+    return {
+        metric: value
+        for meter in meters
+        if (metric := meter.METER.metric) in deltas
+        and (value := meter.value(deltas[metric], transactions)) is not None
+    }
+
+
+def difference(before: Readings, after: Readings) -> Readings:
+    """Return after minus before, for the metrics that both have; a level is what it is after."""
+    return {
+        metric: counters
+        if METRICS[metric].is_level
+        else tuple(b - a for a, b in zip(before[metric], counters, strict=True))
+        for metric, counters in after.items()
+        if metric in before
+    }

@@ -1,0 +1,115 @@
+"""An arena on someone's running server itself: as it was found, or one configuration after the other.
+
+It loads that server, and restarts it where a changed setting takes that: only for owners who have allowed
+both; every change has a receipt. Data sets live in databases of their own, which are dropped at the end; the
+configuration goes back to what was found. If pgdyno is killed, ``pgdyno revert`` restores the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.attached_server import AttachedServer
+from pgdyno.app.arenas.load import Loads
+from pgdyno.app.arenas.running_server import OnRunningServer
+from pgdyno.generators._contract import Target
+from pgdyno.model.ports import Progress
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DataSet
+from pgdyno.server.workload_databases import WorkloadDatabases
+
+
+class Switching(Protocol):
+    """What brings a server to a variant."""
+
+    def to(self, variant: Variant) -> None:
+        """Bring it there. Raises: what apply and revert raise."""
+        ...
+
+    def back(self) -> None:
+        """Bring it back to what was found. Raises: StillChangedError if somebody else has changed it."""
+        ...
+
+
+class AsFound:
+    """For a server that stays as it was found."""
+
+    def to(self, variant: Variant) -> None:
+        """Leave it: its one variant is what it runs."""
+
+    def back(self) -> None:
+        """Leave it."""
+
+
+@dataclass
+class AttachedArena(OnRunningServer):
+    """One running server; a seat is a database on it."""
+
+    find: Callable[[], tuple[AttachedServer, Mapping[str, str]]]  # and what generators need to get in
+    switch: Switching
+    databases: WorkloadDatabases
+    loads: Loads
+    progress: Progress
+    _templates: dict[str, str] = field(default_factory=dict, init=False)  # database by data set
+
+    def check(self, _variant: Variant, data_set: DataSet) -> None:
+        """Load the data set. Settings are judged when they are applied, by the server itself."""
+        if data_set.key in self._templates:
+            return
+        template = f"pgdyno_template_{len(self._templates)}"
+        self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB")
+        self.databases.create(template)
+        server, environment = self.find()
+        target = Target(server.host, server.port, server.user, template)
+        self.loads.fill(target, data_set, self.loads.scratch / "load.log", environment)
+        self.databases.finish_load(template)
+        self._templates[data_set.key] = template
+
+    def has_seats(self, _variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
+        """Whether every seat's database is there."""
+        return {self._database(seat, data_set) for seat in seats} <= set(self.databases.ours())
+
+    def restore(
+        self,
+        _variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        _writing_s: float = 0.0,  # the server's WAL is its owner's
+    ) -> None:
+        """Copy the data set's template to every seat's database."""
+        for seat in seats:
+            self.databases.copy(self._templates[data_set.key], self._database(seat, data_set))
+
+    @contextmanager
+    def arms(
+        self,
+        variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        server_memory_bytes: int | None = None,  # noqa: ARG002 — memory_note has refused it
+    ) -> Iterator[list[Arm]]:
+        """Bring the server to the one variant that there can be at a time."""
+        (variant,), (seat,) = variants, seats
+        self.switch.to(variant)
+        server, environment = self.find()
+        arm = Arm(variant, server, self._database(seat, data_set), environment)
+        try:
+            arm.prewarm()
+            arm.checkpoint()  # what copying the data set has dirtied is not this trial's
+            yield [arm]
+        finally:
+            arm.close()
+
+    def leave(self) -> None:
+        """Give back the configuration that was found, and drop what was made."""
+        try:
+            self.switch.back()
+        finally:
+            self.databases.drop_all()
+
+    def _database(self, seat: int, data_set: DataSet) -> str:
+        return f"{self._templates[data_set.key].replace('template', 'seat')}_{seat}"

@@ -1,0 +1,119 @@
+"""Loads a workload's data set once per version of PostgreSQL, and copies it for every arm."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.app.arenas.arm import DATABASE
+from pgdyno.app.arenas.load import Loads
+from pgdyno.app.time_left import TimeLeft
+from pgdyno.generators._contract import Target
+from pgdyno.model.errors import GeneratorError, StorageError
+from pgdyno.model.ports import Progress
+from pgdyno.model.workload import DataSet
+from pgdyno.server.installation import Installation
+from pgdyno.server.instance import SUPERUSER, Instance, initialise
+from pgdyno.server.workspace import Workspace
+
+_PORT = 5432  # any: the socket directory is private
+_WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
+_HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
+
+
+def place_of(workspace: Workspace, data_set: DataSet, installation: Installation) -> Path:
+    """Return where a data set is, or would be, as an installation has loaded it."""
+    machine = f"{installation.foreign_machine}-" if installation.foreign_machine else ""
+    return workspace.datasets() / f"pg{installation.version}-checksums-{machine}{data_set.key}"
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """Loaded data directories, by version and data set. They are never started, only copied.
+
+    A load happens in ``scratch`` and is moved when it is complete: what an interrupted one leaves is never
+    taken for a data set.
+    """
+
+    workspace: Workspace
+    scratch: Path
+    loads: Loads
+    progress: Progress
+
+    def ensure(self, data_set: DataSet, installation: Installation) -> Path:
+        """Return a stopped, loaded data directory; load it if this is the first time.
+
+        Two builds of the same version for the same machine share it: their data are byte-identical.
+        Raises: StorageError if the disk is too small, GeneratorError from the loading program.
+        """
+        target = place_of(self.workspace, data_set, installation)
+        if target.is_dir():
+            return target
+        self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
+        self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB (once)")
+        partial = self.scratch / f"load-{target.name}"
+        try:
+            self._load(data_set, installation, partial)
+            partial.rename(target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # after the renaming it is gone already
+        return target
+
+    def copy(self, copies: Sequence[tuple[Path, Path]]) -> None:
+        """Copy data directories, each from a source to a target, and wait until all are on disk.
+
+        Without that wait the writing-back of the copy would be charged to whichever arm checkpoints first.
+        Raises: StorageError if the disk is full.
+        """
+        targets = [target for _, target in copies]
+        running = []
+        for source, target in copies:
+            if target.exists():
+                shutil.rmtree(target)
+            argv = ["cp", "--archive", "--reflink=auto", str(source), str(target)]
+            running.append(subprocess.Popen(argv, stderr=subprocess.PIPE, text=True))
+        errors = [(process.communicate()[1], process.returncode) for process in running]
+        for (source, _), (message, code) in zip(copies, errors, strict=True):
+            if code != 0:
+                for target in targets:
+                    shutil.rmtree(target, ignore_errors=True)
+                raise StorageError(
+                    f"could not copy the data set {source.name}", detail=message.strip()[-800:]
+                )
+        subprocess.run(["sync", "--file-system", *map(str, targets)], check=True)
+
+    def _load(self, data_set: DataSet, installation: Installation, data_directory: Path) -> None:
+        account = self.workspace.account
+        # Equal for all majors: initdb switches checksums on by itself from 18 on.
+        initialise(installation, account, data_directory, ["--data-checksums"])
+        # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
+        settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
+        with self.workspace.sockets(self.scratch) as sockets:
+            server = Instance(installation, account, data_directory, sockets, _PORT, settings)
+            server.start()
+            try:
+                with server.connect() as connection:
+                    connection.execute(f"CREATE DATABASE {DATABASE}")
+                if not data_set.is_empty:
+                    self._fill(server, Target(str(sockets), _PORT, SUPERUSER, DATABASE), data_set)
+                with server.connect(DATABASE) as connection:
+                    if connection.execute(_HAS_PREWARM).fetchone():
+                        connection.execute("CREATE EXTENSION pg_prewarm")
+                    connection.execute("VACUUM (FREEZE, ANALYZE)")
+                    connection.execute("CHECKPOINT")
+            finally:
+                server.stop()
+
+    def _fill(self, server: Instance, target: Target, data_set: DataSet) -> None:
+        """Load the rows. A server that ran out of disk takes its client with it: say so."""
+        output = server.data_directory.with_name("load.log")
+        try:
+            self.loads.fill(target, data_set, output, {}, TimeLeft(self.progress).tell)
+        except GeneratorError as error:
+            log = server.last_log_lines()
+            if "No space left on device" in log:
+                raise StorageError("the disk filled up during the load", detail=log) from error
+            raise

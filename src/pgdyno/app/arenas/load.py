@@ -1,0 +1,195 @@
+"""Sets loads on arms: scripts where they can be read, logs where they can be found again."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.step_failure import failures_named
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.generators import driver
+from pgdyno.generators._contract import Generator, LoadRequest, Target
+from pgdyno.generators.discovery import find_tpchgen
+from pgdyno.generators.drained import DrainedTurns
+from pgdyno.generators.driver import ArmTarget, Driver
+from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.frozen import FrozenTurns
+from pgdyno.generators.process import LoadProcess, run_to_end
+from pgdyno.generators.step_run import StepResult, run_step
+from pgdyno.generators.switched import SwitchedTurns
+from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
+from pgdyno.generators.turns import Turns
+from pgdyno.model.experiment import Design
+from pgdyno.model.workload import DRIVER, TPCHGEN, DataSet, Workload
+from pgdyno.server.workspace import Workspace
+from pgdyno.studies._tpch.queries import statements
+from pgdyno.studies._tpch.schema import exact_rows, usual_rows
+
+_LOAD_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Loads of one experiment: its generators, its scratch directory and its CPU split."""
+
+    workspace: Workspace
+    find_generator: Callable[[str], Generator]
+    find_driver: Callable[[], Driver]
+    scratch: Path
+    split: CpuSplit
+
+    def prepare(
+        self,
+        arms: Sequence[Arm],
+        labels: Sequence[str],
+        workload: Workload,
+        design: Design,
+        duration_s: float,
+    ) -> Turns:
+        """Return the loads of a workload on all arms, ready to be warmed up."""
+        for label in labels:
+            self.forget(label)
+        request = LoadRequest(
+            clients=workload.clients or design.clients,
+            threads=len(self.split.client),
+            seed=design.seed,
+            duration_s=int(duration_s) + 1,
+            log_prefix=Path(),
+            protocol=workload.protocol,
+            rate_tps=workload.rate_tps,
+            cpus=self._pinned(),
+        )
+        prepare = self._drained if workload.generator == DRIVER else self._frozen
+        turns = prepare(arms, labels, workload, request)
+        if begin := [arm.begin_turn for arm in arms if arm.begin_turn]:
+            turns = SwitchedTurns(turns, begin)
+        for index, arm in enumerate(arms):
+            arm.read_client_cpu_us = partial(turns.client_cpu_us, index)
+        return turns
+
+    def fill(
+        self,
+        target: Target,
+        data_set: DataSet,
+        output_file: Path,
+        environment: Mapping[str, str],
+        tell: Tell = lambda _: None,
+    ) -> None:
+        """Load a data set into an empty database. ``tell`` is told which share is done, where that is known.
+
+        Raises: GeneratorFailedError with the driver's words, StorageError when the disk is full.
+        """
+        if data_set.maker == TPCHGEN:
+            maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command)
+            maker.fill(target, filling(data_set), jobs=len(self.split.server), tell=tell)
+            return
+        command = self.find_driver().prepare(target, data_set)
+        run_to_end(
+            replace(command, environment=environment),
+            self.workspace.account.command,
+            output_file,
+            timeout_s=_LOAD_TIMEOUT_S,
+        )
+
+    def log_prefix(self, label: str) -> Path:
+        """Return where the transactions of this label are logged: ``PREFIX.*``."""
+        return self.workspace.transactions() / label
+
+    def forget(self, label: str) -> None:
+        """Remove the logs of all labels that begin like this."""
+        for old in self.workspace.transactions().glob(f"{glob.escape(label)}.*"):
+            old.unlink()
+
+    def _drained(
+        self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest
+    ) -> Turns:
+        prefixes = [self.log_prefix(label) for label in labels]
+        targets = [
+            ArmTarget(
+                arm.variant.name,
+                replace(arm.target(), session_settings=workload.session_settings),
+                prefix,
+            )
+            for arm, prefix in zip(arms, prefixes, strict=True)
+        ]
+        issued_as = workload.issued_as or workload.name
+        job = driver.job(targets, issued_as, driver.job_options(workload), request)
+        return DrainedTurns(self._driver(arms, labels[0]), job, prefixes)
+
+    def step(
+        self, arm: Arm, workload: Workload, seed: int, at_end: Callable[[], None] = lambda: None
+    ) -> StepResult:
+        """Run a workload that is a step of a longer one, from its beginning to its end.
+
+        ``at_end`` is called when it is done, while its clients are still connected.
+        """
+        step = workload.step
+        assert step is not None  # noqa: S101 — callers have asked
+        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), cpus=self._pinned())
+        job = driver.job([ArmTarget(arm.variant.name, arm.target())], workload.name, step.options, request)
+        with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
+            return run_step(process, job, step, at_end)
+
+    def _driver(self, arms: Sequence[Arm], label: str) -> DriverProcess:
+        return DriverProcess(
+            argv=self.find_driver().serve(),
+            wrap=self._wrap,
+            environment={name: value for arm in arms for name, value in arm.environment.items()},
+            output_file=self.scratch / f"driver-{label}.out",
+        )
+
+    def _pinned(self) -> tuple[int, ...]:
+        """Return the CPUs that the driver's threads are pinned to, if they have some of their own."""
+        return self.split.client if self.split.is_isolated else ()
+
+    def _frozen(
+        self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest
+    ) -> Turns:
+        generator = self.find_generator(workload.generator)
+        readable = self._with_readable_scripts(workload)
+        loads = []
+        for arm, label in zip(arms, labels, strict=True):
+            prefix = self.log_prefix(label)
+            command = generator.run(arm.target(), readable, replace(request, log_prefix=prefix))
+            loads.append(
+                LoadProcess(
+                    replace(command, environment={**command.environment, **arm.environment}),
+                    self._wrap,
+                    prefix,
+                    self.scratch / f"generator-{label}.out",
+                )
+            )
+        return FrozenTurns(loads)
+
+    def _wrap(self, argv: Sequence[str]) -> list[str]:
+        return self.workspace.account.command(argv, cpus=self.split.client)
+
+    def _with_readable_scripts(self, workload: Workload) -> Workload:
+        """Copy the user's scripts to where the generator's user can read them."""
+        copies = []
+        for position, script in enumerate(workload.scripts):
+            if script.file is None:
+                copies.append(script)
+                continue
+            copy = self.scratch / f"script-{position}-{script.name}"
+            copy.write_bytes(Path(script.file).read_bytes())
+            copy.chmod(0o644)
+            copies.append(replace(script, file=str(copy)))
+        return replace(workload, scripts=tuple(copies))
+
+
+def filling(data_set: DataSet) -> Filling:
+    """Return what tpchgen loads."""
+    thousandths = data_set.scale
+    return Filling(
+        thousandths,
+        statements("tables"),
+        statements("keys"),
+        usual_rows(thousandths),
+        exact_rows(thousandths),
+    )

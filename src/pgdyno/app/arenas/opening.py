@@ -1,0 +1,125 @@
+"""Opens arenas: on scratch servers, and on a running server in its three ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from pgdyno.app.arenas.attached_arena import AsFound, AttachedArena, Switching
+from pgdyno.app.arenas.attached_server import find_attached_server, reach_server
+from pgdyno.app.arenas.datasets import DataSets
+from pgdyno.app.arenas.load import Loads
+from pgdyno.app.arenas.loop_library import LoopLibraries
+from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.arenas.visited_arena import VisitedArena
+from pgdyno.app.changes.host_state import this_host
+from pgdyno.app.installations import none_named, require_native
+from pgdyno.app.local_machine import memory_group_place, online_cpus, workspace
+from pgdyno.experiments.isolation import CpuSplit, split_cpus
+from pgdyno.generators._contract import Generator
+from pgdyno.generators.discovery import find_driver, find_generator
+from pgdyno.model.errors import GeneratorMissingError
+from pgdyno.model.ports import Progress
+from pgdyno.model.variant import Variant
+from pgdyno.server.installation import Installation
+from pgdyno.server.libpq_environment import libpq_variables_unset
+from pgdyno.server.registry import find_installation
+from pgdyno.server.workload_databases import WorkloadDatabases
+from pgdyno.server.workspace import Workspace
+
+
+@contextmanager
+def open_scratch_arena(
+    installation: Installation | None,
+    variants: Sequence[Variant],
+    progress: Progress,
+    *,
+    is_isolated: bool,
+    is_timed: bool = True,
+) -> Iterator[ScratchArena]:
+    """Provide an arena for scratch servers of these variants; its directories are removed at the end.
+
+    ``installation`` runs the variants that name no server, and its load programs drive all of them; None
+    stands for the first variant's own. ``is_timed``: how fast they are matters.
+    Raises: UsageError for a server that is not known, or if a variant names none and there is no other;
+    RefusedError for one whose speed says nothing.
+    """
+    place = workspace()
+    servers = {v.server: find_installation(v.server, place) for v in variants if v.server is not None}
+    first = installation or next((servers[v.server] for v in variants if v.server is not None), None)
+    if first is None or (installation is None and any(v.server is None for v in variants)):
+        none_named()
+    if is_timed:
+        require_native(first, *servers.values())
+    unset = libpq_variables_unset()  # for whatever connects here, and for generators, which inherit them
+    with unset, place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
+        loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
+        data_sets = DataSets(place, scratch, loads, progress)
+        loops = LoopLibraries(place, scratch)
+        yield ScratchArena(
+            place, first, servers, data_sets, loops, sockets, loads, memory_group_place, this_host()
+        )
+
+
+@contextmanager
+def open_attached_arena(
+    dsn: str, data_directory: str, installation: Installation, switch: Switching, progress: Progress
+) -> Iterator[AttachedArena]:
+    """Provide an arena on a running server itself, which is left as it was found."""
+    require_native(installation)
+    place = workspace()
+    with place.measuring(), place.scratch() as scratch:
+        # Someone's server is not pinned, and its load is not either.
+        loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
+        arena = AttachedArena(
+            find=partial(find_attached_server, dsn, data_directory),
+            switch=switch,
+            databases=WorkloadDatabases(dsn),
+            loads=loads,
+            progress=progress,
+        )
+        arena.databases.drop_all()  # what a killed pgdyno may have left
+        try:
+            yield arena
+        finally:
+            arena.leave()
+
+
+@contextmanager
+def open_reached_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
+    """Provide an arena on a running server as it is, wherever it runs; our own driver loads it from here."""
+    place = workspace()
+    with place.measuring(), place.scratch() as scratch:
+        split = split_cpus(online_cpus(), is_wanted=False)
+        loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
+        databases = WorkloadDatabases(dsn)
+        arena = AttachedArena(partial(reach_server, dsn), AsFound(), databases, loads, progress)
+        databases.drop_all()  # what a killed pgdyno may have left
+        try:
+            yield arena
+        finally:
+            arena.leave()
+
+
+@contextmanager
+def open_visited_arena(dsn: str, data_directory: str, database: str) -> Iterator[VisitedArena]:
+    """Provide an arena on a running server as it is, which our own driver alone queries."""
+    place = workspace()
+    with place.measuring(), place.scratch() as scratch:
+        split = split_cpus(online_cpus(), is_wanted=False)
+        loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
+        yield VisitedArena(dsn, data_directory, database, loads)
+
+
+def _only_the_driver(name: str) -> NoReturn:
+    raise GeneratorMissingError(f"{name} does not query someone's running server")
+
+
+def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:
+    def find(name: str) -> Generator:
+        return find_generator(name, bin_directory=installation.bin_directory, scratch_directory=scratch)
+
+    return Loads(place, find, partial(find_driver, scratch), scratch, split)

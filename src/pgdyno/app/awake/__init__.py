@@ -1,0 +1,1 @@
+"""Keeping idle CPUs awake."""

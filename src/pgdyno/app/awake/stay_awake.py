@@ -1,0 +1,38 @@
+"""``pgdyno awake``: keeps idle CPUs awake by processes of the lowest priority until it is ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgdyno.app.awake.awake import Probe, is_shorter, probe_us
+from pgdyno.host.spinners import find_top, spinning, why_no_spinners
+from pgdyno.host.tree import Tree
+from pgdyno.model.awake import Awake, AwakeMeans
+from pgdyno.model.errors import RefusedError
+
+
+@contextmanager
+def staying_awake(cpus: Collection[int], tree: Tree, probe: Probe = probe_us) -> Iterator[Awake]:
+    """Keep these CPUs awake meanwhile; yields what a wake-up takes, before and now.
+
+    Raises: RefusedError where it would cost somebody else, or does not shorten a wake-up; PrivilegeError.
+    """
+    top = find_top(tree)
+    if (reason := why_no_spinners(tree, cpus)) is not None or not isinstance(top, Path):
+        raise RefusedError("CPUs are not kept awake here", detail=reason)
+    booted_us = probe()
+    with spinning(cpus, top):
+        held_us = probe()
+        if not is_shorter(booted_us, held_us):
+            raise RefusedError(
+                "keeping CPUs busy does not shorten a wake-up here",
+                detail=f"it takes {_us(held_us)}, and {_us(booted_us)} without",
+                hint="in a guest of KVM the lever halt_polling may: pgdyno advise --layers system",
+            )
+        yield Awake(AwakeMeans.SPINNERS, "", booted_us, held_us)
+
+
+def _us(time_us: float | None) -> str:
+    return "an unknown time" if time_us is None else f"{time_us:.1f} µs"

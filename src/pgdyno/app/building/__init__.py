@@ -1,0 +1,1 @@
+"""Building PostgreSQL from source, and the servers that are installed."""

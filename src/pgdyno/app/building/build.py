@@ -1,0 +1,292 @@
+"""The use case ``build``: a faster PostgreSQL from its own source, in stages that are done once.
+
+    unpack → configure → [compile for counting → train] → compile
+           → [make it count branches → train on branches → rearrange] → verify → install
+
+A build is called by what goes into it, so that whoever asks for the same again has it at once, and whoever
+asks again after an interruption goes on where it stopped. As root, sources are compiled and trained by the
+servers' unprivileged account; what it has made is copied, and the copy belongs to root.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgdyno.app.building.fetch import Fetched, changed, fetch
+from pgdyno.app.building.likeness import Likeness, find_likeness
+from pgdyno.app.building.reference import find_reference
+from pgdyno.app.local_machine import available_memory_bytes, workspace
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.model.build import (
+    AUTO,
+    PLAIN,
+    STRONGEST,
+    TRAINED_ON,
+    WITHOUT_BOLT,
+    Profile,
+    parse_profile,
+    parse_target,
+)
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.ports import Progress
+from pgdyno.server.installation import Installation
+from pgdyno.server.registry import find_installation
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
+from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.toolchain.extensions import parse_extensions
+from pgdyno.toolchain.find_compiler import find_compiler
+from pgdyno.toolchain.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
+from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.prerequisites import (
+    Need,
+    compiler_version,
+    find_recipe,
+    missing_error,
+    missing_features,
+    missing_headers,
+    missing_programs,
+    require_target,
+)
+from pgdyno.toolchain.recipe import Recipe, recipe_like
+from pgdyno.toolchain.source import Package, parse_source
+
+if TYPE_CHECKING:
+    from pgdyno.app.building.stages import Building
+
+_NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
+_SERVER_BYTES = 500_000_000  # of memory: a server in training, with what loads it
+_COMPILER_BYTES = 200_000_000  # of each that runs at the same time; measured: clang 19, linking included
+_BOLT_BYTES = 2_300_000_000  # measured: BOLT 19 with a program of 9 MB of machine code
+_WORD = re.compile(r"[\w/.+-]+")
+_ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """What was asked for; ``target`` None: what the profile has; no ``training``: ``TRAINED_ON``.
+
+    ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
+    ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
+    """
+
+    source: str
+    profile: str
+    compiler: str
+    target: str | None = None
+    training: tuple[str, ...] = ()
+    like: str | None = None
+    extensions: tuple[str, ...] = ()
+    machine: str | None = None
+
+
+def build(request: BuildRequest, progress: Progress) -> Manifest:
+    """Build what is asked for unless it is there, and return its manifest.
+
+    Raises: UsageError, RefusedError for what cannot be built so; InstallationError for what is missing, not
+    to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
+    """
+    return _build(request, progress)
+
+
+def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) -> Manifest:
+    """Build it unless it is there; ``following_s``: how long is expected what it is the first part of."""
+    place = workspace()
+    fetched, plan = _plan(request, place, progress)
+    found = _installed(place.servers() / plan.name)
+    if found is not None:
+        progress.step(f"{plan.name} is there already")
+        # One that was killed at its very end has left the directory that it worked in.
+        shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
+        return found
+    _require_word(place.root)
+    place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
+    _require_memory(plan, available_memory_bytes())
+    from pgdyno.app.building.stages import Building  # late: what is there already is there at once
+
+    if not following_s:  # else it was said before
+        for sentence in plan.recipe.left_out:
+            progress.step(sentence)
+    building = Building(place, plan, fetched, None, progress, following_s)
+    if plan.is_plain:
+        return building.run()
+    return replace(building, reference=_reference(request, building)).run()
+
+
+def _require_word(root: Path) -> None:
+    """Raise UsageError for a path that make, and the shells that it runs, would take apart."""
+    if not _WORD.fullmatch(str(root)):
+        raise UsageError(
+            f'PostgreSQL cannot be built in "{root}"',
+            detail="make would not take that for one word, as it does with letters, digits, and / _ . + -",
+            hint="set PGDYNO_HOME to another directory",
+        )
+
+
+def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
+    """Raise InstallationError now rather than let the kernel end a linker, or a server. 0: nobody knows."""
+    compilers = len(os.sched_getaffinity(0))  # as many as make runs
+    largest, what = (
+        compilers * _COMPILER_BYTES,
+        f"{_COMPILER_BYTES / 1e9:g} GB for each of {compilers} compilers",
+    )
+    if plan.bolt is not None and largest < _BOLT_BYTES:
+        largest, what = _BOLT_BYTES, f"{_BOLT_BYTES / 1e9:g} GB for BOLT"
+    needed_bytes = _SERVER_BYTES + largest
+    if 0 < available_bytes < needed_bytes:
+        raise InstallationError(
+            "not enough memory for building PostgreSQL",
+            detail=f"needed {needed_bytes / 1e9:.1f} GB, available {available_bytes / 1e9:.1f} GB: "
+            f"{_SERVER_BYTES / 1e9:g} GB for a server, {what}",
+            hint="stop something, or raise the limit of the container or service that this runs in",
+        )
+
+
+def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[Fetched, BuildPlan]:
+    """Return the source and how it is built. Whatever can be refused before it is fetched is refused so."""
+    foreign, target, bolt = _foreign(request), parse_target(request.target), find_bolt()
+    machine = platform.machine() if foreign is None else foreign.machine
+    profile = _profile(request.profile, bolt, foreign, progress)
+    if foreign is not None:
+        require_possible(foreign, profile, target)
+    training = _training(request.training, profile)
+    extensions = parse_extensions(request.extensions)
+    likeness = _likeness(request, place)
+    compiler = _compiler(request, profile, bolt, foreign, likeness)
+    if target is not None:
+        require_target(compiler.cc, target, machine)
+    if foreign is not None:
+        require_runs(foreign, compiler.cc, compiler.linker, place.builds())
+    fetched = fetch(request.source, place, progress)
+    plan = BuildPlan(
+        source_sha256=fetched.sha256,
+        version=fetched.version,
+        profile=profile,
+        compiler=compiler,
+        compiler_version=compiler_version(compiler.cc),
+        target=target or (profile.target if foreign is None else None),
+        machine=machine,
+        foreign=foreign,
+        recipe=_recipe(fetched, likeness, compiler.cc, foreign),
+        training=training,
+        extensions=extensions,
+        wanted=() if likeness is None else likeness.extensions,
+    )
+    if bolt is None or not profile.is_rearranged:
+        return fetched, plan
+    return fetched, replace(plan, bolt=replace(bolt, is_position_independent=profile.is_hardened))
+
+
+def _foreign(request: BuildRequest) -> Foreign | None:
+    """Return the machine that is asked for, if it is another one. Raises: UsageError with a likeness."""
+    foreign = parse_machine(request.machine)
+    if foreign is not None and request.like is not None:
+        raise UsageError(
+            f"--like is not for --machine {foreign.machine}",
+            detail="whether this host has for another machine all that an installation was built with, "
+            "pgdyno does not know",
+            hint="leave --like out: what libraries are installed for that machine is then built in",
+        )
+    return foreign
+
+
+def _compiler(
+    request: BuildRequest,
+    profile: Profile,
+    bolt: Bolt | None,
+    foreign: Foreign | None,
+    likeness: Likeness | None,
+) -> Compiler:
+    """Return the compiler. Raises: InstallationError naming all that the host lacks for the build."""
+    missing = [Need("llvm-bolt", PACKAGE)] if profile.is_rearranged and bolt is None else []
+    missing += missing_programs()
+    compiler = find_compiler(request.compiler, profile, foreign, missing)
+    missing += missing_headers(compiler.cc, foreign)
+    if likeness is not None:
+        missing += missing_features(likeness.features, likeness.major, compiler.cc)
+    if missing:
+        raise missing_error(missing, foreign)
+    return compiler
+
+
+def _likeness(request: BuildRequest, place: Workspace) -> Likeness | None:
+    """Return what is to be replaced. Raises: UsageError if the package that is named is of another major."""
+    if request.like is None:
+        return None
+    likeness, source = find_likeness(request.like, place), parse_source(request.source)
+    if isinstance(source, Package):
+        likeness.require_major(source.major, request.source)
+    return likeness
+
+
+def _recipe(fetched: Fetched, likeness: Likeness | None, compiler: str, foreign: Foreign | None) -> Recipe:
+    """Return the features of a build. Raises: UsageError for those of another major version."""
+    if likeness is None:
+        return find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
+    likeness.require_major(fetched.major, fetched.asked)
+    return recipe_like(likeness.features, compiler)
+
+
+def _installed(prefix: Path) -> Manifest | None:
+    """Return the manifest of a build that is there. Raises: InstallationError if it is not to be trusted."""
+    if not prefix.exists():
+        return None
+    found = read_manifest(prefix).value
+    if isinstance(found, Unknown) or found.verified is None:
+        why = (
+            f"its manifest: {found.reason}"
+            if isinstance(found, Unknown)
+            else "it failed when it was last tried"
+        )
+        raise InstallationError(
+            f"{prefix.name} is there, and not to be trusted",
+            detail=why,
+            hint=f"pgdyno build verify {prefix.name} tries it again; or remove {prefix}, and ask again",
+        )
+    return found
+
+
+def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Profile:
+    """Return what is asked for. Raises: UsageError."""
+    if asked == AUTO and (bolt is None or foreign is not None):
+        progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
+        return parse_profile(WITHOUT_BOLT)
+    return parse_profile(STRONGEST if asked == AUTO else asked)
+
+
+def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
+    """Return what is trained on. Raises: UsageError for an unknown workload, or if nothing is trained."""
+    if asked and not profile.is_trained:
+        raise UsageError(
+            "--train needs a profile with pgo or bolt",
+            detail=f"asked for: {profile.name}",
+            hint=f"--profile {profile.name}+pgo, or leave --train out",
+        )
+    return tuple(find_workloads(asked)) or TRAINED_ON
+
+
+def _reference(request: BuildRequest, building: Building) -> Installation:
+    """Return a plain build of the same source, which is made if there is none yet.
+
+    It needs no extensions: data that are read by both are those of what every build has.
+    Raises: InstallationError if the source has changed since it was looked at.
+    """
+    plan, place, progress = building.plan, building.place, building.progress
+    found = find_reference(plan.source_sha256, plan.options, place)
+    if found is None:
+        progress.step("first a plain build of the same source, to hold the faster one against")
+        plain = replace(request, profile=PLAIN, target=None, training=(), extensions=())
+        made = _build(plain, progress, building.expected_s)
+        if made.tarball_sha256 != plan.source_sha256:
+            raise changed(request.source)
+        found = find_installation(made.name, place)
+    progress.step(f"to be held against {found.name}, a plain build of the same source")
+    return found

@@ -1,0 +1,57 @@
+"""Puts extensions into a build: modules of contrib are built like all of them, trees of others by PGXS."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+
+from pgdyno.app.building.directory import BuildDirectory
+from pgdyno.app.building.fetch import changed
+from pgdyno.toolchain.extensions import ALL, ExtensionTree
+from pgdyno.toolchain.making import Making, RunAs
+from pgdyno.toolchain.source import NOT_SOURCE, Tree
+
+
+def chosen_modules(making: Making, asked: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
+    """Return the contrib modules of a configured tree that are built, each once, and what they need.
+
+    Those that every build has are the last. Raises: InstallationError if make cannot tell.
+    """
+    named = [name for one in asked for name in _of(making, one)]
+    return tuple(name for name in dict.fromkeys(named) if name not in always) + tuple(always)
+
+
+def copy_trees(trees: Sequence[ExtensionTree], at: BuildDirectory) -> None:
+    """Copy trees to where they are built. Raises: InstallationError for one that has changed meanwhile."""
+    if not trees:
+        return
+    at.empty(at.extensions.name)
+    for tree in trees:
+        copy = at.extensions / tree.name
+        shutil.copytree(tree.path, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+        if Tree(copy).sha256 != tree.sha256:
+            raise changed(str(tree.path))
+    at.give(at.extensions)
+
+
+def install_trees(
+    trees: Sequence[ExtensionTree], at: BuildDirectory, variables: Mapping[str, str], run_as: RunAs
+) -> None:
+    """Build trees with the flags of what is built already, and install them into it.
+
+    They are not trained: no workload uses them. Raises: InstallationError with make's last words.
+    """
+    asking = {**variables, "PG_CONFIG": str(at.staged("built") / "bin/pg_config")}
+    for tree in trees:
+        making = Making(at.extensions / tree.name, at.log, f"the extension {tree.name}", run_as)
+        making.clean(asking)  # of what an interrupted try has left
+        making.build(["."], asking, lambda _: None)
+        making.install_in_place(asking)
+
+
+def _of(making: Making, asked: str) -> Iterator[str]:
+    """Yield the modules that a name stands for, after those that its tests need."""
+    for name in making.value("contrib", "$(SUBDIRS)", {}).split() if asked == ALL else [asked]:
+        needed = making.value(f"contrib/{name}", "$(EXTRA_INSTALL)", {}).split()
+        yield from (one.removeprefix("contrib/") for one in needed if one.startswith("contrib/"))
+        yield name

@@ -1,0 +1,147 @@
+"""The use case ``server install``: PostgreSQL built from the distribution's source packages, equal flags."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgdyno.app.building.fetch import downloads, fetch_packages
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.time_left import TimeLeft
+from pgdyno.model.errors import InstallationError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.ports import Progress
+from pgdyno.server.installation import installation_at
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manifest
+from pgdyno.toolchain.prerequisites import compiler_version, find_recipe
+from pgdyno.toolchain.recipe import Recipe
+from pgdyno.toolchain.source_build import Built, SourceBuild
+from pgdyno.toolchain.source_package import UNPACKED, SourcePackage, unpack
+
+_NEEDED_BYTES = 512 << 20  # to build one version after the other; measured: 210 MB
+_KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of sources, 40 MB of indexes
+
+
+@dataclass(frozen=True)
+class InstallRequest:
+    """What was asked for."""
+
+    majors: tuple[int, ...]
+    cflags: str
+    wants_liburing: bool
+
+
+def install_from_source(request: InstallRequest, progress: Progress) -> list[Manifest]:
+    """Build the versions that are not there yet, all in the same way, and return all their manifests.
+
+    Raises: UsageError for what cannot be built so; InstallationError for what is missing, not to be had, or
+    failed, and for a version that is there but was built in another way; StorageError if the disk is too
+    small; LockHeldError while another pgdyno measures here.
+    """
+    place = workspace()
+    recipe = find_recipe(request.majors, request.cflags, wants_liburing=request.wants_liburing)
+    for sentence in recipe.left_out:
+        progress.step(sentence)
+    present = {major: found for major in request.majors if (found := _present(place, major, recipe))}
+    for manifest in present.values():
+        progress.step(f"{manifest.name} is installed already: PostgreSQL {manifest.server_version}")
+    missing = [major for major in request.majors if major not in present]
+    if missing:
+        place.require_free(
+            _NEEDED_BYTES + len(missing) * _KEPT_BYTES,
+            "building PostgreSQL",
+            "remove something, or set PGDYNO_HOME to a directory on a larger disk",
+        )
+        packages = fetch_packages(place, missing, progress)
+        present |= _Installing(place, recipe, progress, TimeLeft(progress), len(missing)).all(packages)
+    return [present[major] for major in request.majors]
+
+
+def _name(major: int) -> str:
+    return f"source-{major}"
+
+
+def _present(place: Workspace, major: int, recipe: Recipe) -> Manifest | None:
+    """Return the manifest of a version that is there. Raises: InstallationError if it is another build."""
+    prefix = place.servers() / _name(major)
+    if not prefix.exists():
+        return None
+    found = read_manifest(prefix).value
+    if isinstance(found, Unknown):
+        detail = f"its manifest: {found.reason}"
+    elif found.configure == recipe.options(major):
+        return found
+    else:
+        detail = (
+            f"it has {' '.join(found.configure)}\n         now asked for: {' '.join(recipe.options(major))}"
+        )
+    raise InstallationError(
+        f"{_name(major)} is installed already, and was built in another way",
+        detail=detail,
+        hint=f"pgdyno server remove {_name(major)}, and install it again",
+    )
+
+
+@dataclass
+class _Installing:
+    """Builds one version after the other and says how long the rest will take."""
+
+    place: Workspace
+    recipe: Recipe
+    progress: Progress
+    time_left: TimeLeft
+    count: int
+    done: int = 0
+
+    def all(self, packages: dict[int, SourcePackage]) -> dict[int, Manifest]:
+        """Build and install. No measurement runs meanwhile: both would only disturb each other."""
+        manifests = {}
+        with self.place.measuring():
+            for major, package in packages.items():
+                self.progress.step(f"building {_name(major)}: {package.name} {package.version}")
+                with self.place.scratch() as scratch:
+                    manifests[major] = self._install(major, package, scratch / "source")
+                self.done += 1
+        return manifests
+
+    def _install(self, major: int, package: SourcePackage, tree: Path) -> Manifest:
+        prefix = self.place.servers() / _name(major)
+        destination = prefix.with_name(f".{prefix.name}.partial")
+        shutil.rmtree(destination, ignore_errors=True)  # what a killed pgdyno has left
+        unpack(package, downloads(self.place), tree)
+        build = SourceBuild(major, tree, self.recipe, prefix, self.place.builds() / f"{prefix.name}.log")
+        try:
+            built = build.run(destination, self._report)
+            installation_at(built.staged / "bin", self.place.account)  # the servers' account can run it
+            manifest = _manifest(package, self.recipe, built, major)
+            (built.staged / FILE).write_text(dump_manifest(manifest))
+            built.staged.rename(prefix)
+        finally:
+            shutil.rmtree(destination, ignore_errors=True)
+        return manifest
+
+    def _report(self, share: float) -> None:
+        self.time_left.tell((self.done + share) / self.count)
+
+
+def _manifest(package: SourcePackage, recipe: Recipe, built: Built, major: int) -> Manifest:
+    return Manifest(
+        name=_name(major),
+        server_version=built.server_version,
+        package=package.name,
+        package_version=package.version,
+        suite=package.suite,
+        tarball=package.tarball.name,
+        tarball_sha256=package.tarball.sha256,
+        unpacked=UNPACKED,
+        compiler=compiler_version(recipe.compiler),
+        configure=recipe.options(major),
+        cflags=built.cflags,
+        extensions=recipe.extensions,
+        notes=recipe.notes(major),
+        build_s=round(built.build_s, 1),
+        installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

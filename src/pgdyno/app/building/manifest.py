@@ -1,0 +1,117 @@
+"""Writes down what a build was made of and went through.
+
+What is asked of its programs is asked by the servers' account, which has made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgdyno.app.building.directory import BuildDirectory
+from pgdyno.app.building.fetch import Fetched
+from pgdyno.app.building.training import SECONDS
+from pgdyno.host.atomics import read_atomics
+from pgdyno.model.facts import Unknown
+from pgdyno.toolchain import bolt
+from pgdyno.toolchain.build_log import used_flags
+from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.counts import reached
+from pgdyno.toolchain.instructions import instructions
+from pgdyno.toolchain.manifest import Manifest, Optimised, Rearranged, Trained, Verified
+from pgdyno.toolchain.publishing import hidden
+from pgdyno.toolchain.source_build import ask, text_bytes
+
+
+def describe(
+    plan: BuildPlan,
+    modules: Sequence[str],
+    fetched: Fetched,
+    at: BuildDirectory,
+    verified: Verified,
+    build_s: float,
+) -> Manifest:
+    """Return the manifest of what lies beside its place; flags and sizes are those that are found there.
+
+    ``modules`` are contrib's that were built.
+    Raises: InstallationError if the build cannot be asked.
+    """
+    package, placed = fetched.package, hidden(at.prefix)
+    return Manifest(
+        name=plan.name,
+        server_version=ask(placed / "bin/pg_config", "--version", at.account.command).removeprefix(
+            "PostgreSQL "
+        ),
+        package=package.name if package else "",
+        package_version=package.version if package else "",
+        suite=package.suite if package else "",
+        tarball=fetched.tarball,
+        tarball_sha256=fetched.sha256,
+        unpacked=fetched.how,
+        compiler=plan.compiler_version,
+        configure=plan.options,
+        cflags=ask(placed / "bin/pg_config", "--cflags", at.account.command),
+        extensions=(*modules, *(tree.name for tree in plan.extensions.trees)),
+        notes=(*plan.recipe.notes(plan.major), *_untested(plan), *_lacking(plan, placed)),
+        build_s=round(build_s, 1),
+        installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        optimised=_optimised(plan, fetched, at, placed),
+        verified=verified,
+        machine=plan.machine,
+    )
+
+
+def _untested(plan: BuildPlan) -> Iterator[str]:
+    for tree in plan.extensions.trees:
+        yield f"{tree.name} is from {tree.path}, sha256 {tree.sha256}; its own tests were not run"
+
+
+def _lacking(plan: BuildPlan, placed: Path) -> Iterator[str]:
+    """Yield a sentence if the installation that it is to replace has extensions that this build lacks."""
+    there = {control.stem for control in (placed / "share").rglob("extension/*.control")}
+    if names := [name for name in plan.wanted if name not in there]:
+        yield f"without extensions of what it is to replace: {', '.join(names)}; --extensions adds them"
+
+
+def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Path) -> Optimised:
+    profile = plan.profile
+    with at.log.open(errors="replace") as lines:
+        used = used_flags(lines, plan.compiler.cc)
+    return Optimised(
+        source=fetched.asked,
+        profile=profile.name,
+        target=plan.target,
+        common_flags=used.common,
+        other_flags=used.some,
+        linking_flags=used.linking,
+        objects=used.objects,
+        training=tuple(Trained(name, SECONDS) for name in plan.training) if profile.is_trained else (),
+        reached=reached(plan.compiler, at.counts, at.account.command) if profile.is_counted else "",
+        text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
+        rearranged=_rearranged(plan, at),
+        instructions=_instructions(plan),
+        atomics=_atomics(placed / "bin/postgres") if plan.machine == "aarch64" else "",
+    )
+
+
+def _instructions(plan: BuildPlan) -> tuple[str, ...]:
+    if plan.target is None:
+        return ()
+    return tuple(sorted(instructions(plan.compiler.cc, plan.target, plan.machine)))
+
+
+def _atomics(program: Path) -> str:
+    """Say how a program for Arm does its atomic operations, by its code."""
+    with program.open("rb") as file:
+        found = read_atomics(file)
+    if isinstance(found, Unknown):
+        return ""
+    return f"{found.inline} inline, {found.outline} in helpers that ask the CPU for them first"
+
+
+def _rearranged(plan: BuildPlan, at: BuildDirectory) -> Rearranged | None:
+    if plan.bolt is None:
+        return None
+    said = at.rearranged.read_text()
+    return Rearranged(plan.bolt.version, bolt.reached(said), *bolt.taken_branches(said))

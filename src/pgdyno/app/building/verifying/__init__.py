@@ -1,0 +1,1 @@
+"""Whether a build is the same PostgreSQL: its tests, answers, data and crashes."""

@@ -1,0 +1,69 @@
+"""Makes the plan for a running server and the request to apply it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.app.changes.apply import ApplyRequest
+from pgdyno.app.inspection.inspect import inspect_dsn
+from pgdyno.app.inspection.server_programs import probe_of, programs_of
+from pgdyno.app.inspection.start_check import start_check_in
+from pgdyno.app.local_machine import may_change_host
+from pgdyno.levers.durability import check_found
+from pgdyno.levers.planner import PlanRequest, make_plan
+from pgdyno.levers.resources import Figures
+from pgdyno.model.errors import PrivilegeError, ServerError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.plan import Layer
+
+
+@dataclass(frozen=True)
+class ApplyAdvice:
+    """Which server, what its owner states about it, and what is allowed."""
+
+    dsn: str | None
+    figures: Figures
+    allow_restart: bool
+    is_standby_order_kept: bool = False
+    layers: tuple[Layer, ...] = (Layer.APPLICATION,)
+    is_persisted: bool = False
+
+
+def apply_request(advice: ApplyAdvice) -> ApplyRequest:
+    """Inspect the server, plan for it, and return what to apply.
+
+    The start check on a scratch directory is left out where the server's programs are out of reach; values
+    are then checked against the live ``pg_settings`` only.
+    Raises: ConnectionFailedError; DurabilityError if the server may lose data as it is set up now;
+    MemoryProofError if no plan fits; PrivilegeError if changes are to be persisted by another than root.
+    """
+    if advice.is_persisted and not may_change_host():
+        raise PrivilegeError(
+            "only root may change what the machine starts with",
+            hint="run pgdyno as root, or leave out --persist",
+        )
+    found = inspect_dsn(advice.dsn, advice.figures)
+    if isinstance(found.inspected, Unknown):
+        raise ServerError("the server could not be inspected", detail=found.inspected.reason)
+    check_found(found.inspected.server, found.inspected.target)
+    host = None if isinstance(found.host, Unknown) else found.host
+    server = found.inspected.server
+    programs = programs_of(found.inspected.postmaster_pid)
+    plan = make_plan(
+        host,
+        server,
+        PlanRequest(
+            advice.figures,
+            advice.layers,
+            probe=probe_of(found.inspected),
+            may_change_host=may_change_host(),
+        ),
+    )
+    return ApplyRequest(
+        plan,
+        is_persisted=advice.is_persisted,
+        allow_restart=advice.allow_restart,
+        is_standby_order_kept=advice.is_standby_order_kept,
+        start_check=None if isinstance(programs, Unknown) else start_check_in(programs),
+        planned_on=found.inspected.target,
+    )

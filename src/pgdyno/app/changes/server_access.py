@@ -1,0 +1,55 @@
+"""How a server is reached whose settings are changed, and where receipts of the changes go."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from pgdyno.app.changes.interchange import InterchangeCheck
+from pgdyno.app.local_machine import workspace
+from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.host_run import host_writers
+from pgdyno.journal.query import Connect
+from pgdyno.journal.restart import CommandRestarter, command_restarter
+from pgdyno.model.errors import UsageError
+from pgdyno.server.connection import Connection, addresses, connect, without_password
+from pgdyno.server.connection_by_directory import connect_by_directory
+
+
+def server_access(
+    dsn: str | None, restart_command: str | None = None, data_directory: Path | None = None
+) -> ServerAccess:
+    """Return how a server is reached and where receipts for its changes go.
+
+    Without a DSN, a data directory's own server is connected to, if it runs.
+    Raises: UsageError if the restart command cannot be split into words, or the DSN not be understood.
+    """
+
+    def open_connection(database: str | None = None) -> Connection:
+        if dsn is None and data_directory is not None:
+            return connect_by_directory(data_directory, is_read_only=False, database=database)
+        return connect(dsn, is_read_only=False, database=database)
+
+    words = ["pgdyno", "revert"]
+    words += [] if dsn is None else ["--dsn", without_password(dsn)]
+    words += [] if data_directory is None else ["--pgdata", str(data_directory)]
+    return ServerAccess(
+        open_connection,
+        workspace().root / "journal",
+        programs_check=InterchangeCheck(workspace(), open_connection),
+        data_directory=data_directory,
+        restarter=None if restart_command is None else _restarter(restart_command, open_connection),
+        addresses=() if dsn is None and data_directory is not None else addresses(dsn),
+        revert_command=shlex.join(words),
+        host_writers=host_writers(),
+    )
+
+
+def _restarter(restart_command: str, open_connection: Connect) -> CommandRestarter:
+    try:
+        words = shlex.split(restart_command)
+    except ValueError as error:
+        raise UsageError(
+            f'could not read --restart-command "{restart_command}"', detail=str(error)
+        ) from error
+    return command_restarter(words, open_connection)

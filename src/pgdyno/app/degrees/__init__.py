@@ -1,0 +1,1 @@
+"""How many parallel workers a query gets, and why."""

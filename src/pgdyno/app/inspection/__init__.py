@@ -1,0 +1,1 @@
+"""What a server and its programs tell before anything is planned."""

@@ -1,0 +1,99 @@
+"""Asks a server's programs how much shared memory it would take, and its files how well they compress."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pgdyno.app.inspection.start_check import NEEDED_BYTES, scratch_options, taken_over
+from pgdyno.app.installations import installation_in
+from pgdyno.app.local_machine import workspace
+from pgdyno.host.page_compression import probe_page_compression
+from pgdyno.journal.file_identity import acting_as
+from pgdyno.model.errors import PgdynoError
+from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.model.guc import bytes_of
+from pgdyno.model.page_compression import PageCompression
+from pgdyno.model.server import Server
+from pgdyno.server.installation import Installation
+from pgdyno.server.instance import initialise
+from pgdyno.server.workspace import Workspace
+
+_SOURCE = "postgres -C shared_memory_size"
+
+
+def page_compression(workspace: Workspace, server: Server) -> Fact[PageCompression]:
+    """Compress sampled pages of a server's data; unknown with the reason if they are out of reach."""
+    directory = server.data_directory
+    if isinstance(directory.value, Unknown):
+        return Fact(directory.value, directory.source)
+    place, block_bytes = Path(directory.value), int(server.settings["block_size"].setting)
+    try:
+        owner = place.stat()
+    except OSError as error:
+        return unknown(f"{os.strerror(error.errno or 0).lower()} ({place})", directory.source)
+    with workspace.scratch() as scratch:
+        identity = acting_as(owner.st_uid, owner.st_gid)
+        return probe_page_compression(place, scratch, block_bytes, identity)
+
+
+@dataclass(frozen=True)
+class ProgramsProbe:
+    """Implements the levers' ``Probe`` for one server with its own programs."""
+
+    installation: Installation
+    workspace: Workspace
+    server: Server
+    pages: Fact[PageCompression] | None = None  # of a scratch server, which is gone when plans are made
+
+    @cached_property
+    def _pages(self) -> Fact[PageCompression]:
+        return page_compression(self.workspace, self.server) if self.pages is None else self.pages
+
+    def page_compression(self) -> Fact[PageCompression]:
+        """Return what LZ4 makes of pages of the server's data; measured once."""
+        return self._pages
+
+    def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
+        """Return what the running server has, and what the programs say that these settings add to it.
+
+        Libraries of the real server, which take shared memory too, are not loaded here: what they take is in
+        the figure of the running server.
+        """
+        told = self.server.settings.get("shared_memory_size")
+        if told is None:
+            return unknown(f"PostgreSQL {self.server.version} does not tell", _SOURCE)
+        found = taken_over(self.server)
+        try:
+            now, then = self._compute(found, {**found, **settings})
+        except PgdynoError as error:
+            return unknown(error.message, _SOURCE)
+        if now is None or then is None:
+            return unknown("these programs do not tell", _SOURCE)
+        return Fact(bytes_of(told.setting, told.unit) + then - now, _SOURCE)
+
+    def _compute(self, *configurations: Mapping[str, str]) -> list[int | None]:
+        self.workspace.require_free(NEEDED_BYTES, "asking the server's programs")
+        with self.workspace.scratch() as scratch:
+            data_directory = scratch / "data"
+            initialise(
+                self.installation, self.workspace.account, data_directory, scratch_options(self.server)
+            )
+            return [
+                self.installation.shared_memory_bytes(
+                    self.workspace.account, data_directory, {**settings, "huge_pages": "off"}
+                )
+                for settings in configurations
+            ]
+
+
+def probe_in(
+    bin_directory: Path | None, server: Server, pages: Fact[PageCompression] | None = None
+) -> ProgramsProbe | None:
+    """Return what asks a server's programs; None if they are out of reach."""
+    if bin_directory is None:
+        return None
+    return ProgramsProbe(installation_in(bin_directory), workspace(), server, pages)

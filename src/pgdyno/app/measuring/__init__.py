@@ -1,0 +1,1 @@
+"""An experiment from its first round to its stored result."""

@@ -1,0 +1,47 @@
+"""What the CPUs have been used for so far, and by whom: read as each window of turns ends.
+
+busy, stolen   /proc/stat, of the CPUs that serve or issue load, in ticks of 10 ms
+ours           processes of the arms' servers, also those that started since; the load's; our own
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.meters._cpu import cpu_us
+from pgdyno.model.experiment import Slice
+from pgdyno.server.processes import HostCpu, read_host_cpu
+
+
+@dataclass(frozen=True)
+class CpuReading:
+    """CPU time so far, in seconds, at ``at_s`` on the monotonic clock."""
+
+    at_s: float
+    host: HostCpu
+    ours_s: float
+    cpus: int
+
+    @classmethod
+    def read(cls, arms: Sequence[Arm], split: CpuSplit) -> CpuReading:
+        """Read it now. A server on another host has no processes here."""
+        cpus = {*split.server, *split.client}
+        host = read_host_cpu(cpus, without=split.spinners)
+        servers_us = sum(sum(cpu_us(arm, arm.server_pids()) or ()) for arm in arms)
+        clients_us = sum(arm.client_cpu_us() or 0.0 for arm in arms)
+        ours_s = (servers_us + clients_us) / 1e6 + time.process_time()
+        return cls(time.monotonic(), host, ours_s, len(cpus))
+
+    def closing(self, last: Slice, later: CpuReading) -> Slice:
+        """Return the last slice of a window with what others took since this reading."""
+        capacity_s = max(later.at_s - self.at_s, 1e-9) * self.cpus
+        foreign_s = later.host.busy_s - self.host.busy_s - (later.ours_s - self.ours_s)
+        return replace(
+            last,
+            steal_share=max(0.0, later.host.steal_s - self.host.steal_s) / capacity_s,
+            foreign_cpu_share=max(0.0, foreign_s) / capacity_s,
+        )

@@ -1,0 +1,35 @@
+"""Reads back how durable an arm's server is: in a session like its load's, and in its postmaster."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.host.loaded_libraries import LoadedLibraries, inspect_libraries
+from pgdyno.host.tree import Tree
+from pgdyno.model.durability_reading import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
+
+_SETTINGS = """
+    SELECT pg_catalog.lower(name), pg_catalog.current_setting(name)
+      FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s)"""
+_ELSEWHERE = LoadedLibraries(unknown=("the postmaster is not on this host",))
+
+
+def read_durability(arm: Arm) -> DurabilityReading:
+    """Return what an arm's server shows.
+
+    Raises: ServerCrashedError, with the server's log, if it has gone; ServerError if it does not answer.
+    """
+    try:
+        with closing(arm.connect_like_its_load()) as connection:
+            rows = connection.execute(_SETTINGS, (list(READ_BACK),)).fetchall()
+    except psycopg.OperationalError as error:
+        raise arm.lost(error) from error
+    pid = arm.server.pid
+    libraries = _ELSEWHERE if pid is None else inspect_libraries(Tree(Path("/")), pid, SYNC_FUNCTIONS)
+    return DurabilityReading(
+        arm.variant.name, dict(rows), libraries.loader, libraries.replaced, "; ".join(libraries.unknown)
+    )

@@ -1,0 +1,373 @@
+"""Runs a study: rounds until the plan is fulfilled, results stored as they come, verdicts at the end."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+from typing import TypeAlias
+
+import numpy as np
+from numpy.random import Generator as Random
+
+from pgdyno import __version__
+from pgdyno.app.arenas.arena import Arena
+from pgdyno.app.measuring.adaptive import next_cells
+from pgdyno.app.measuring.evidence import Evidence, Facts
+from pgdyno.app.measuring.recovery import recover
+from pgdyno.app.measuring.resumption import require_same
+from pgdyno.app.measuring.rounds import Running, run_round
+from pgdyno.app.measuring.tpch.validation import tpch_facts, validated
+from pgdyno.experiments.analysis import analyse
+from pgdyno.experiments.disturbance import judge_again, with_disturbance_notes
+from pgdyno.experiments.durability import is_hopeless, withhold
+from pgdyno.experiments.notes import durability_marks, hopeless_note, method_notes, noise_note, step_labels
+from pgdyno.experiments.phase import with_phase
+from pgdyno.experiments.stopping import (
+    as_even,
+    counts_nothing,
+    is_finished,
+    minimum_rounds,
+    rounds_extended,
+    rounds_to_repeat,
+    rounds_within,
+)
+from pgdyno.experiments.wal_ahead import wal_notes
+from pgdyno.meters import load as load_meters
+from pgdyno.model.awake import Awake
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError
+from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
+from pgdyno.model.plan import Plan
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.model.terms import Terms
+from pgdyno.model.verdict import Verdict
+from pgdyno.model.workload import Workload
+from pgdyno.store.experiments import ExperimentStore
+
+_LISTED_NAMES = 3
+_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an experiment carries along for its reader, besides its own results."""
+
+    host: Facts = field(default_factory=dict)
+    server: Facts = field(default_factory=dict)
+    plan: Plan | None = None
+    noise_floor: tuple[NoiseFloor, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
+    factors: tuple[str, ...] = ()
+    emulated_machine: str = ""  # as in ``Experiment``
+    awake: Awake | None = None
+    burstable_type: str = ""
+    terms: Terms | None = None  # by which a plan is decided
+    allowed_files: tuple[str, ...] = ()  # as in ``Experiment``
+
+
+Futile: TypeAlias = Callable[[Experiment], bool]
+"""Whether what was measured so far makes it useless to go on. It can only stop an experiment."""
+
+
+@dataclass
+class ExperimentRun:
+    """One experiment on its way: ``run`` returns it finished, ``experiment`` is its state at any time."""
+
+    arena: Arena
+    store: ExperimentStore
+    progress: Progress
+    workloads: Mapping[str, Workload]
+    clock: Callable[[], float] = time.monotonic
+    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
+    is_futile: Futile | None = None  # asked once, after half of the rounds
+
+    def run(
+        self,
+        study: Study,
+        *,
+        budget_s: float | None = None,
+        context: Context | None = None,
+        resume: str | None = None,
+    ) -> Experiment:
+        """Run a study and return the experiment with its verdicts.
+
+        ``budget_s`` replaces the design's number of rounds by what fits, fixed after the first round from
+        its duration alone. ``resume`` continues an interrupted experiment.
+        Raises: InterruptedByUserError after storing what there is; errors of servers and generators.
+        """
+        started = self.clock()
+        study = self._with_turns(study)
+        memory_notes = self._memory_notes(study)
+        self._prepare(study)
+        if resume:
+            experiment = self._resumed(study, resume, memory_notes)
+            study = replace(study, design=experiment.design)
+        else:
+            experiment = self._new(study, context or Context(), memory_notes)
+            self.store.save(experiment)
+        try:
+            with self.arena.prepared_for(study) as arena:
+                experiment = self._rounds(arena, study, experiment, started, budget_s)
+        except KeyboardInterrupt as interrupt:
+            experiment = self._conclude(study, self.store.load(experiment.id), is_complete=False)
+            raise self._interrupted(experiment) from interrupt
+        except PgdynoError as error:
+            if kept := len(self.store.load(experiment.id).blocks):
+                way = (
+                    f"continue with --resume {experiment.id}"
+                    if self.is_resumable
+                    else f"pgdyno report {experiment.id}"
+                )
+                kept_hint = f"the {kept} blocks of earlier rounds are kept: {way}"
+                error.hint = "; ".join(filter(None, (error.hint, kept_hint)))
+            raise
+        return experiment
+
+    def _with_turns(self, study: Study) -> Study:
+        """Return the study with longer turns for the workloads that write, if it has any."""
+        if all(self.workloads[name].is_read_only for name in study.workloads):
+            return study
+        design = with_phase(study.design.with_writing(), study.variants)
+        if design.cycle_s is not None:
+            self.progress.step(f"blocks of writing workloads last {design.cycle_s / 60:g} min each")
+        return replace(study, design=design)
+
+    def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
+        """Return the error that says what is kept, and what can be done with it."""
+        resume = (f"continue with --resume {experiment.id}",) if self.is_resumable else ()
+        count = len(experiment.blocks)
+        if not count:
+            return InterruptedByUserError("interrupted; no round has ended yet", hint="".join(resume) or None)
+        kept = "block measured so far is" if count == 1 else f"{count} blocks measured so far are"
+        hint = ", or ".join([f"pgdyno report {experiment.id}", *resume])
+        return InterruptedByUserError(f"interrupted; the {kept} kept", hint=hint)
+
+    def _memory_notes(self, study: Study) -> tuple[str, ...]:
+        """Say which servers' memory is limited, and how. Raises: PgdynoError if it cannot be."""
+        limits = [self.workloads[name].server_memory_bytes for name in study.workloads]
+        return tuple(self.arena.memory_note(limit) for limit in dict.fromkeys(limits) if limit is not None)
+
+    def _new(self, study: Study, context: Context, memory_notes: tuple[str, ...]) -> Experiment:
+        now = datetime.now(UTC)
+        workloads = [self.workloads[name] for name in study.workloads]
+        return Experiment(
+            id=experiment_id(now, study.name),
+            name=study.name,
+            question=study.question,
+            created=now.isoformat(timespec="seconds"),
+            pgdyno_version=__version__,
+            design=study.design,
+            variants=study.variants,
+            baseline=study.baseline,
+            workloads=study.workloads,
+            reset_policies={workload.name: workload.reset for workload in workloads},
+            scales={workload.name: workload.data_set.scale for workload in workloads},
+            generators={workload.name: workload.generator for workload in workloads},
+            operations={workload.name: workload.operations for workload in workloads if workload.operations},
+            cells={workload.name: workload.cell for workload in workloads if workload.cell},
+            noise_floor=context.noise_floor,
+            plan=context.plan,
+            host=context.host,
+            server=context.server,
+            options=context.options,
+            factors=context.factors,
+            notes=(
+                *durability_marks(study),
+                *step_labels(workloads),
+                *study.notes,
+                *memory_notes,
+                *self.arena.build_notes(study.variants),
+                *method_notes(workloads, study.design),
+            ),
+            installation=self.arena.installation_name,
+            tpch=tpch_facts(workloads),
+            emulated_machine=context.emulated_machine,
+            awake=context.awake,
+            burstable_type=context.burstable_type,
+            terms=context.terms,
+            allowed_files=context.allowed_files,
+        )
+
+    def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
+        """Return the stored experiment, with what can be recovered of the round it was killed in.
+
+        Raises: UsageError if it is another experiment than the one asked for now.
+        """
+        stored = self.store.load(experiment_id)
+        labels = {*step_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
+        require_same(
+            stored,
+            self._new(study, Context(), memory_notes),
+            labels,
+            is_imported=experiment_id in self.store.origins(),
+        )
+        recovered = recover(stored, self.store, self.arena, self.workloads)
+        self.store.add_blocks(experiment_id, recovered)
+        self.store.forget_slices(experiment_id, self.store.unread(experiment_id))
+        self.arena.loads.forget(experiment_id)
+        return self.store.load(experiment_id)
+
+    def _prepare(self, study: Study) -> None:
+        """Load data sets and let the server judge every variant's settings, before anything is measured."""
+        for name in study.workloads:
+            for variant in study.variants:
+                self.arena.check(variant, self.workloads[name].data_set)
+
+    def _rounds(
+        self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None
+    ) -> Experiment:
+        evidence = Evidence(study, experiment.host, experiment.server, experiment.durability)
+        running = self._running(arena, study, experiment, evidence)
+        experiment = validated(experiment, arena, [self.workloads[n] for n in study.workloads], self.progress)
+        self.store.save(experiment)
+        first = done = _rounds_done(experiment)
+        planned, repeats, longest_s, half = study.design.rounds, 0, 0.0, 0
+        while done < planned + repeats:
+            round_started = self.clock()
+            names = _names(study, experiment, planned + repeats - done)
+            for workloads in workloads_by_server([self.workloads[name] for name in names]):
+                self.progress.step(_label(done, planned + repeats, workloads))
+                shuffled = in_random_order(workloads, running.random)
+                self.store.add_blocks(experiment.id, run_round(running, done, shuffled))
+                self.arena.loads.forget(experiment.id)
+            done += 1
+            experiment = evidence.added_to(self.store.load(experiment.id))
+            self.store.save(experiment)
+            experiment = judge_again(experiment)
+            round_s, elapsed_s = self.clock() - round_started, self.clock() - started
+            longest_s = max(longest_s, round_s)
+            least = minimum_rounds(study.design)
+            if budget_s is not None and (done == first + 1 or study.is_adaptive):
+                # Rounds of an adaptive study become shorter, as fewer cells are in question.
+                more = rounds_within(budget_s - elapsed_s, round_s, max(1, least - (done - first - 1)))
+                planned = as_even(done - 1 + more, least, study.design)
+            wanted = planned if budget_s is None else least
+            if not study.is_adaptive:  # which looks at what counts before each round
+                lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
+                repeats = max(0, lost - (planned - wanted))
+                if budget_s is not None and done == planned + repeats:
+                    planned = rounds_extended(planned, budget_s - elapsed_s, longest_s, study.design)
+            half = half or (planned + 1) // 2  # of those that were planned at first
+            self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
+            if counts_nothing(experiment.blocks) or is_hopeless(experiment):
+                break
+            if self._is_finished(study, experiment) or self._is_futile(experiment, is_half=done == half):
+                break
+        measured = self.store.load(experiment.id)
+        told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
+        return self._conclude(study, told, is_complete=True)
+
+    def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:
+        """Return what every round needs to know."""
+        return Running(
+            experiment_id=experiment.id,
+            arena=arena,
+            variants=study.variants,
+            design=study.design,
+            meters=load_meters(),
+            random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
+            keep_slice=partial(self.store.add_slice, experiment.id),
+            keep_counts=partial(self.store.add_counts, experiment.id),
+            look_at=evidence.look_at,
+            read_durability=evidence.read_durability,
+            announce=self.progress.step,
+            changed=frozenset(
+                workload.data_set.key
+                for workload in (self.workloads[name] for name in study.workloads)
+                if not workload.is_read_only
+            ),
+        )
+
+    def _is_finished(self, study: Study, experiment: Experiment) -> bool:
+        if study.design.stopping is Stopping.FIXED:
+            return False
+        return is_finished(_verdicts(study, experiment, self.workloads), study.design, experiment.blocks)
+
+    def _is_futile(self, experiment: Experiment, *, is_half: bool) -> bool:
+        return self.is_futile is not None and is_half and self.is_futile(experiment)
+
+    def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
+        experiment = with_disturbance_notes(judge_again(measured))
+        design = replace(experiment.design, rounds=max(1, _rounds_done(experiment)))
+        concluded = replace(
+            _without_unmeasured(experiment) if is_complete else experiment,
+            design=design if is_complete else experiment.design,
+            verdicts=_verdicts(study, experiment, self.workloads),
+            notes=(
+                *experiment.notes,
+                *noise_note(experiment),
+                *hopeless_note(experiment),
+                *(wal_notes(experiment) if is_complete else ()),
+            ),
+            is_complete=is_complete,
+        )
+        self.store.add_blocks(concluded.id, concluded.blocks)
+        self.store.save(concluded)
+        return concluded
+
+
+def _names(study: Study, experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
+    """Return the workloads of the next round."""
+    chosen = next_cells(experiment, rounds_left) if study.is_adaptive else ()
+    return chosen or study.workloads  # none: several variants are compared, and all cells belong to that
+
+
+def experiment_id(now: datetime, name: str) -> str:
+    """Return what an experiment of that name, begun now, is called by."""
+    return f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', name)}"
+
+
+def _without_unmeasured(experiment: Experiment) -> Experiment:
+    """Return the experiment without cells that no round took, as it did not need them to find a knee."""
+    measured = {block.workload for block in experiment.blocks}
+    names = tuple(name for name in experiment.workloads if name in measured or name not in experiment.cells)
+    cells = {name: cell for name, cell in experiment.cells.items() if name in measured}
+    return replace(experiment, workloads=names, cells=cells)
+
+
+def _verdicts(study: Study, experiment: Experiment, workloads: Mapping[str, Workload]) -> tuple[Verdict, ...]:
+    """Return the verdicts; none on a workload whose rate was given: more of it could not be done."""
+    verdicts = analyse(
+        experiment.blocks,
+        workloads=[name for name in study.workloads if workloads[name].rate_tps is None],
+        variants=[variant.name for variant in study.variants],
+        baseline=study.baseline,
+        design=study.design,
+    )
+    return withhold(verdicts, experiment)
+
+
+def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:
+    """Group workloads that can share started servers, read-only ones first."""
+
+    def servers(workload: Workload) -> tuple[str, int]:
+        return workload.data_set.key, workload.server_memory_bytes or 0
+
+    ordered = sorted(workloads, key=lambda w: (*servers(w), not w.is_read_only))
+    return [list(group) for _, group in groupby(ordered, key=servers)]
+
+
+def in_random_order(workloads: Sequence[Workload], random: Random) -> list[Workload]:
+    """Shuffle the cells of a grid, so that time is not taken for a size's or the clients' effect.
+
+    Those that only read still come first.
+    """
+    if not all(workload.cell for workload in workloads):
+        return list(workloads)
+    shuffled = [workloads[index] for index in random.permutation(len(workloads))]
+    return sorted(shuffled, key=lambda workload: not workload.is_read_only)
+
+
+def _rounds_done(experiment: Experiment) -> int:
+    return max((block.round + 1 for block in experiment.blocks), default=0)
+
+
+def _label(done: int, planned: int, workloads: Sequence[Workload]) -> str:
+    names = [workload.name for workload in workloads]
+    listed = ", ".join(names) if len(names) <= _LISTED_NAMES else f"{names[0]} … {names[-1]}"
+    return f"round {done + 1} of {planned}: {listed}"

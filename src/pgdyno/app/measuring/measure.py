@@ -1,0 +1,233 @@
+"""Measures a study: what compare, bench, run and accelerate have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.awake.awake import AwakeKeeper, Keeping
+from pgdyno.app.changes.allowed_files import require_allowed_files
+from pgdyno.app.changes.host_state import HostState
+from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, open_store
+from pgdyno.app.measuring.experiment import Context, ExperimentRun, Futile
+from pgdyno.host.spinners import burstable_type
+from pgdyno.levers.sharing import not_shareable
+from pgdyno.levers.sharing_memory import MEMORY_SHARE
+from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
+from pgdyno.model.experiment import Design, DesignKind, Experiment
+from pgdyno.model.guc import readable_bytes
+from pgdyno.model.kernel_file import display_name
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.model.variant import Variant, require_measurable
+from pgdyno.model.workload import DRIVER, Workload
+from pgdyno.server.installation import Installation
+from pgdyno.store.experiments import ExperimentStore
+
+_ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
+_ALTERNATING_TRIAL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which conditions a study is measured."""
+
+    installation: Installation | None  # None: every variant names its own server
+    workloads: Mapping[str, Workload]
+    design: Design
+    budget_s: float | None = None
+    resume: str | None = None
+    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
+    accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
+    allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
+    accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
+    is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
+    as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
+
+
+def measure(
+    study: Study, conditions: Conditions, progress: Progress, context: Context | None = None
+) -> Experiment:
+    """Run a study on scratch servers and return the experiment.
+
+    A duet needs all servers up at once; where their memory does not fit, trials alternate instead, and the
+    experiment's notes say so.
+    Raises: RefusedError for a server that an emulator would run, unless that is accepted, and then for
+    several variants: two such servers say nothing about each other; or for a file of the kernel that may
+    not be set. VariantError for what no server is given. LockHeldError if another pgdyno, of any home, keeps
+    this machine's CPUs awake. Whatever measuring raises.
+    """
+    began = time.monotonic()
+    require_measurable(study.variants)
+    require_allowed_files(study.variants, conditions.allowed_files)
+    with (
+        machine_claimed(is_wanted=not conditions.as_booted),
+        open_scratch_arena(
+            conditions.installation,
+            study.variants,
+            progress,
+            is_isolated=study.design.is_isolated,
+            is_timed=not conditions.accepts_emulation,
+        ) as arena,
+        closing(open_store()) as store,
+    ):
+        context = _labelled(context or Context(), study, arena)
+        _require_disk(study, arena, conditions.workloads)
+        _require_generators(study, arena, conditions.workloads)
+        progress.step("measuring how long a wake-up takes")
+        kept = _keep_awake(study, conditions, arena.host_state, store)
+        context = replace(
+            context,
+            awake=kept.record,
+            burstable_type=burstable_type(arena.host_state.tree),
+            allowed_files=_allowed(study, conditions),
+        )
+        fitting = _with_fitting_design(study, arena, conditions.workloads)
+        accepting = replace(
+            arena,
+            accepts_builds=conditions.accepts_builds,
+            host_state=replace(arena.host_state, always=kept.files),
+            spin=kept.spin,
+        )
+        run = ExperimentRun(
+            accepting,
+            store,
+            progress,
+            conditions.workloads,
+            is_resumable=conditions.is_resumable,
+            is_futile=conditions.is_futile,
+        )
+        budget_s = conditions.budget_s
+        if budget_s is not None:  # of which measuring wake-ups has taken some already
+            budget_s = max(0.0, budget_s - (time.monotonic() - began))
+        return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
+
+
+def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
+    """Return the files of the kernel that variants set because they were allowed by name."""
+    named = (path for variant in study.variants for path in variant.files if path in conditions.allowed_files)
+    return tuple(dict.fromkeys(named))
+
+
+def _keep_awake(
+    study: Study, conditions: Conditions, host_state: HostState, store: ExperimentStore
+) -> Keeping:
+    """Return how idle CPUs are kept awake; what is continued goes on as it was. Raises: UsageError."""
+    keeper = AwakeKeeper(host_state)
+    if conditions.resume:
+        return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
+    return keeper.find(study.variants, conditions.as_booted)
+
+
+def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
+    """Return the context with the machine of an emulated server. Raises: RefusedError as above."""
+    machines = [arena.installation_of(variant).foreign_machine for variant in study.variants]
+    emulated = next(filter(None, machines), "")
+    if emulated and len(study.variants) > 1:
+        raise RefusedError(
+            "an emulated server is not compared with another one",
+            detail=f"its programs are for {emulated}: their speed here is the emulator's",
+            hint="run one variant alone, for what it does: pgdyno bench --emulated",
+        )
+    return replace(context, emulated_machine=emulated)
+
+
+def require_durable(variants: tuple[Variant, ...]) -> None:
+    """Raise DurabilityError for a variant on a command line that could lose committed data."""
+    for variant in variants:
+        if variant.unsafe_settings:
+            raise DurabilityError(
+                f'variant "{variant.name}" is not durable: {", ".join(variant.unsafe_settings)}',
+                hint="a variant that may lose data can only be measured from an experiment file "
+                "(pgdyno run FILE.toml), on servers that pgdyno creates",
+            )
+
+
+def alternating(design: Design, trial_s: float | None = None) -> Design:
+    """Return the design with whole trials instead of slices: one arm's server at a time."""
+    length_s = _ALTERNATING_TRIAL_S if trial_s is None else trial_s
+    return replace(
+        design,
+        kind=DesignKind.ALTERNATING,
+        slice_s=length_s,
+        writing_slice_s=None,
+        block_s=length_s,
+        blocks_per_round=1,
+        head_s=length_s / 20,
+    )
+
+
+def in_trials(design: Design) -> Design:
+    """Return the design for what turned out to take whole trials: as long as blocks that were asked for."""
+    return alternating(design, None if design.block_s == Design().block_s else design.block_s)
+
+
+def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:
+    """Return the study as it is, or alternating if its servers do not fit into memory all at once.
+
+    Raises: MemoryProofError if not even one of them does.
+    """
+    data_set = workloads[study.workloads[0]].data_set
+    sizes = {v.name: arena.shared_memory_bytes(v, data_set) for v in study.variants}
+    available = available_memory_bytes()
+    largest = max(sizes, key=sizes.__getitem__)
+    _require_memory_limit(largest, sizes[largest], study, workloads)
+    if sizes[largest] > _ALONE_SHARE * available:
+        raise MemoryProofError(
+            f"a scratch server of {largest} does not fit into the memory that is free",
+            detail=f"its shared memory takes {sizes[largest] / 1e9:.1f} GB, and {_ALONE_SHARE:.0%} of the "
+            f"{available / 1e9:.1f} GB that are available may be used",
+            hint="measure on a host with more free memory, or variants with smaller shared_buffers",
+        )
+    needed = sum(sizes.values())
+    if study.design.kind is DesignKind.ALTERNATING:
+        return study
+    if files := not_shareable(study.variants):
+        listed = ", ".join(map(display_name, files))
+        note = (
+            f"alternating trials instead of a duet, because the whole machine has one value: {listed}. "
+            "What is not found by this may be smaller than what was distinguishable; see the intervals"
+        )
+        return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
+    if needed <= MEMORY_SHARE * available:
+        return study
+    note = (
+        f"alternating trials instead of a duet: {needed / 1e9:.1f} GB of shared memory for all servers at "
+        f"once do not fit into {MEMORY_SHARE:.0%} of the {available / 1e9:.1f} GB that are available"
+    )
+    return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
+
+
+def _require_memory_limit(
+    variant: str, size_bytes: int, study: Study, workloads: Mapping[str, Workload]
+) -> None:
+    """Raise MemoryProofError if a server cannot live within the limit that a workload sets it."""
+    limits = [workloads[name].server_memory_bytes for name in study.workloads]
+    smallest = min((limit for limit in limits if limit is not None), default=None)
+    if smallest is not None and size_bytes > _ALONE_SHARE * smallest:
+        raise MemoryProofError(
+            f"the server of {variant} does not fit into the {readable_bytes(smallest)} it is limited to",
+            detail=f"its shared memory takes {readable_bytes(size_bytes)}, and {_ALONE_SHARE:.0%} may be",
+            hint="choose smaller shared_buffers",
+        )
+
+
+def _require_generators(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
+    """Look for the programs that issue the load before data is loaded. Raises: GeneratorMissingError."""
+    for generator in dict.fromkeys(workloads[name].generator for name in study.workloads):
+        if generator != DRIVER:
+            arena.loads.find_generator(generator)
+
+
+def _require_disk(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
+    """Raise StorageError if what the workloads will write has no room: before anything runs."""
+    needed_bytes = max(workloads[name].disk_bytes or 0 for name in study.workloads)
+    arena.workspace.require_free(
+        needed_bytes,
+        f"a server of {study.name}",
+        hint="choose a smaller --preset or fewer --rows, or set PGDYNO_HOME to a directory on a larger disk",
+    )

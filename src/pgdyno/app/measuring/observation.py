@@ -1,0 +1,221 @@
+"""From what was observed in a round to its blocks' results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.app.arenas.arm import Readings, meter_values
+from pgdyno.experiments.attribution import completed_in_all, count_arm
+from pgdyno.experiments.blocks import (
+    ArmObservation,
+    BlockPlace,
+    HostUse,
+    audit_block,
+    build_block,
+    checkpoint_asymmetry,
+    created_segments,
+    huge_page_asymmetry,
+    missing_checkpoint,
+    missing_workers,
+    void_reason,
+)
+from pgdyno.experiments.disturbance import audit_windows, left_out
+from pgdyno.experiments.drains import audit_drains
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.slice_counts import count_slices
+from pgdyno.experiments.transactions import Transactions
+from pgdyno.meters import MeterModule
+from pgdyno.model.errors import MeasurementError
+from pgdyno.model.experiment import Block, Design, Slice
+from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variant import Variant
+from pgdyno.server.processes import HostCpu
+
+_CHECKPOINT_SETTINGS = (
+    "max_wal_size",
+    "checkpoint_timeout",
+    "checkpoint_completion_target",
+    "wal_compression",
+    "full_page_writes",
+    "shared_buffers",
+)
+
+
+@dataclass(frozen=True)
+class ObservedBlock:
+    """One block's raw observations. ``deltas`` are what each arm's meters moved; empty if not read.
+
+    ``left_out`` are the positions of slices that do not count.
+    """
+
+    started_ns: int
+    wall_s: float
+    slices: tuple[Slice, ...]
+    deltas: tuple[Readings, ...]
+    host: tuple[HostCpu, HostCpu] | None
+    own_cpu_s: float
+    left_out: frozenset[int] = frozenset()
+
+    @property
+    def counted(self) -> list[Slice]:
+        """The slices that count."""
+        return [one for position, one in enumerate(self.slices) if position not in self.left_out]
+
+
+@dataclass(frozen=True)
+class ObservedArm:
+    """One arm over all blocks of a workload in a round. ``debt`` is what its checkpoint cost, by meter."""
+
+    variant: Variant
+    transactions: Transactions
+    debt: Readings
+
+
+@dataclass(frozen=True)
+class ObservedRun:
+    """One workload in one round."""
+
+    workload: str
+    round: int
+    arms: Sequence[ObservedArm]
+    blocks: Sequence[ObservedBlock]
+    is_drained: bool = False  # whether transactions ended before the next turn, or were frozen
+    is_long: bool = False  # whether a block has few of them
+    workers: int | None = None  # that every transaction is to have
+    executions: int = 1  # in every transaction, of what is counted and metered
+    is_whole_cycle: bool = False  # whether every block has to span a checkpoint of every arm
+
+
+def build_blocks(
+    run: ObservedRun, design: Design, split: CpuSplit, meters: Sequence[MeterModule]
+) -> list[Block]:
+    """Attribute transactions to slices, spread checkpoint debts over blocks, judge every block."""
+    is_comparable = len({_checkpoint_settings(arm.variant) for arm in run.arms}) == 1
+    is_sharing = _share_a_pool([arm.variant for arm in run.arms])
+    shares = [_debt_shares(run, position) for position in range(len(run.arms))]
+    disturbed = left_out([block.slices for block in run.blocks], design.thresholds)
+    results = []
+    for index, (observed, out) in enumerate(zip(run.blocks, disturbed, strict=True)):
+        block = replace(observed, left_out=out)
+        observations = [
+            _observe(run, block, position, shares[position][index], design, meters)
+            for position in range(len(run.arms))
+        ]
+        seen = {**audit_drains(block.counted), **created_segments(observations)}
+        audit = {**_audit(block, design, split), **audit_windows(block.slices, out), **seen}
+        void = (
+            checkpoint_asymmetry(observations, is_comparable=is_comparable)
+            or huge_page_asymmetry(observations, is_comparable=is_sharing)
+            or missing_workers(observations, run.workers)
+            or missing_checkpoint(observations, is_wanted=run.is_whole_cycle)
+            or void_reason(audit, design.thresholds)  # last, because it is judged again later
+        )
+        place = BlockPlace(run.workload, run.round, index, block.started_ns)
+        built = build_block(
+            place, block.counted, observations, server_cpus=len(split.server), audit=audit, void=void
+        )
+        results.append(replace(built, left_out=tuple(sorted(out))))
+    return results
+
+
+def counted_slices(run: ObservedRun, block: ObservedBlock, design: Design) -> list[Slice]:
+    """Return the block's slices with what each has counted; none where transactions are not what counts."""
+    if run.executions > 1:
+        return []
+    head_ns = int(design.head_s * 1e9)
+    return [
+        one
+        for position, arm in enumerate(run.arms)
+        for one in count_slices(block.slices, position, arm.transactions, head_ns, is_drained=run.is_drained)
+    ]
+
+
+def _observe(
+    run: ObservedRun,
+    block: ObservedBlock,
+    position: int,
+    debt_share: float,
+    design: Design,
+    meters: Sequence[MeterModule],
+) -> ArmObservation:
+    arm = run.arms[position]
+    completed, counted = (
+        completed_in_all(slices, position, arm.transactions, is_drained=run.is_drained)
+        for slices in (block.slices, block.counted)
+    )
+    if counted == 0:
+        raise MeasurementError(
+            f"{arm.variant.name} completed no transaction in a block",
+            detail="leaving the block out would leave out the worst that this variant does",
+            hint="choose longer blocks with --block, or look in the server's log for what it waited for",
+        )
+    deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
+    executed = completed * run.executions
+    count = count_arm(
+        block.slices,
+        position,
+        arm.transactions,
+        int(design.head_s * 1e9),
+        is_drained=run.is_drained,
+        is_long=run.is_long,
+        left_out=block.left_out,
+    )
+    return ArmObservation(
+        variant=arm.variant.name,
+        count=count.by_execution(run.executions),
+        completed=executed,
+        meters=meter_values(meters, deltas, executed),
+        debt_cpu_s=debt_share * counted / completed * sum(arm.debt.get(SERVER_CPU, ())) / 1e6,
+    )
+
+
+def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tuple[float, ...]]:
+    """Add this block's share of what the round's closing checkpoint cost."""
+    return {
+        metric: tuple(d + share * owed for d, owed in zip(values, debt[metric], strict=True))
+        if metric in debt
+        else values
+        for metric, values in delta.items()
+    }
+
+
+def _debt_shares(run: ObservedRun, position: int) -> list[float]:
+    """Split a round's debt in proportion to the transactions completed; the warm-up's part is nobody's."""
+    done = run.arms[position].transactions
+    counts = [
+        completed_in_all(block.slices, position, done, is_drained=run.is_drained) for block in run.blocks
+    ]
+    return [count / max(1, done.count) for count in counts]
+
+
+def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, float]:
+    if block.host is None:
+        return {}
+    before, after = block.host
+    server_us = sum(sum(delta.get(SERVER_CPU, ())) for delta in block.deltas)
+    client_us = sum(sum(delta.get(CLIENT_CPU, ())) for delta in block.deltas)
+    use = HostUse(
+        wall_s=block.wall_s,
+        busy_s=after.busy_s - before.busy_s,
+        steal_s=after.steal_s - before.steal_s,
+        ours_s=(server_us + client_us) / 1e6 + block.own_cpu_s,
+        client_s=client_us / 1e6,
+        cpus=len(set(split.server) | set(split.client)),
+        client_cpus=len(split.client) if split.is_isolated else None,
+    )
+    audit = audit_block(block.slices, design.slice_s, use)
+    return {**audit, "own_cpu_share": block.own_cpu_s / block.wall_s}
+
+
+def _checkpoint_settings(variant: Variant) -> tuple[str | None, ...]:
+    return tuple(variant.settings.get(name) for name in _CHECKPOINT_SETTINGS)
+
+
+def _share_a_pool(variants: Sequence[Variant]) -> bool:
+    """Whether the variants are set alike, and ask for huge pages."""
+    first = variants[0].settings
+    return all(variant.settings == first for variant in variants) and any(
+        kind_of(path) == HUGE_PAGES for path in variants[0].files
+    )

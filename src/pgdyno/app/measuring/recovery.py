@@ -1,0 +1,70 @@
+"""Recovers the round in which an experiment was killed, from its stored slices and its generators' logs.
+
+Slices are stored as they end, and logs lie on disk until their round has been read; so little more than the
+slice that was running is lost. What is recovered is cut back to whole balanced groups (ABBA), and has no
+meters: those are read at a block's end. What others took of the CPUs stands with the slices, and is judged as
+ever. Write workloads are not recovered, because the checkpoint that each arm owed was never measured, nor
+long transactions, of which the last one is not in the log; their round is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pgdyno.app.arenas.arena import Arena
+from pgdyno.app.measuring.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
+from pgdyno.app.measuring.rounds import log_label
+from pgdyno.experiments.schedule import balanced_slices
+from pgdyno.experiments.transactions import parse
+from pgdyno.generators.transaction_log import TransactionLog
+from pgdyno.model.experiment import Block, DesignKind, Experiment
+from pgdyno.model.workload import DRIVER, Workload
+from pgdyno.store.experiments import ExperimentStore, Place
+
+
+def recover(
+    experiment: Experiment, store: ExperimentStore, arena: Arena, workloads: Mapping[str, Workload]
+) -> list[Block]:
+    """Return the blocks that can be made of slices that have no block yet."""
+    if experiment.design.kind is not DesignKind.DUET:
+        return []
+    places = [place for place in store.unread(experiment.id) if _is_recoverable(workloads[place.workload])]
+    runs = {(place.workload, place.round) for place in places}
+    return [
+        block
+        for workload, round_index in sorted(runs)
+        for block in _recover_run(
+            experiment, store, arena, [p for p in places if (p.workload, p.round) == (workload, round_index)]
+        )
+    ]
+
+
+def _is_recoverable(workload: Workload) -> bool:
+    return workload.is_read_only and not workload.is_long
+
+
+def _recover_run(
+    experiment: Experiment, store: ExperimentStore, arena: Arena, places: list[Place]
+) -> list[Block]:
+    count = len(experiment.variants)
+    found = [store.slices(experiment.id, place.workload, place.round, place.block) for place in places]
+    kept = [balanced for slices in found if (balanced := balanced_slices(count, slices))]
+    if not kept:
+        return []
+    workload, round_index = places[0].workload, places[0].round
+    arms = [
+        ObservedArm(variant, parse(_log(arena, experiment.id, workload, round_index, arm)), {})
+        for arm, variant in enumerate(experiment.variants)
+    ]
+    blocks = [
+        ObservedBlock(s[0].start_ns, (s[-1].end_ns - s[0].start_ns) / 1e9, tuple(s), (), None, 0.0)
+        for s in kept
+    ]
+    is_drained = experiment.generators.get(workload) == DRIVER
+    run = ObservedRun(workload, round_index, arms, blocks, is_drained=is_drained)
+    return build_blocks(run, experiment.design, arena.loads.split, ())
+
+
+def _log(arena: Arena, experiment_id: str, workload: str, round_index: int, arm: int) -> bytes:
+    label = log_label(experiment_id, workload, round_index, arm)
+    return TransactionLog(arena.loads.log_prefix(label)).read_new()

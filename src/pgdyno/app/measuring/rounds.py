@@ -1,0 +1,325 @@
+"""Runs one round: servers started afresh, every workload in blocks of slices, results at its end.
+
+    open arms → per workload: start loads, warm up, freeze
+                              per block: read meters → slices → read meters
+                              stop loads (completes their logs), CHECKPOINT every arm (its debt)
+              → attribute transactions to slices, build blocks (observation.py)
+
+Logs are parsed after the generators have ended, never beside a running slice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from numpy.random import Generator as Random
+
+from pgdyno.app.arenas.arena import Arena
+from pgdyno.app.arenas.arm import Arm, Readings, ServerClocks, difference, read_meters
+from pgdyno.app.measuring.cpu_reading import CpuReading
+from pgdyno.app.measuring.degree_check import require_degree
+from pgdyno.app.measuring.degree_plans import DegreePlans
+from pgdyno.app.measuring.observation import (
+    ObservedArm,
+    ObservedBlock,
+    ObservedRun,
+    build_blocks,
+    counted_slices,
+)
+from pgdyno.app.measuring.steps.steps import measure_step, step_seed
+from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
+from pgdyno.experiments.blocks import join_trials
+from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of, window_ends, writing_time_s
+from pgdyno.experiments.transactions import parse
+from pgdyno.generators.turns import Turns
+from pgdyno.meters import MeterModule
+from pgdyno.model.errors import HugePagesError, MeasurementError
+from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
+from pgdyno.model.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import DRIVER, Workload
+from pgdyno.server.processes import read_host_cpu
+
+_OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
+_BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
+
+KeepSlice = Callable[[str, int, int, Slice], None]
+"""Stores a slice as soon as it has ended: workload, round, block, slice."""
+KeepCounts = Callable[[str, int, int, Sequence[Slice]], None]
+"""Stores what the slices of a block have counted: workload, round, block, slices."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a round needs to know about its experiment."""
+
+    experiment_id: str
+    arena: Arena
+    variants: Sequence[Variant]
+    design: Design
+    meters: Sequence[MeterModule]
+    random: Random
+    keep_slice: KeepSlice
+    keep_counts: KeepCounts
+    look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
+    read_durability: Callable[[Sequence[Arm]], None]  # and again after its load has ended
+    announce: Callable[[str], None]  # told what is done now, where that takes long
+    changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
+    answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
+    plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
+
+
+def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
+    """Return the name under which an arm's transactions are logged; it begins with the experiment's id."""
+    return f"{experiment_id}.{workload}.{round_index}.{arm}"
+
+
+def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
+    """Run every block of one round over ``workloads``, which share one data set and limit on memory.
+
+    Raises: ServerError, GeneratorError, StorageError; the blocks of this round are then lost, others kept.
+    """
+    data_set = workloads[0].data_set
+    arena, count, is_duet = running.arena, len(running.variants), running.design.kind is DesignKind.DUET
+    places = seats(count, round_index)
+    # A workload that is not in this group, because of its limit on memory, may have changed the data set too.
+    if data_set.key in running.changed or not arena.has_seats(running.variants, places, data_set):
+        writing_s = writing_time_s(workloads, running.design, count)
+        arena.restore(running.variants, places, data_set, writing_s)
+    if not is_duet:
+        return _alternating_round(running, round_index, workloads, places)
+    try:
+        return _duet_round(running, round_index, workloads, places)
+    except HugePagesError as error:
+        if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+            raise
+        running.announce(f"round {round_index + 1} does not count, because {error.message}")
+        return _void_blocks(running, round_index, workloads, error.message)
+
+
+def _duet_round(
+    running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
+) -> list[Block]:
+    """Run all servers at once and let them take turns.
+
+    Raises: HugePagesError if there is no room for the pages that one wants; nothing was measured then.
+    """
+    data_set, blocks = workloads[0].data_set, list[Block]()
+    with running.arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
+        running.look_at(arms)
+        running.read_durability(arms)
+        for workload in workloads:
+            blocks += _measure(running, round_index, workload, arms, places)
+        running.read_durability(arms)
+        _check_invariant(workloads, arms)
+    return blocks
+
+
+def _alternating_round(
+    running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
+) -> list[Block]:
+    """Run whole trials one after another, each on its own freshly started server, in random order."""
+    by_arm: dict[int, list[Block]] = {}
+    for arm in trial_order(len(running.variants), running.random):
+        alone = _alone(running, arm)
+        try:
+            by_arm[arm] = _trials(alone, round_index, workloads, places[arm])
+        except HugePagesError as error:
+            if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+                raise
+            name, reason = running.variants[arm].name, error.message
+            running.announce(f"round {round_index + 1}: {name} is left out, because {reason}")
+            by_arm[arm] = _void_blocks(alone, round_index, workloads, reason)
+    return [join_trials(parts) for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)]
+
+
+def _alone(running: Running, arm: int) -> Running:
+    """Return what one arm's trial needs to know. Its slices, of its only arm, are stored as this arm's."""
+
+    def keep_slice(workload: str, round_index: int, block: int, one: Slice) -> None:
+        running.keep_slice(workload, round_index, block, replace(one, arm=arm))
+
+    def keep_counts(workload: str, round_index: int, block: int, slices: Sequence[Slice]) -> None:
+        running.keep_counts(workload, round_index, block, [replace(one, arm=arm) for one in slices])
+
+    variants = [running.variants[arm]]
+    return replace(running, variants=variants, keep_slice=keep_slice, keep_counts=keep_counts)
+
+
+def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], place: int) -> list[Block]:
+    """Measure every workload on the only variant's server.
+
+    Raises: HugePagesError if there is no room for the pages it wants; nothing was measured then.
+    """
+    data_set, memory_bytes = workloads[0].data_set, workloads[0].server_memory_bytes
+    blocks: list[Block] = []
+    with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
+        alone.look_at(arms)
+        alone.read_durability(arms)
+        if workloads[0].tpch is not None:
+            one_pass = _pass_of(alone, arms[0], workloads[0], round_index)
+            blocks += measure_pass(one_pass, workloads, alone.answers)
+        else:
+            for workload in workloads:
+                blocks += _measure_alone(alone, round_index, workload, arms)
+        alone.read_durability(arms)
+        _check_invariant(workloads, arms)
+    if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
+        alone.arena.discard(alone.variants, [place], data_set)
+    return blocks
+
+
+def _pass_of(alone: Running, arm: Arm, workload: Workload, round_index: int) -> Pass:
+    assert workload.tpch is not None  # noqa: S101 — callers have asked
+    return Pass(
+        arm=arm,
+        design=alone.design,
+        round=round_index,
+        meters=alone.meters,
+        split=alone.arena.loads.split,
+        thousandths=workload.data_set.scale,
+        streams=workload.tpch.streams,
+        announce=alone.announce,
+    )
+
+
+def _void_blocks(
+    running: Running, round_index: int, workloads: Sequence[Workload], reason: str
+) -> list[Block]:
+    """Return the blocks of a round, or of one variant's trials in it, that could not begin."""
+    nothing = tuple(ArmBlock(variant.name, 0, 0.0, {}) for variant in running.variants)
+    return [
+        Block(workload.name, round_index, index, time.time_ns(), nothing, void=reason)
+        for workload in workloads
+        for index in range(1 if workload.is_step else running.design.blocks_per_round)
+    ]
+
+
+def _measure_alone(
+    running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]
+) -> list[Block]:
+    """Measure one workload on the only arm: in blocks, or as a whole if it is a step of a longer one."""
+    if workload.step is None:
+        return _measure(running, round_index, workload, arms, [0])
+    loads, arm = running.arena.loads, arms[0]
+    for earlier in workload.step.preceded_by:
+        running.announce(f"round {round_index + 1}: {earlier.name} on {arm.variant.name}, not measured")
+        loads.step(arm, earlier, step_seed(running.design, round_index))
+    running.announce(f"round {round_index + 1}: {workload.name} on {arm.variant.name}")
+    return [measure_step(loads, arm, workload, round_index, running.design, running.meters)]
+
+
+def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:
+    """Let workloads that write by one rule prove that no arm lost or invented anything.
+
+    Raises: MeasurementError naming the arm: its figures are worth nothing.
+    """
+    writers = [workload for workload in workloads if not workload.is_read_only]
+    invariants = {workload.invariant for workload in writers}
+    kept = invariants.pop() if len(invariants) == 1 else None
+    if kept is None:
+        return
+    for arm in arms:
+        if not arm.holds(kept):
+            names = " and ".join(workload.name for workload in writers)
+            raise MeasurementError(
+                f"{names} left wrong data on the server of {arm.variant.name}",
+                detail=f"this is not true any more: {' '.join(kept.split())}",
+                hint="this server loses or invents rows: do not trust its data, nor its figures",
+            )
+
+
+def _measure(
+    running: Running, round_index: int, workload: Workload, arms: Sequence[Arm], places: Sequence[int]
+) -> list[Block]:
+    """Measure one workload on running arms: all its blocks of this round.
+
+    Loads start in the order of the arms' seats, which changes from round to round: the arm whose load is
+    warmed up last, right before the first block, is not always the same.
+    """
+    if not workload.is_read_only:
+        running = replace(running, design=running.design.for_writing())
+    design = running.design
+    block_s = 2 * turns_of(len(arms), design) * design.slice_s + _BOOKKEEPING_S
+    duration_s = len(arms) * design.warmup_s + design.blocks_per_round * block_s
+    labels = [
+        log_label(running.experiment_id, workload.name, round_index, index) for index in range(len(arms))
+    ]
+    for arm in arms:
+        if made_of := require_degree(arm, workload):
+            running.plans.add(workload, made_of)
+    with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s)) as turns:
+        for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
+            turns.warm_up(index, design.warmup_s)
+        blocks = [
+            _observe_block(
+                running, arms, turns, partial(running.keep_slice, workload.name, round_index, index)
+            )
+            for index in range(design.blocks_per_round)
+        ]
+        turns.end()
+    observed = [
+        ObservedArm(arm.variant, parse(turns.log(index)), _checkpoint_debt(running, workload, arm))
+        for index, arm in enumerate(arms)
+    ]
+    run = ObservedRun(
+        workload.name,
+        round_index,
+        observed,
+        blocks,
+        is_drained=workload.generator == DRIVER,
+        is_long=workload.is_long,
+        workers=workload.workers,
+        executions=workload.executions,
+        is_whole_cycle=design.phase is Phase.CYCLE and not workload.is_read_only,
+    )
+    for index, block in enumerate(blocks):
+        running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))
+    return build_blocks(run, design, running.arena.loads.split, running.meters)
+
+
+def _observe_block(
+    running: Running, arms: Sequence[Arm], turns: Turns, keep: Callable[[Slice], None]
+) -> ObservedBlock:
+    """Give the arms their turns for one block, between two readings of all meters."""
+    design = running.design
+    order = slice_order(len(arms), turns_of(len(arms), design), running.random)
+    servers = ServerClocks.of(arms)
+    own_cpu_s = time.process_time()
+    before = [read_meters(running.meters, arm) for arm in arms]
+    split = running.arena.loads.split
+    cpus = {*split.server, *split.client}
+    host, started_ns, began_s = read_host_cpu(cpus, without=split.spinners), time.time_ns(), time.monotonic()
+    slices: list[Slice] = []
+    reading, ends = CpuReading.read(arms, split), window_ends(len(arms), len(order), design.slice_s)
+    for taken in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
+        done = taken
+        if len(slices) in ends:
+            earlier, reading = reading, CpuReading.read(arms, split)
+            done = earlier.closing(taken, reading)
+        slices.append(done)
+        keep(done)
+    wall_s, host_after = time.monotonic() - began_s, read_host_cpu(cpus, without=split.spinners)
+    after = [read_meters(running.meters, arm) for arm in arms]
+    own_cpu_s = time.process_time() - own_cpu_s
+    deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))
+    return ObservedBlock(started_ns, wall_s, tuple(slices), deltas, (host, host_after), own_cpu_s)
+
+
+def _checkpoint_debt(running: Running, workload: Workload, arm: Arm) -> Readings:
+    """Write out what the blocks dirtied and return what that cost, by meter. Read-only work owes nothing."""
+    if workload.is_read_only:
+        return {}
+    before, clock = read_meters(running.meters, arm), arm.cpu_clock()
+    before_ns = clock.read_ns()
+    arm.checkpoint()
+    cpu_us = (clock.read_ns() - before_ns) / 1000
+    debt = difference(before, read_meters(running.meters, arm))
+    # The load's backends are ending at this moment, and what ended processes have used reaches the CPU meter
+    # only when they are reaped: it would look like the checkpoint's. The clock sees live processes only.
+    owed = {m: d for m, d in debt.items() if m not in _OF_BLOCKS_ALONE and not METRICS[m].is_level}
+    return {**owed, SERVER_CPU: (cpu_us,)}

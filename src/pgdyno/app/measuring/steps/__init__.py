@@ -1,0 +1,1 @@
+"""Steps: workloads that work on what the one before has left."""

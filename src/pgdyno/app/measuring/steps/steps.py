@@ -1,0 +1,178 @@
+"""Measures workloads that are steps of a longer one: each from its beginning to its end, on one arm alone.
+
+Meters are read before and after a step; its debt (dirty pages) belongs to the step that writes them out, as
+in the published benchmark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.app.arenas.arm import Arm, Readings, difference, meter_values, read_meters
+from pgdyno.app.arenas.load import Loads
+from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters, witness
+from pgdyno.app.measuring.steps.records import leading_role, operations, step_record
+from pgdyno.experiments.blocks import HostUse, audit_block, void_reason
+from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.generators.step_run import StepResult
+from pgdyno.meters import MeterModule
+from pgdyno.model.errors import MeasurementError
+from pgdyno.model.experiment import ArmBlock, Block, Design, Slice
+from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.workload import Step, Workload
+from pgdyno.server.processes import HostCpu, read_host_cpu
+from pgdyno.studies._insert_benchmark import CLEAN_UP
+
+_LATENCIES = ("p50", "p95", "p99", "p999", "max")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What is read at one end of a step."""
+
+    at_ns: int  # on the wall clock, which may be set meanwhile
+    clock_s: float  # on the monotonic one
+    cpu: HostCpu
+    host: HostCounters
+    readings: Readings
+    own_cpu_s: float
+
+    @classmethod
+    def read(cls, arm: Arm, meters: Sequence[MeterModule], split: CpuSplit) -> Edge:
+        """Read it now."""
+        return cls(
+            at_ns=time.time_ns(),
+            clock_s=time.monotonic(),
+            cpu=read_host_cpu({*split.server, *split.client}, without=split.spinners),
+            host=HostCounters.read(arm),
+            readings=read_meters(meters, arm),
+            own_cpu_s=time.process_time(),
+        )
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A step as it went, from its clients' connecting until all its work was done."""
+
+    result: StepResult
+    began: Edge
+    ended: Edge
+    delta: Readings
+    evidence: Evidence
+
+    @property
+    def wall_s(self) -> float:
+        """How long it took."""
+        return self.ended.clock_s - self.began.clock_s
+
+
+def measure_step(
+    loads: Loads,
+    arm: Arm,
+    workload: Workload,
+    round_index: int,
+    design: Design,
+    meters: Sequence[MeterModule],
+) -> Block:
+    """Run one step on an arm and return it as a block of this arm alone.
+
+    Raises: GeneratorFailedError; MeasurementError if the step has done nothing.
+    """
+    step = workload.step
+    assert step is not None  # noqa: S101 — callers have asked
+    seed = step_seed(design, round_index)
+    if step.settle_s is not None:
+        _clean_up(loads, arm, workload, step, seed)
+    observed = _observe(loads, arm, workload, seed, meters)
+    client_us = observed.result.client_cpu_us
+    audit = audit_between(observed.began, observed.ended, observed.delta, client_us, loads.split)
+    return Block(
+        workload=workload.name,
+        round=round_index,
+        index=0,
+        started_ns=observed.began.at_ns,
+        arms=(_arm_block(arm, workload, step, observed, meters),),
+        void=void_reason(audit, design.thresholds),
+        audit=audit,
+    )
+
+
+def step_seed(design: Design, round_index: int) -> int:
+    """Return the seed of a pass: the same for all arms, another one in every pass."""
+    return design.seed * 1000 + round_index
+
+
+def _clean_up(loads: Loads, arm: Arm, workload: Workload, step: Step, seed: int) -> None:
+    """Vacuum and checkpoint, and wait until the step is to start."""
+    began = time.monotonic()
+    loads.step(arm, replace(workload, name=CLEAN_UP, step=replace(step, duration_s=None)), seed)
+    time.sleep(max(0.0, (step.settle_s or 0.0) - (time.monotonic() - began)))
+
+
+def _observe(
+    loads: Loads, arm: Arm, workload: Workload, seed: int, meters: Sequence[MeterModule]
+) -> Observed:
+    """Run a step between two readings.
+
+    Its processes are read while its clients are still connected, because what a backend has used is lost
+    when it ends. What backends report late is read when they have ended.
+    """
+    step, ended = workload.step, []
+    assert step is not None  # noqa: S101 — callers have asked
+    with witness(arm, loads.split, step.interval_s) as seen:
+        began = Edge.read(arm, meters, loads.split)
+        with seen.watching():
+            result = loads.step(
+                arm, workload, seed, at_end=lambda: ended.append(Edge.read(arm, meters, loads.split))
+            )
+        late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
+        evidence = seen.evidence()
+    delta = difference(began.readings, {**ended[0].readings, **late})
+    return Observed(result, began, ended[0], {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
+
+
+def _arm_block(
+    arm: Arm, workload: Workload, step: Step, observed: Observed, meters: Sequence[MeterModule]
+) -> ArmBlock:
+    result = observed.result
+    completed, elapsed_s = operations(step, result), result.running_s + result.chores_s
+    if completed == 0 or elapsed_s == 0:
+        raise MeasurementError(f"{workload.name} completed nothing on the server of {arm.variant.name}")
+    host = observed.began.host, observed.ended.host
+    record = step_record(step, result, observed.evidence, host, observed.wall_s)
+    values = _values(step, observed, completed, elapsed_s, meters)
+    return ArmBlock(arm.variant.name, completed, elapsed_s, values, record)
+
+
+def _values(
+    step: Step, observed: Observed, completed: int, elapsed_s: float, meters: Sequence[MeterModule]
+) -> dict[str, float]:
+    result = observed.result
+    role = result.roles[leading_role(step)]
+    values = {"throughput_tps": completed / elapsed_s}
+    values |= {f"latency_ms_{name}": role.latency_ms[name] for name in _LATENCIES}
+    values |= meter_values(meters, observed.delta, completed)
+    if step.target_rows_per_s is not None:
+        inserted = result.roles["insert"].transactions * step.rows_per_commit
+        values["background_rate_share"] = inserted / elapsed_s / step.target_rows_per_s
+    return values
+
+
+def audit_between(
+    began: Edge, ended: Edge, delta: Readings, client_cpu_us: float, split: CpuSplit
+) -> dict[str, float]:
+    """Return what the void rules look at, of the time between two edges."""
+    server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.clock_s - began.clock_s
+    use = HostUse(
+        wall_s=wall_s,
+        busy_s=ended.cpu.busy_s - began.cpu.busy_s,
+        steal_s=ended.cpu.steal_s - began.cpu.steal_s,
+        ours_s=(server_us + client_cpu_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s,
+        client_s=client_cpu_us / 1e6,
+        cpus=len({*split.server, *split.client}),
+        client_cpus=len(split.client) if split.is_isolated else None,
+    )
+    whole = Slice(0, began.at_ns, began.at_ns + int(wall_s * 1e9), ())
+    return audit_block([whole], wall_s, use)

@@ -1,0 +1,1 @@
+"""Plans for a server, and the configurations that studies compare."""

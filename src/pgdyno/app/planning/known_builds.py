@@ -1,0 +1,45 @@
+"""Which builds of pgdyno build's a plan may choose from: verified and hardened ones, the newest first."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from pathlib import Path
+
+from pgdyno.app.building.built_servers import optimised_builds
+from pgdyno.model.build import UNHARDENED
+from pgdyno.model.builds import KnownBuild
+from pgdyno.model.machine import is_foreign
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.manifest import Manifest
+
+_RELEASE = re.compile(r"\d+\.\d+")
+
+
+def known_builds(place: Workspace, in_use: Path) -> tuple[KnownBuild, ...]:
+    """Return the optimised builds that are newer than the one whose programs are ``in_use``, if it is one."""
+    builds = optimised_builds(place)
+    newer = takewhile(lambda build: build[0].resolve() != in_use.resolve().parent, builds)
+    return tuple(known for _, manifest in newer if (known := _known(manifest)) is not None)
+
+
+def _known(manifest: Manifest) -> KnownBuild | None:
+    """Return a build whose manifest says that it is more than plain, and verified."""
+    if manifest.optimised is None or manifest.verified is None:
+        return None
+    if is_foreign(manifest.machine) or manifest.verified.is_emulated:  # nobody has seen it on its machine
+        return None
+    if not manifest.verified.reference:  # it is what others are held against
+        return None
+    if UNHARDENED in manifest.optimised.profile.split("+"):  # which is for whoever names it
+        return None
+    if not _RELEASE.fullmatch(manifest.server_version):  # whose data no other version may be able to read
+        return None
+    return KnownBuild(
+        name=manifest.name,
+        version=manifest.server_version,
+        compiler=manifest.compiler,
+        profile=manifest.optimised.profile,
+        training=tuple(one.workload for one in manifest.optimised.training),
+        tests=sum(suite.tests for suite in manifest.verified.suites),
+    )

@@ -1,0 +1,181 @@
+"""Plans for a server and makes the configurations that studies compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.awake.polling_trial import with_proven_polling
+from pgdyno.app.changes.host_state import this_host
+from pgdyno.app.inspection.inspect import Inspection, inspect_dsn
+from pgdyno.app.inspection.programs_probe import page_compression, probe_in
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.measuring.commit_grouping import best_grouped, count_commits
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.planning.statement_plans import plan_workload, together
+from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
+from pgdyno.experiments.tuned_profile import tuned_files
+from pgdyno.levers.planner import PlanRequest, make_plan
+from pgdyno.levers.resources import Figures, Resources
+from pgdyno.model.commit_grouping import CommitGrouping
+from pgdyno.model.errors import ServerError
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.host import Host
+from pgdyno.model.page_compression import LZ4, PageCompression
+from pgdyno.model.plan import Layer, Plan
+from pgdyno.model.ports import Progress
+from pgdyno.model.server import Server
+from pgdyno.model.statements import WorkloadStatements
+from pgdyno.model.terms import PLAN
+from pgdyno.model.variant import Variant, require_measurable
+from pgdyno.server.connection import Connection
+from pgdyno.studies._contract import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a plan is made for: a server, its host, and what it has to live on.
+
+    ``statements`` are those of the workloads, planned on a scratch server; None: it is somebody's own.
+    ``pages`` is what was found of a scratch server's data, which are gone when the plan is made, ``commits``
+    how commits share flushes there.
+    """
+
+    host: Host
+    server: Server
+    resources: Resources
+    statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+    pages: Fact[PageCompression] | None = None
+    commits: Fact[CommitGrouping] | None = None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, what it was made for, and what studies need to know of both."""
+
+    subject: Subject
+    plan: Plan
+    study_context: StudyContext
+
+
+def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: PlanRequest) -> Planned:
+    """Plan for a subject; ``base`` is its configuration as a variant.
+
+    Raises: MemoryProofError if no plan fits.
+    """
+    if request.probe is None and conditions.installation is not None:
+        programs = conditions.installation.bin_directory
+        request = replace(request, probe=probe_in(programs, subject.server, subject.pages))
+    request = replace(request, statements=subject.statements, commits=subject.commits)
+    plan = make_plan(subject.host, subject.server, request)
+    if request.may_change_host:
+        plan = with_proven_polling(plan, this_host())
+    parts = _layer_by_layer(plan)
+    configurations: dict[str, Mapping[str, str]] = {}
+    if Layer.SYSTEM in request.layers:
+        files = {change.key: change.value for change in plan.host_changes}
+        configurations |= {APPLICATION: plan.settings, SYSTEM: files, TUNED: tuned_files(subject.host)}
+    configurations |= {name: part.values for name, part in parts.items()}
+    notes: tuple[str, ...] = ()
+    peer = _pgtune(subject.server, subject.resources)
+    if peer is not None:
+        configurations[PGTUNE] = peer.settings
+        notes = tuple(f"pgtune's {out.name} = {out.value} is left out: {out.reason}" for out in peer.left_out)
+    context = StudyContext(
+        base,
+        tuple(conditions.workloads),
+        conditions.design,
+        configurations,
+        notes,
+        servers={name: part.server for name, part in parts.items() if part.server is not None},
+        layers=tuple(name for name in parts if name != PLAN),
+    )
+    return Planned(subject, plan, context)
+
+
+def _layer_by_layer(plan: Plan) -> dict[str, Plan]:
+    """Return the plan with its first layer alone, with its first two, and so on; the last is all of it."""
+    names = [layer.value for layer in plan.layers]
+    parts = {"+".join(names[:count]): plan.of_layers(plan.layers[:count]) for count in range(1, len(names))}
+    return {**parts, PLAN: plan}
+
+
+def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:
+    """Start ``base`` on the workloads' largest data set, and look at it and its host.
+
+    The statements of each workload are planned on its own data, with the costs that the plan brings.
+    Raises: VariantError for what no server is given.
+    """
+    require_measurable([base])
+    workloads = tuple(conditions.workloads.values())
+    data_sets = {one.data_set.key: one.data_set for one in workloads}
+    by_size = sorted(data_sets.values(), key=lambda data: data.size_bytes, reverse=True)
+    subjects: list[Subject] = []
+    statements: list[Fact[WorkloadStatements]] = []
+    commits: list[Fact[CommitGrouping]] = []
+    with open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
+        for data_set in by_size:
+            arena.load(base, data_set)
+        progress.step("inspecting the host and the server")
+        for data_set in by_size:
+            arena.restore([base], [0], data_set)
+            with arena.arms([base], [0], data_set) as (arm,):
+                if not subjects:
+                    subjects.append(_with_pages(subject_of(inspect_dsn(arm.server.dsn, figures))))
+                with closing(arm.connect()) as connection:
+                    _set_as_planned(connection, subjects[0], figures)
+                    statements += [
+                        plan_workload(connection, workload, arena.loads.find_driver)
+                        for workload in workloads
+                        if workload.data_set == data_set
+                    ]
+                commits += [
+                    count_commits(
+                        arm, arena.loads, one, conditions.design, subjects[0].server.major, workspace()
+                    )
+                    for one in workloads
+                    if one.data_set == data_set
+                ]
+    return replace(subjects[0], statements=together(statements), commits=best_grouped(commits))
+
+
+def _with_pages(subject: Subject) -> Subject:
+    """Compress pages of a running scratch server, if its build could."""
+    if LZ4 not in subject.server.settings["wal_compression"].enumvals:
+        return subject
+    return replace(subject, pages=page_compression(workspace(), subject.server))
+
+
+def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:
+    """Give a session what the plan sets and a session may set: costs and work_mem decide how it plans."""
+    planned = make_plan(subject.host, subject.server, PlanRequest(figures)).settings
+    for name, value in planned.items():
+        if subject.server.settings[name].context == "user":
+            connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
+
+
+def subject_of(found: Inspection) -> Subject:
+    """Return what was inspected. Raises: ServerError if the server or its host stayed unknown."""
+    for part in (found.host, found.inspected):
+        if isinstance(part, Unknown):
+            raise ServerError("the server could not be inspected", detail=part.reason)
+    assert isinstance(found.host, Host)  # noqa: S101 — checked above
+    assert not isinstance(found.inspected, Unknown)  # noqa: S101 — checked above
+    return Subject(found.host, found.inspected.server, found.inspected.resources)
+
+
+def _pgtune(server: Server, resources: Resources) -> PeerSettings | None:
+    """Return pgtune's settings for this host; None where its inputs are unknown."""
+    memory_bytes, cpus = resources.memory_bytes.or_none(), resources.cpu_count.or_none()
+    storage = resources.storage.or_none()
+    if memory_bytes is None or cpus is None:
+        return None
+    settings = pgtune_settings(
+        memory_bytes=memory_bytes,
+        cpus=max(1, int(cpus)),
+        version_major=server.major,
+        storage="ssd" if storage is None else storage.value,
+    )
+    return accepted_by(server, settings)

@@ -1,0 +1,1 @@
+"""Reports and bundles of stored experiments."""

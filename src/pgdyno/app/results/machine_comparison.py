@@ -1,0 +1,41 @@
+"""Compares two machines by experiments that ran on both: out of bundles, or out of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pgdyno.app.results.bundle import verify_bundle
+from pgdyno.app.results.bundle_import import verified_experiment
+from pgdyno.app.results.privacy.portable import portable
+from pgdyno.app.results.stored import load_stored
+from pgdyno.experiments.machine_comparison import compare_machines
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.machine_comparison import MachineComparison
+from pgdyno.report.machine_page import render_machines
+from pgdyno.store.files import write_whole
+
+_BUNDLE = ".zip"
+
+
+def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineComparison:
+    """Return what two experiments say about their machines; each is a bundle's file or a stored one's id.
+
+    Both are compared as bundles have them, so that what is left out of one is no difference to the other.
+    Raises: UsageError if they are not the same experiment; StorageError for a bundle with which anything is
+    wrong, and for an unknown id.
+    """
+    return compare_machines(_experiment(a), _experiment(b), prices)
+
+
+def write_machines(found: MachineComparison, destination: Path) -> Path:
+    """Write the comparison as one HTML file. Raises: StorageError if it cannot be written."""
+    write_whole(destination, render_machines(found).encode())
+    return destination
+
+
+def _experiment(reference: str) -> Experiment:
+    path = Path(reference)
+    if path.suffix == _BUNDLE or path.is_file():
+        return verified_experiment(verify_bundle(path))
+    return portable(load_stored(reference))

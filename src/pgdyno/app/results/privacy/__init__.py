@@ -1,0 +1,1 @@
+"""What a bundle may show of a machine."""

@@ -1,0 +1,140 @@
+"""Makes an experiment fit to leave the machine: nothing in it identifies people, hosts or networks. Pure.
+
+Facts are kept by a list of what is harmless; names that are not on it are also looked for in all other
+texts: in a question, a note, a log line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pgdyno.app.results.privacy.portable_facts import portable_host, portable_server, portable_setting
+from pgdyno.app.results.privacy.portable_text import portable_text
+from pgdyno.app.results.privacy.redaction import SETTING_VALUES, rewritten, setting_name
+from pgdyno.model.awake import AwakeMeans
+from pgdyno.model.experiment import DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.plan import Effect, Layer, Risk
+from pgdyno.model.step_record import StallCause
+from pgdyno.model.verdict import Decision
+from pgdyno.server.redaction import REDACTED
+from pgdyno.store.documents import dump_experiment, load_experiment
+
+_NAME_MEMBERS = frozenset(
+    {
+        *("hostname", "data_directory", "socket_directory", "listen_address"),
+        *("role", "database", "application_name", "owner", "target", "device"),
+    }
+)
+_HOME_OWNER = re.compile(r"/(?:home|Users)/([^/\s'\":,;)]+)")
+_WORD = re.compile(r"[\w.-]+")
+_BELOW = r"(?:/[^\s'\",:;)]*)?"
+_LONG_ENOUGH = 8  # characters; a shorter value of a setting could be an ordinary word elsewhere
+_COMMON_NAMES = frozenset(
+    {
+        *("localhost", "postgres", "template0", "template1", "public", "root", "admin", "user", "ubuntu"),
+        *("debian", "default", "none", "overlay", "tmpfs"),
+    }
+)
+
+
+def portable(experiment: Experiment) -> Experiment:
+    """Return the experiment without anything that identifies people, hosts or their network."""
+    document: dict[str, Any] = dump_experiment(experiment)
+    host, server = document.pop("host"), document.pop("server")
+    structural = _structural_texts(experiment)
+    names = _pattern(set(_names([host, server, document])) - structural)
+    document = rewritten(
+        document,
+        lambda name, value: portable_setting(name, value, _vartype(server, name)),
+        lambda text: text if text in structural else portable_text(_without(names, text)),
+    )
+    _hide_installations(document)
+    document |= {"host": portable_host(host), "server": portable_server(server)}
+    return load_experiment(document)
+
+
+def _without(names: re.Pattern[str] | None, text: str) -> str:
+    return text if names is None else names.sub(REDACTED, text)
+
+
+def _vartype(server: Mapping[str, Any], name: str) -> str | None:
+    settings = server.get("settings")
+    guc = settings.get(name) if isinstance(settings, Mapping) else None
+    return guc.get("vartype") if isinstance(guc, Mapping) else None
+
+
+def _hide_installations(document: dict[str, Any]) -> None:
+    """Give numbers to the servers that variants name: their names are private, that they differ is not."""
+    named = dict.fromkeys(v["server"] for v in document["variants"] if v["server"] is not None)
+    numbers = {name: f"server-{number}" for number, name in enumerate(named, 1)}
+    for variant in document["variants"]:
+        variant["server"] = numbers.get(variant["server"])
+    if document.get("installation") not in (None, "embedded"):
+        document["installation"] = REDACTED
+
+
+def _structural_texts(experiment: Experiment) -> set[str]:
+    """Return texts that other parts of the experiment refer to: they stay, whatever the host is called."""
+    enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause, AwakeMeans)
+    names = {experiment.id, experiment.created, experiment.baseline, *experiment.workloads}
+    names |= {experiment.emulated_machine}
+    names |= {variant.name for variant in experiment.variants}
+    names |= {cell.load for cell in experiment.cells.values()}
+    names |= {*experiment.operations.values(), *experiment.generators.values(), *_step_names(experiment)}
+    names |= {metric for block in experiment.blocks for arm in block.arms for metric in arm.values}
+    return names | {verdict.metric for verdict in experiment.verdicts} | {v.value for e in enums for v in e}
+
+
+def _step_names(experiment: Experiment) -> Iterator[str]:
+    """Yield what steps count, and the names of their kinds of clients."""
+    for step in (arm.step for block in experiment.blocks for arm in block.arms if arm.step):
+        yield step.operations
+        yield from (role.name for role in step.roles)
+
+
+def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
+    """Return a pattern for private names, the longest first.
+
+    Words are found as whole words only; of a path also what is below it.
+    """
+    parts = [
+        rf"(?<![\w-]){re.escape(value)}(?![\w-])"
+        if _WORD.fullmatch(value)
+        else re.escape(value) + (_BELOW if value.startswith("/") else "")
+        for value in sorted(values, key=lambda value: (-len(value), value))
+    ]
+    return re.compile("|".join(parts)) if parts else None
+
+
+def _names(node: Any) -> Iterator[str]:
+    """Yield names that the facts tell and the bundle does not, which may stand in other texts too."""
+    if isinstance(node, str):
+        yield from filter(_is_telling, _HOME_OWNER.findall(node))
+    elif isinstance(node, list):
+        for item in node:
+            yield from _names(item)
+    elif isinstance(node, Mapping):
+        setting = setting_name(node)
+        for key, value in node.items():
+            if key in _NAME_MEMBERS:
+                yield from _names_in(value)
+            elif setting is not None and key in SETTING_VALUES and isinstance(value, str):
+                shown = portable_setting(setting, value, node.get("vartype"))
+                is_builtin = value == node.get("boot_val")  # event_source is "PostgreSQL" everywhere
+                if len(value) >= _LONG_ENOUGH and shown == REDACTED and not is_builtin:
+                    yield value
+            yield from _names(value)
+
+
+def _names_in(member: Any) -> Iterator[str]:
+    """Yield a name and its first label: ``db7`` of ``db7.corp.example``."""
+    name = member.get("value") if isinstance(member, Mapping) else member
+    if isinstance(name, str):
+        yield from filter(_is_telling, {name, name.partition(".")[0]})
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a name says something about whose it is."""
+    return len(name) > 2 and name.lower() not in _COMMON_NAMES

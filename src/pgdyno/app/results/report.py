@@ -1,0 +1,27 @@
+"""Writes the report of an experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.results.privacy.redaction import without_secrets
+from pgdyno.model.experiment import Experiment
+from pgdyno.report.page import render_page
+from pgdyno.store.files import write_whole
+
+
+def write_report(experiment: Experiment, destination: Path | None = None) -> Path:
+    """Write the report and return where it is: beside the store of experiments unless told otherwise.
+
+    Raises: StorageError if it cannot be written.
+    """
+    path = destination or workspace().experiments() / f"{file_name(experiment)}.html"
+    write_whole(path, render_page(without_secrets(experiment)).encode())
+    return path
+
+
+def file_name(experiment: Experiment) -> str:
+    """Return a name for an experiment's files, without an ending."""
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in experiment.id).strip(".")
+    return f"pgdyno-{plain}"

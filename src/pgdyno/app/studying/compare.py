@@ -1,0 +1,37 @@
+"""Compares variants of one installation: a study made on the command line."""
+
+from __future__ import annotations
+
+from pgdyno.app.measuring.measure import Conditions, measure, require_durable
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study, unique_names
+from pgdyno.model.variant import Variant
+
+
+def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Progress) -> Experiment:
+    """Measure every variant against the first one.
+
+    Raises: UsageError for fewer than two variants, DurabilityError for one that may lose data, and
+    whatever measuring raises.
+    """
+    if len(variants) < 2:
+        raise UsageError(
+            "comparing takes at least two variants",
+            hint="name the baseline first: pgdyno compare default big:…",
+        )
+    require_durable(variants)
+    named = unique_names(variants)
+    others = " and ".join(str(variant) for variant in variants[1:])
+    question = f"How does {others} compare with {variants[0]}?"
+    study = Study("compare", question, named, tuple(conditions.workloads), conditions.design)
+    return measure(study, conditions, progress)
+
+
+def bench(variant: Variant, conditions: Conditions, progress: Progress) -> Experiment:
+    """Measure one variant alone. It has figures and their spread, and no verdict: nothing is compared."""
+    require_durable((variant,))
+    question = f"What does {variant} achieve?"
+    study = Study("bench", question, (variant,), tuple(conditions.workloads), conditions.design)
+    return measure(study, conditions, progress)

@@ -1,0 +1,199 @@
+"""Runs a bundled study by name, or an experiment file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pgdyno.app.degrees.explain_degree import check_statement, never_with_workers
+from pgdyno.app.installations import installation_of, none_named
+from pgdyno.app.local_machine import available_memory_bytes, may_change_host, online_cpus
+from pgdyno.app.measuring.experiment import Context
+from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.tpch.validation import tpch_facts
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.planning.planning import inspect_scratch, plan_for
+from pgdyno.app.studying.io_support import find_io_support
+from pgdyno.app.studying.page_support import find_page_support
+from pgdyno.app.studying.variant_settings import leave_out_unknown, require_preset_durability
+from pgdyno.experiments.sql_text import first_word
+from pgdyno.experiments.stopping import minimum_rounds
+from pgdyno.levers.planner import PlanRequest
+from pgdyno.levers.resources import Figures
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
+from pgdyno.model.variant import Variant
+from pgdyno.model.workload import Workload
+from pgdyno.store.experiment_file import read_experiment_file
+from pgdyno.studies import (
+    StudyModule,
+    brings_workloads,
+    loads_of,
+    needs_io_support,
+    needs_page_support,
+    own_settings,
+    takes_scale,
+    usual_design,
+    usual_layers,
+    usual_workloads,
+)
+from pgdyno.studies import load as bundled_studies
+from pgdyno.studies._contract import IoSupport, Machine, PageSupport, Sizing, StudyContext
+
+_NEVER_WITH_WORKERS = frozenset({"insert", "update", "delete", "merge"})
+
+
+def listing() -> list[tuple[str, str]]:
+    """Return the name and title of every bundled study."""
+    return [(name, module.TITLE) for name, module in bundled_studies().items()]
+
+
+def find_study(name: str) -> StudyModule:
+    """Return a bundled study. Raises: UsageError for an unknown name."""
+    known = bundled_studies()
+    if name not in known:
+        raise UsageError(
+            f'no study "{name}", and no file of that name',
+            hint=f"known: {', '.join(known)}; see pgdyno run --list",
+        )
+    return known[name]
+
+
+def sized(module: StudyModule, asked: Sizing) -> Sizing:
+    """Return the size asked for, with what a study that spans a grid makes its own of.
+
+    Raises: UsageError for a workload that it does not have, and a query that cannot be measured.
+    """
+    if asked.query is not None:
+        check_statement(asked.query)
+        _check_writing(asked.query, may_write=asked.may_write)
+    if asked.may_write and asked.query is None:
+        raise UsageError("--writes is about a query of yours", hint="name it with --query")
+    if unknown := [name for name in asked.chosen if name not in loads_of(module)]:
+        raise UsageError(
+            f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(loads_of(module))}"
+        )
+    return replace(
+        asked,
+        machine=Machine(len(online_cpus()), available_memory_bytes()),
+        loads=tuple(find_workloads(usual_workloads(module)).values()),
+        rounds=minimum_rounds(usual_design(module)),
+    )
+
+
+def _check_writing(query: str, *, may_write: bool) -> None:
+    """Refuse what writes by its first word; what else does is found out when it runs. Raises: UsageError."""
+    word = first_word(query)
+    if word in _NEVER_WITH_WORKERS:
+        raise never_with_workers(word.upper())
+    if word == "create" and not may_write:
+        raise UsageError(
+            "the query writes", hint="with --writes a query of yours may write; each execution is rolled back"
+        )
+
+
+def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Progress) -> Experiment:
+    """Run the experiment in a TOML file; its design and workloads hold."""
+    study = read_experiment_file(path)
+    workloads = find_workloads(study.workloads, (), scale)
+    own = replace(conditions, workloads=workloads, design=study.design)
+    return measure(study, own, progress)
+
+
+def run_bundled(
+    name: str,
+    conditions: Conditions,
+    factors: Mapping[str, Sequence[str]],
+    progress: Progress,
+    sizing: Sizing | None = None,
+) -> Experiment:
+    """Run a bundled study; ``factors`` replaces its variants by their combinations.
+
+    A factor called ``server`` varies the PostgreSQL that runs; alone, it keeps the study's own variants.
+    Settings that belong to the size asked for are those of all variants, except where a factor varies them.
+    """
+    module, size = find_study(name), sizing or Sizing()
+    if factors and needs_page_support(module):
+        raise UsageError(f"the study {name} varies the pages itself", hint="leave out --factor")
+    preset = own_settings(module, size)
+    baseline = Variant("default", preset)
+    if module.NEEDS_PLAN:
+        subject = inspect_scratch(baseline, conditions, Figures(), progress)
+        request = PlanRequest(layers=usual_layers(module), may_change_host=may_change_host())
+        context = plan_for(subject, baseline, conditions, request).study_context
+    else:
+        context = StudyContext(
+            baseline,
+            tuple(conditions.workloads),
+            conditions.design,
+            sizing=size,
+            factors=factors,
+            io=_io_support(conditions, factors) if needs_io_support(module) else (),
+            pages=_page_support(conditions, preset) if needs_page_support(module) else None,
+        )
+    study = module.study(context)
+    if factors:
+        variants = unique_names(_varied(study, factors, baseline))
+        study = replace(study, variants=variants, question=_question(study, factors))
+        require_preset_durability(study.variants, preset)
+    known = leave_out_unknown(study, preset, factors, conditions.installation)
+    return measure(known, conditions, progress, _asked(module, size, conditions, factors))
+
+
+def _asked(
+    module: StudyModule, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
+) -> Context | None:
+    """Return what a study with its own workloads was asked for; others are repeated as plain comparisons."""
+    if not brings_workloads(module):
+        return None
+    accepted = {"accept": ""} if conditions.accepts_builds else {}
+    if any(workload.cell for workload in conditions.workloads.values()):
+        return Context(options={**size.grid_options, **accepted}, factors=tuple(factors))
+    own = _scale_options(conditions.workloads) if takes_scale(module) else size.options
+    return Context(options={**own, **accepted}, factors=tuple(factors))
+
+
+def _scale_options(workloads: Mapping[str, Workload]) -> dict[str, str]:
+    """Return the option that asks for this scale again."""
+    facts = tpch_facts([*workloads.values()])
+    return {} if facts is None else {"scale": facts.scale}
+
+
+def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Variant) -> tuple[Variant, ...]:
+    """Return the study's own variants on every server if only servers vary, else all combinations.
+
+    A study that has looked at every server says itself which of its variants work on which.
+    """
+    if set(factors) == {SERVER_FACTOR} and all(variant.server for variant in study.variants):
+        return study.variants
+    if set(factors) == {SERVER_FACTOR} and len(study.variants) > 1:
+        return on_servers(study.variants, factors[SERVER_FACTOR])
+    return cross(factors, baseline)
+
+
+def _question(study: Study, factors: Mapping[str, Sequence[str]]) -> str:
+    """Return the study's question; not that for the best level, which is one about a single variant."""
+    varied = [name for name, values in factors.items() if len(values) > 1]
+    if not (varied and study.is_adaptive):
+        return study.question
+    return f"What {'does' if len(varied) == 1 else 'do'} {' and '.join(varied)} change, at every level?"
+
+
+def _page_support(conditions: Conditions, settings: Mapping[str, str]) -> PageSupport:
+    return find_page_support(conditions.installation or none_named(), settings)
+
+
+def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) -> tuple[IoSupport, ...]:
+    """Look at every server that is measured."""
+    servers = factors.get(SERVER_FACTOR) or (None,)
+    found = {server: _io_support_of(server, conditions) for server in dict.fromkeys(servers)}
+    return tuple(found[server] for server in servers)
+
+
+def _io_support_of(server: str | None, conditions: Conditions) -> IoSupport:
+    named = Variant("", server=server)
+    installation = installation_of(named, conditions.installation) or none_named()
+    return find_io_support(installation, is_isolated=conditions.design.is_isolated, named=server)

@@ -1,0 +1,114 @@
+"""``run clients --dsn``: more and more clients from this host, on a running server, here or elsewhere.
+
+On a machine of its own the client takes nothing from the server, which is what a client on the server's
+machine does. In return the network is part of every figure, and what the server spends is not seen.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from pgdyno.app.arenas.attached_server import reach_server
+from pgdyno.app.arenas.opening import open_reached_arena
+from pgdyno.app.awake.awake import as_booted_beside
+from pgdyno.app.changes.host_state import this_host
+from pgdyno.app.local_machine import open_store
+from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.ports import Progress
+from pgdyno.model.variant import Variant
+from pgdyno.server.connection import connect
+from pgdyno.studies import clients
+from pgdyno.studies._contract import Sizing, StudyContext
+
+_AS_FOUND = Variant("as-found")
+_SPARE_CONNECTIONS = 3  # of the driver's lock, of ours that look, and of ours that make databases
+_AS_IT_IS = (
+    "measured on a running server as it is: whatever else it did at the time is in the figures, and it was "
+    "not restarted for the rounds, which only get their data afresh"
+)
+_ELSEWHERE = (
+    "the server is not proven to run on the clients' host: what it spent was not seen, and a network between "
+    "them is part of every figure"
+)
+_RIGHTS = """
+SELECT r.rolsuper OR r.rolcreatedb,
+       r.rolsuper OR EXISTS (
+           SELECT FROM pg_catalog.pg_roles c
+           WHERE c.rolname = 'pg_checkpoint' AND pg_catalog.pg_has_role(c.oid, 'USAGE')),
+       pg_catalog.pg_is_in_recovery(),
+       (SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END)
+        FROM pg_catalog.pg_settings
+        WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections'))
+       - (SELECT count(*) FROM pg_catalog.pg_stat_activity
+          WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid())
+FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER
+"""
+
+
+@dataclass(frozen=True)
+class _Rights:
+    """What the role may do there. ``connections`` are those that are free now."""
+
+    may_create_databases: bool
+    may_checkpoint: bool
+    is_standby: bool
+    connections: int
+
+
+def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progress: Progress) -> Experiment:
+    """Measure the study's loads, in databases of their own, by every number of clients in question.
+
+    Raises: PrivilegeError for a role that may not load the server, RefusedError for a standby, UsageError
+    for more clients than the server has connections for; ServerError, ConnectionFailedError.
+    """
+    _require_room(_look(dsn), max(clients.client_counts(sizing)))
+    cells = clients.workloads(sizing)
+    study = clients.study(StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing))
+    server, _ = reach_server(dsn)
+    notes = (_AS_IT_IS, *((_ELSEWHERE,) if server.pid is None else ()), *study.notes)
+    with (
+        open_reached_arena(dsn, progress) as arena,
+        closing(open_store()) as store,
+    ):
+        run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
+        awake = as_booted_beside(this_host(), is_here=server.pid is not None)
+        context = Context(options=sizing.grid_options, awake=awake)
+        return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
+
+
+def _look(dsn: str) -> _Rights:
+    with closing(connect(dsn)) as connection:
+        row = connection.execute(_RIGHTS).fetchone()
+        assert row is not None  # noqa: S101 — the role that asks is there
+        return _Rights(*row)
+
+
+def _require_room(rights: _Rights, most_clients: int) -> None:
+    """Raise for what would fail later, after the data have been loaded."""
+    if rights.is_standby:
+        raise RefusedError(
+            "the server is a standby, which takes no data to measure with",
+            hint="name its primary with --dsn",
+        )
+    if not rights.may_create_databases:
+        raise PrivilegeError(
+            "the role may not create the databases that are measured in",
+            hint="connect as a role that has CREATEDB",
+        )
+    if not rights.may_checkpoint:
+        raise PrivilegeError(
+            "the role may not order checkpoints, from which every round begins",
+            hint="connect as a superuser, or, from PostgreSQL 15 on, GRANT pg_checkpoint TO the role",
+        )
+    free = rights.connections - _SPARE_CONNECTIONS
+    if free < most_clients:
+        wanted = "1 client is" if most_clients == 1 else f"{most_clients} clients are"
+        raise UsageError(
+            f"{wanted} more than the server has connections for",
+            detail=f"{max(0, free)} are free for clients now",
+            hint="choose fewer with --clients, or raise max_connections there",
+        )

@@ -1,0 +1,111 @@
+"""What fits into a budget is said, or refused, before anything is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pgdyno.app import local_machine
+from pgdyno.app.acceleration import budget as accelerate_budget
+from pgdyno.app.acceleration.accelerate import AccelerateRequest
+from pgdyno.app.acceleration.budget import what_fits
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.cli.main import cli
+from pgdyno.levers.planner import PlanRequest
+from pgdyno.model.builds import KnownBuild
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Design
+from pgdyno.model.plan import Layer
+from pgdyno.model.variant import Variant
+from pgdyno.report.numbers import SPACE
+from pgdyno.server.account import caller
+
+ALL = (Layer.APPLICATION, Layer.COMPILER, Layer.SYSTEM, Layer.HARDWARE)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
+    monkeypatch.setattr(local_machine, "current_account", caller)
+
+
+def request(
+    budget_s: float, *, layers: tuple[Layer, ...] = ALL, is_attributed: bool = False
+) -> AccelerateRequest:
+    workloads = find_workloads(("sysbench-read-only", "sysbench-read-write"))
+    conditions = Conditions(None, workloads, Design())
+    plan = PlanRequest(layers=layers)
+    return AccelerateRequest(conditions, Variant("default"), budget_s, plan=plan, is_attributed=is_attributed)
+
+
+def said(found: str) -> str:
+    return found.replace(SPACE, " ")
+
+
+def test_the_usual_budget_holds_the_whole_plan_and_not_its_layers() -> None:
+    # The plan, what it is without plan_cache_mode, and the baseline. Without a build three layers can be
+    # planned: six arms, 36 turns a square of which writing takes 500 ms.
+    assert said(what_fits(request(600))) == (
+        "10 min: the whole plan yes, about 10 rounds; layers apart (--attribute) too"
+    )
+    # Two servers alone.
+    assert said(what_fits(request(300))) == (
+        "5 min: the whole plan yes, about 6 rounds; layers apart (--attribute) no: 9 min"
+    )
+
+
+def test_a_build_is_a_layer_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = KnownBuild("built-1", "18.6", "gcc", "lto+pgo", (), 428)
+    monkeypatch.setattr(accelerate_budget, "builds_to_choose", lambda _: (build,))
+    assert said(what_fits(request(300))).endswith("layers apart (--attribute) no: 11 min")
+
+
+def test_one_layer_alone_is_the_whole_plan() -> None:
+    assert said(what_fits(request(600, layers=ALL[:1]))) == "10 min: the whole plan yes, about 10 rounds"
+
+
+def test_layers_apart_are_measured_where_they_fit() -> None:
+    assert said(what_fits(request(1500, is_attributed=True))) == (
+        "25 min: the whole plan, and without each of up to 3 layers, about 14 rounds, and latencies "
+        "at 60% of the throughput found"
+    )
+
+
+def test_a_server_itself_is_measured_in_whole_trials() -> None:
+    assert said(what_fits(request(600), is_loaded=True)) == "10 min: the whole plan yes, about 7 rounds"
+
+
+REFUSED = """a budget of {budget} is too small for {what}
+DETAIL:  it takes 5 rounds of about {round}, after about 1 min 1 s to get ready; both are estimates
+HINT:  {hint}"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_loaded", "figures"),
+    [
+        (request(60), False, ("1 min", "a verdict", "37 s", "--budget 5m")),
+        (
+            request(300, is_attributed=True),
+            False,
+            ("5 min", "what each layer is worth", "1 min 29 s", "--budget 9m, or leave out --attribute"),
+        ),
+        (request(300), True, ("5 min", "a verdict", "1 min 12 s", "--budget 8m")),
+    ],
+)
+def test_a_budget_without_a_verdict_is_refused(
+    asked: AccelerateRequest, figures: tuple[str, ...], *, is_loaded: bool
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        what_fits(asked, is_loaded=is_loaded)
+    budget, what, round_, hint = figures
+    assert said(str(caught.value)) == REFUSED.format(budget=budget, what=what, round=round_, hint=hint)
+
+
+def test_the_command_refuses_it_before_anything_is_loaded(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["accelerate", "--embedded", "--budget", "1m"])
+    assert isinstance(done.exception, UsageError)
+    assert "is too small for a verdict" in str(done.exception)
+    assert not (tmp_path / "datasets").exists() or not list((tmp_path / "datasets").iterdir())

@@ -1,0 +1,84 @@
+"""What is told while a program is trained; its server is one that only notes what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.fix_progress import Remembered
+
+from pgdyno.app.building import training
+from pgdyno.app.building.training import train
+from pgdyno.server.installation import Installation
+
+HERE = Installation(Path("/nowhere"), "18.6", 18, "counting")
+PLAIN = Installation(Path("/nowhere"), "18.6", 18, "plain")
+
+
+class Arena:
+    """An arena whose one server does nothing; ``done`` is what was asked of it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.environments: list[dict[str, str]] = []
+        self.loads = self
+        self.data_sets = self
+
+    @contextmanager
+    def opened(self, _: object, variants: list[Any], *__: object, **___: object) -> Iterator[Arena]:
+        self.environments = [dict(variant.environment) for variant in variants]
+        yield self
+
+    def ensure(self, data_set: Any, loader: Installation) -> None:
+        self.done.append(f"load {data_set.key} by {loader.name}")
+
+    def restore(self, _: object, __: object, data_set: Any) -> None:
+        self.done.append(f"restore {data_set.key}")
+
+    def arms(self, *_: object) -> Any:
+        server = SimpleNamespace(stop=lambda: self.done.append("stop"))
+        return nullcontext([SimpleNamespace(server=server)])
+
+    def prepare(self, _: object, __: object, workload: Any, *___: object) -> Any:
+        def warm_up(_: int, seconds: float) -> None:
+            self.done.append(f"{workload.name} {seconds:g} s")
+
+        return SimpleNamespace(warm_up=warm_up, end=lambda: None, close=lambda: None)
+
+    def forget(self, _: str) -> None:
+        """Nothing was logged."""
+
+
+@pytest.fixture
+def arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
+    found = Arena()
+    monkeypatch.setattr(training, "open_scratch_arena", found.opened)
+    monkeypatch.setattr(training, "_do_chores", lambda _: found.done.append("chores"))
+    return found
+
+
+def test_every_workload_runs_once_on_its_data_and_chores_after_them(arena: Arena) -> None:
+    names = ("sysbench-read-only", "pgbench-tpcb", "sysbench-read-write")
+    train(HERE, PLAIN, {"COUNTS": "/var/counts"}, names, Remembered(), lambda _: None)
+    assert arena.environments == [{"COUNTS": "/var/counts"}]
+    assert arena.done == [
+        "load pgbench-40 by plain", "restore pgbench-40", "pgbench-tpcb 40 s", "chores", "stop",
+        "load sysbench-tables8-300 by plain", "restore sysbench-tables8-300",
+        "sysbench-read-only 40 s", "sysbench-read-write 40 s",
+        "chores", "stop",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("arena")
+def test_what_is_trained_on_is_announced_and_which_share_is_over() -> None:
+    progress, shares = Remembered(), list[float]()
+    train(HERE, PLAIN, {}, ("sysbench-read-only", "pgbench-tpcb"), progress, shares.append)
+    assert progress.steps == [
+        "training on pgbench-tpcb", "training on chores",
+        "training on sysbench-read-only", "training on chores",
+    ]  # fmt: skip
+    assert shares == [0.25, 0.5, 0.75, 1.0]

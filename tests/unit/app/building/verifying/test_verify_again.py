@@ -1,0 +1,200 @@
+"""A build is tried again, and what comes out is written down."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.fix_builds import MANIFEST, put_build
+from tests.fix_progress import Remembered
+
+from pgdyno.app.building.verifying import verify_again
+from pgdyno.app.building.verifying.verify_again import verify_build
+from pgdyno.cli.build import command
+from pgdyno.model.errors import InstallationError
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain import prerequisites
+from pgdyno.toolchain.manifest import Manifest, Passed, Verified, read_manifest
+
+AGAIN = Verified((Passed("regress", 231),), "", 0, 20, 150.0)
+
+
+@pytest.fixture
+def source(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The source that is fetched, and a host with all programs: tests are compiled by writing down how."""
+
+    def unpack(tree: Path) -> None:
+        for directory in ("src/test/regress", "src/test/isolation"):
+            (tree / directory).mkdir(parents=True)
+            (tree / directory / "Makefile").write_text("all:\n\techo '$(rpathdir)' > compiled\n")
+        (tree / "configure").write_text("#!/bin/sh\necho $* > configured\n")
+        (tree / "configure").chmod(0o755)
+
+    found = SimpleNamespace(sha256="ab", version="18.6", unpack=unpack)
+    monkeypatch.setattr(verify_again, "fetch", lambda *_: found)
+    monkeypatch.setattr(prerequisites, "is_installed", lambda _: True)
+    return found
+
+
+assert MANIFEST.optimised is not None
+PLAIN = replace(
+    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, profile="o2", target=None),
+    verified=AGAIN,
+)  # fmt: skip
+needs_make = pytest.mark.skipif(
+    shutil.which("make") is None or shutil.which("setpriv") is None,
+    reason="not installed: make, or setpriv (apt install make util-linux)",
+)
+
+
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_a_build_that_is_tried_again_has_the_new_result(
+    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch, builds_place: Workspace
+) -> None:
+    prefix = install_build(replace(MANIFEST, configure=("--with-icu",)))
+    install_build(replace(PLAIN, configure=("--with-icu", "CFLAGS=-O2")))
+    os.utime(prefix, (2_000_000_000, 2_000_000_000))  # the newest
+    seen: list[str] = []
+
+    def passed(subject: Any, *_: object) -> Verified:
+        tree = subject.making.tree
+        seen.append((tree / "configured").read_text().strip())
+        seen.append((tree / "src/test/regress/compiled").read_text().strip())
+        assert subject.tested.bin_directory == prefix / "bin"
+        assert subject.reference.name == PLAIN.name
+        return AGAIN
+
+    monkeypatch.setattr(verify_again, "verify", passed)
+    assert verify_build("built", Remembered()).verified == AGAIN
+    assert seen == [f"--prefix={prefix} --with-icu", "$ORIGIN/../lib:$ORIGIN/.."]
+    assert read_manifest(prefix).value == replace(MANIFEST, configure=("--with-icu",), verified=AGAIN)
+    assert list(builds_place.builds().iterdir()) == []
+    assert prefix.stat().st_mtime == 2_000_000_000
+
+
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_a_plain_build_is_held_against_nothing(
+    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_build(replace(PLAIN, verified=None))
+    references = []
+
+    def passed(subject: Any, *_: object) -> Verified:
+        references.append(subject.reference)
+        return AGAIN
+
+    monkeypatch.setattr(verify_again, "verify", passed)
+    verify_build(PLAIN.name, Remembered())
+    assert references == [None]
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize(
+    "other", [replace(PLAIN, verified=None), replace(PLAIN, configure=("--with-lz4",)), None]
+)
+def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
+    install_build: Callable[[Manifest], Path], other: Manifest | None
+) -> None:
+    prefix = install_build(MANIFEST)
+    if other is not None:
+        install_build(other)
+    with pytest.raises(InstallationError) as caught:
+        verify_build(MANIFEST.name, Remembered())
+    assert caught.value.message == "there is no plain build to hold built-00000000000a against"
+    assert (
+        caught.value.hint
+        == "pgdyno build --source debian:18 --profile o2 makes one, with --like if that was given"
+    )
+    assert read_manifest(prefix).value == MANIFEST
+
+
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_one_that_fails_is_not_called_verified_any_more(
+    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = install_build(MANIFEST)
+    install_build(PLAIN)
+
+    def failed(*_: object) -> Verified:
+        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+
+    monkeypatch.setattr(verify_again, "verify", failed)
+    with pytest.raises(InstallationError, match="does not pass"):
+        verify_build(MANIFEST.name, Remembered())
+    assert read_manifest(prefix).value == replace(MANIFEST, verified=None)
+
+
+def test_another_source_is_no_ground_to_judge_by(
+    install_build: Callable[[Manifest], Path], source: SimpleNamespace
+) -> None:
+    install_build(MANIFEST)
+    source.sha256, source.version = "cd", "18.7"
+    with pytest.raises(InstallationError) as caught:
+        verify_build(MANIFEST.name, Remembered())
+    assert caught.value.message == 'the source of built-00000000000a, "debian:18", is another now'
+    assert caught.value.detail == "PostgreSQL 18.7, sha256 cd; it was 18.6, ab"
+
+
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_tests_that_cannot_be_compiled_say_nothing_of_the_build(
+    install_build: Callable[[Manifest], Path], source: SimpleNamespace
+) -> None:
+    prefix = install_build(MANIFEST)
+    install_build(PLAIN)
+    unpack = source.unpack
+
+    def without_tests(tree: Path) -> None:
+        unpack(tree)
+        (tree / "src/test/regress/Makefile").unlink()
+
+    source.unpack = without_tests
+    with pytest.raises(InstallationError, match='"make" failed with status 2'):
+        verify_build(MANIFEST.name, Remembered())
+    assert read_manifest(prefix).value == MANIFEST
+
+
+@pytest.mark.usefixtures("source")
+def test_what_tests_are_compiled_with_is_named_if_it_is_missing(
+    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_build(replace(MANIFEST, configure=("--with-icu", "CC=clang-1", "CFLAGS=-O2")))
+    monkeypatch.setattr(prerequisites, "is_installed", lambda program: program != "flex")
+    with pytest.raises(InstallationError) as caught:
+        verify_build("built", Remembered())
+    assert caught.value.detail == "missing: clang-1, flex"
+
+
+@needs_make
+@pytest.mark.usefixtures("source")
+def test_what_a_package_has_brought_is_tried_and_not_changed(
+    packaged_builds: Path, install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = put_build(packaged_builds, MANIFEST)
+    install_build(PLAIN)
+    monkeypatch.setattr(verify_again, "verify", lambda *_: AGAIN)
+    done = CliRunner().invoke(command, ["verify", MANIFEST.name, "--json"])
+    assert json.loads(done.stdout)["prefix"] == str(prefix)
+    assert json.loads(done.stdout)["server"]["verified"]["seconds"] == 150.0
+    assert read_manifest(prefix).value == MANIFEST
+
+    def failed(*_: object) -> Verified:
+        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+
+    monkeypatch.setattr(verify_again, "verify", failed)
+    said = Remembered()
+    with pytest.raises(InstallationError, match="does not pass"):
+        verify_build(MANIFEST.name, said)
+    assert said.steps[-1] == "plans go on choosing it until apt-get remove pgdyno-postgresql-18-00000000000a"
+    assert read_manifest(prefix).value == MANIFEST

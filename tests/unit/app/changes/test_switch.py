@@ -1,0 +1,73 @@
+"""Which builds a server is not switched to: what has failed, and what is not hardened unless it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_builds import MANIFEST
+from tests.fix_progress import Remembered
+
+from pgdyno.app.building.servers import remove_server
+from pgdyno.app.changes.server_access import server_access
+from pgdyno.app.changes.switch import SwitchRequest, switch
+from pgdyno.journal.changes import Prepared, receipts_for
+from pgdyno.journal.log import open_journal
+from pgdyno.model.errors import ConnectionFailedError, RefusedError
+from pgdyno.model.journal import Target
+from pgdyno.model.plan import PROGRAM_LINK, Change, Effect
+from pgdyno.model.ports import Found
+from pgdyno.server.workspace import Workspace
+from pgdyno.toolchain.manifest import Manifest, Optimised
+
+NOWHERE = "host=/nonexistent"
+Install = Callable[[Manifest], Path]
+
+
+def switch_to(name: str) -> None:
+    switch(server_access(NOWHERE), SwitchRequest(name), Remembered())
+
+
+def unhardened() -> Manifest:
+    assert isinstance(MANIFEST.optimised, Optimised)
+    return replace(MANIFEST, optimised=replace(MANIFEST.optimised, profile="lto+pgo+unhardened"))
+
+
+def test_a_build_that_has_failed_is_refused(install_build: Install) -> None:
+    install_build(replace(MANIFEST, verified=None))
+    for name in ("built", MANIFEST.name):
+        with pytest.raises(RefusedError) as caught:
+            switch_to(name)
+        assert caught.value.message == f"{MANIFEST.name} is not verified"
+        assert caught.value.hint == f"pgdyno build verify {MANIFEST.name} tries it again"
+
+
+def test_a_build_without_hardening_has_to_be_named(install_build: Install) -> None:
+    install_build(unhardened())
+    with pytest.raises(RefusedError) as caught:
+        switch_to("built")
+    assert caught.value.message == f"the newest build, {MANIFEST.name}, is not hardened"
+    assert caught.value.detail == "its profile is lto+pgo+unhardened"
+    with pytest.raises(ConnectionFailedError):  # it came as far as to look for the server
+        switch_to(MANIFEST.name)
+
+
+def test_a_build_that_a_server_was_switched_to_is_not_removed(
+    install_build: Install, builds_place: Workspace
+) -> None:
+    prefix = install_build(MANIFEST)
+    change = Change(
+        "test", PROGRAM_LINK, "/opt/pg", "/usr/lib/postgresql/18/bin", str(prefix), Effect.RESTART
+    )
+    target = Target("server", "7", "/srv/pg", "m", "host=/run port=5432")
+    with open_journal(builds_place.root / "journal") as journal:
+        journal.add(*receipts_for("20261122T000000Z-abcdef", target, [Prepared(change, Found("/old", {}))]))
+    with pytest.raises(RefusedError) as caught:
+        remove_server(MANIFEST.name)
+    assert caught.value.message == f'server "{MANIFEST.name}" is needed'
+    assert caught.value.detail == (
+        "host=/run port=5432 was switched to it, or from it (20261122T000000Z-abcdef)"
+    )
+    assert (prefix / "bin/postgres").is_file()

@@ -1,0 +1,107 @@
+"""Which servers ``pgdyno run io-method`` looks at, and on how many CPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.golden.synthetic import experiment
+
+from pgdyno.app import installations
+from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.studying import io_support, run
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiment import Design, Experiment
+from pgdyno.model.io_uring import IoUringCause, IoUringObstacle
+from pgdyno.model.ports import Progress
+from pgdyno.model.study import Study
+from pgdyno.server.installation import Installation
+from pgdyno.server.workspace import Workspace
+from pgdyno.studies._contract import IoSupport
+
+MINE = Installation(Path("/nowhere"), "18.1", 18, "mine")
+FORBIDDEN = IoUringObstacle(IoUringCause.FORBIDDEN, "no queue", "look for a filter")
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def step(self, _: str) -> None:
+        """Say nothing."""
+
+    def advance(self, _done_s: float, _whole_s: float) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def studies(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
+    """Servers ``a`` (18), ``b`` (18 without io_uring) and ``old`` (17); the studies that are measured."""
+    found: list[Study] = []
+
+    def find_installation(name: str, _place: Workspace) -> Installation:
+        major = 17 if name == "old" else 18
+        return Installation(Path("/nowhere"), f"{major}.1", major, name)
+
+    def look(installation: Installation, *, is_isolated: bool, named: str | None = None) -> IoSupport:
+        obstacle = FORBIDDEN if installation.name == "b" else None
+        return IoSupport(installation.title, installation.major, 3 if is_isolated else 4, obstacle, named)
+
+    def measure(study: Study, *_: object) -> Experiment:
+        found.append(study)
+        return experiment()
+
+    monkeypatch.setattr(installations, "find_installation", find_installation)
+    monkeypatch.setattr(run, "find_io_support", look)
+    monkeypatch.setattr(run, "measure", measure)
+    return found
+
+
+def ask(*servers: str) -> None:
+    progress: Progress = NoProgress()
+    run.run_bundled(
+        "io-method", Conditions(MINE, {}, Design()), {"server": servers} if servers else {}, progress
+    )
+
+
+def test_every_server_has_the_arms_that_it_can_run(studies: list[Study]) -> None:
+    ask("a", "b")
+    (study,) = studies
+    assert [(variant.server, variant.settings["io_method"]) for variant in study.variants] == [
+        ("a", "sync"),
+        ("a", "worker"),
+        ("a", "io_uring"),
+        ("b", "sync"),
+        ("b", "worker"),
+    ]
+    assert len({variant.name for variant in study.variants}) == 5
+    assert (
+        "io_uring is left out on PostgreSQL 18.1 (b): forbidden by the kernel (no queue); look for a filter"
+        in (study.notes)
+    )
+
+
+def test_without_servers_the_one_of_the_command_line_is_looked_at(studies: list[Study]) -> None:
+    ask()
+    (study,) = studies
+    assert [(variant.server, variant.name) for variant in study.variants] == [
+        (None, "sync"),
+        (None, "worker"),
+        (None, "io_uring"),
+    ]
+
+
+@pytest.mark.usefixtures("studies")
+def test_an_old_server_in_second_place_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match=r"PostgreSQL 17\.1 \(old\) has no io_method"):
+        ask("a", "old")
+
+
+@pytest.mark.parametrize(("is_isolated", "cpus"), [(True, 6), (False, 8)])
+def test_workers_are_counted_by_the_cpus_that_the_server_has(
+    monkeypatch: pytest.MonkeyPatch, *, is_isolated: bool, cpus: int
+) -> None:
+    # Of eight CPUs, a quarter is for the load generator.
+    monkeypatch.setattr(io_support, "online_cpus", lambda: tuple(range(8)))
+    monkeypatch.setattr(io_support, "initialise", lambda *_: None)
+    monkeypatch.setattr(io_support, "io_uring_obstacle", lambda *_: None)
+    assert io_support.find_io_support(MINE, is_isolated=is_isolated).cpus == cpus
