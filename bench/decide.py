@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from bench.simulate import seeded
 
-from pgdyno.experiments.plan_decision import Outcome, PlanState, decide, estimate
+from pgdyno.experiments.decisions.plan_decision import Outcome, PlanState, decide, estimate
 from pgdyno.model.terms import Terms
 from pgdyno.stats.sample import FloatArray
 

@@ -23,7 +23,7 @@ from pgdyno.app.installations import choose_installation
 from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
-from pgdyno.experiments.plan_decision import PlanState, decide_plan
+from pgdyno.experiments.decisions.plan_decision import PlanState, decide_plan
 from pgdyno.model.experiment import Design, ResetPolicy
 from pgdyno.model.study import Study
 from pgdyno.model.terms import PLAN, Terms

@@ -24,7 +24,7 @@ from pgdyno.app.measuring.measure import Conditions, alternating
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress
-from pgdyno.experiments.analysis import analyse
+from pgdyno.experiments.verdicts.analysis import analyse
 from pgdyno.model.experiment import Design, Experiment
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant

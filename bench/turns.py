@@ -30,7 +30,7 @@ from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.blocks import void_reason
+from pgdyno.experiments.blocks.blocks import void_reason
 from pgdyno.model.experiment import Block, Design, VoidThresholds
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variant import Variant

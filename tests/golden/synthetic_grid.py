@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
-from pgdyno.experiments.analysis import analyse
+from pgdyno.experiments.verdicts.analysis import analyse
 from pgdyno.model.experiment import (
     ArmBlock,
     Block,

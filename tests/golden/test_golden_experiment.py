@@ -17,7 +17,7 @@ from tests.fixtures.bundles.simulated_machine import RECORDED, SIMULATED
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
 
-from pgdyno.experiments.machine_comparison import compare_machines
+from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
 from pgdyno.report.machine_text import machine_comparison_text
 from pgdyno.report.page import render_page

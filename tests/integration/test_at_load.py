@@ -17,7 +17,7 @@ from pgdyno.app.measuring.measure import Conditions, alternating, measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.results.stored import load_stored
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.time_needed import time_needed
+from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import (
     HugePagesError,

@@ -19,7 +19,7 @@ from tests.golden.synthetic import experiment as synthetic
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.measuring.durability_reading import read_durability
-from pgdyno.experiments.durability import breaches
+from pgdyno.experiments.verdicts.durability import breaches
 from pgdyno.model.durability_reading import READ_BACK, DurabilityReading
 from pgdyno.model.variant import Variant
 

@@ -22,8 +22,8 @@ from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.tpch import tpch_pass
 from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
 from pgdyno.app.measuring.tpch.validation import checked_plans
-from pgdyno.experiments.isolation import CpuSplit
-from pgdyno.experiments.query_degrees import query_degrees
+from pgdyno.experiments.design.isolation import CpuSplit
+from pgdyno.experiments.verdicts.query_degrees import query_degrees
 from pgdyno.generators.discovery import find_tpchgen
 from pgdyno.generators.query_session import QuerySession
 from pgdyno.meters import MeterModule

@@ -18,7 +18,7 @@ from tests.fix_servers import wait_until
 from pgdyno.app.arenas.datasets import DataSets
 from pgdyno.app.arenas.load import Loads
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.isolation import split_cpus
+from pgdyno.experiments.design.isolation import split_cpus
 from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartError, StorageError
 from pgdyno.server.account import current_account

@@ -17,7 +17,7 @@ import pytest
 from pgdyno.app.building.install import InstallRequest, install_from_source
 from pgdyno.app.local_machine import workspace
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.confounding import build_differences, is_confounded, parse_build
+from pgdyno.experiments.machines.confounding import build_differences, is_confounded, parse_build
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import Instance, initialise
 from pgdyno.server.registry import find_installation

@@ -31,8 +31,8 @@ from pgdyno.app.changes.variant_switch import Switch
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.attached import attach
-from pgdyno.experiments.plan_decision import PlanDecision, PlanState
-from pgdyno.experiments.watch_decision import WatchState
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
+from pgdyno.experiments.decisions.watch_decision import WatchState
 from pgdyno.journal.access import ServerAccess
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import InterruptedByUserError, StillChangedError, UsageError

@@ -96,7 +96,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
 
 def adjusted_document(experiment: Experiment) -> Json:
     """Return the effects of whole trials adjusted for stolen time, by workload, or why there are none."""
-    from pgdyno.experiments.steal_adjustment import adjustments
+    from pgdyno.experiments.verdicts.steal_adjustment import adjustments
 
     return to_document(adjustments(experiment))
 
@@ -106,7 +106,7 @@ def tpch_document(experiment: Experiment) -> Json:
 
     Times are in seconds, of runs executions per hour; ratios of times are below 1 where it is faster.
     """
-    from pgdyno.experiments.query_degrees import query_degrees
+    from pgdyno.experiments.verdicts.query_degrees import query_degrees
     from pgdyno.report.rqps import variants_of
     from pgdyno.report.tpch import lines, plan_comparisons
 
@@ -144,28 +144,28 @@ def _relative_document(one: Relative) -> dict[str, object]:
 
 def scaling_document(experiment: Experiment) -> Json:
     """Return every curve by level with its knee; empty where no level is what varies."""
-    from pgdyno.experiments.scaling import scaling_curves
+    from pgdyno.experiments.verdicts.scaling import scaling_curves
 
     return to_document(scaling_curves(experiment))
 
 
 def degree_settings_document(experiment: Experiment) -> Json:
     """Return how many workers to set for each query; empty where their number is not what varies."""
-    from pgdyno.experiments.degree_settings import degree_settings
+    from pgdyno.experiments.verdicts.degree_settings import degree_settings
 
     return to_document(degree_settings(experiment))
 
 
 def splits_document(experiment: Experiment) -> Json:
     """Return what a transaction's time is made of, by variant; empty where no load tells."""
-    from pgdyno.experiments.transaction_split import transaction_splits
+    from pgdyno.experiments.verdicts.transaction_split import transaction_splits
 
     return to_document(transaction_splits(experiment))
 
 
 def durability_document(experiment: Experiment) -> dict[str, Json]:
     """Return what was read back of the servers' durability, and what is wrong with it."""
-    from pgdyno.experiments.durability import warnings
+    from pgdyno.experiments.verdicts.durability import warnings
 
     return {"readings": to_document(experiment.durability), "warnings": list(warnings(experiment))}
 
@@ -218,7 +218,7 @@ def gate_code(experiment: Experiment) -> int:
 
 
 def _has_fallen_behind(experiment: Experiment, verdict: Verdict) -> bool:
-    from pgdyno.experiments.analysis import missed_rate
+    from pgdyno.experiments.verdicts.analysis import missed_rate
 
     blocks, workload = experiment.blocks, verdict.workload
     return (

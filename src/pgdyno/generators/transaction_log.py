@@ -1,4 +1,4 @@
-"""Reads a generator's per-transaction log while it runs; ``experiments/transactions.py`` parses it."""
+"""Reads a generator's per-transaction log while it runs; ``experiments/blocks/transactions.py`` parses it."""
 
 from __future__ import annotations
 

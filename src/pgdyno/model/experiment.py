@@ -126,7 +126,7 @@ class Slice:
 
     Once the round's logs have been read: ``completed`` counts the transactions that ended in the counted
     part, ``latencies`` is the histogram of those that the block's latencies are of, in us, as text of
-    ``experiments/histogram_text.py``. None: nobody recorded them, or the workload counts executions.
+    ``experiments/blocks/histogram_text.py``. None: nobody recorded them, or the workload counts executions.
     """
 
     arm: int

@@ -33,7 +33,7 @@ SERVER_CPU = "server_cpu_us_per_transaction"
 CLIENT_CPU = "client_cpu_us_per_transaction"
 LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
-TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/tail.py
+TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/blocks/tail.py
 DRAIN_SHARE = "drain_share"
 WAL_SEGMENTS = "wal_segments_created"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pgdyno.experiments.plan_decision import PlanDecision, PlanState, decide_plan, minutes_to_decide
-from pgdyno.experiments.stopping import round_s
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, decide_plan, minutes_to_decide
+from pgdyno.experiments.decisions.stopping import round_s
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.terms import PLAN, Terms
 from pgdyno.model.verdict import Decision

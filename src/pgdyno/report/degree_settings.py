@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgdyno.experiments.degree_settings import BUILDS, QUERIES, AtOnce, DegreeSetting, degree_settings
+from pgdyno.experiments.verdicts.degree_settings import (
+    BUILDS,
+    QUERIES,
+    AtOnce,
+    DegreeSetting,
+    degree_settings,
+)
 from pgdyno.model.experiment import Experiment
 from pgdyno.report import numbers
 from pgdyno.report.grid_tables import counted

@@ -10,8 +10,8 @@ from functools import partial
 
 from markupsafe import Markup
 
-from pgdyno.experiments.scaling import ScalingCurve, scaling_curves
-from pgdyno.experiments.transaction_split import transaction_splits
+from pgdyno.experiments.verdicts.scaling import ScalingCurve, scaling_curves
+from pgdyno.experiments.verdicts.transaction_split import transaction_splits
 from pgdyno.model.errors import SettingError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.guc import normalise

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pgdyno.experiments.scaling import scaling_curves
-from pgdyno.experiments.transaction_split import transaction_splits
+from pgdyno.experiments.verdicts.scaling import scaling_curves
+from pgdyno.experiments.verdicts.transaction_split import transaction_splits
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Verdict
 from pgdyno.report import numbers

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from pgdyno.experiments.layer_effects import LayerEffects, layer_effects
+from pgdyno.experiments.verdicts.layer_effects import LayerEffects, layer_effects
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Interval
 from pgdyno.report import numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgdyno.experiments.layer_effects import LayerEffects, layer_effects, layers_left_out
+from pgdyno.experiments.verdicts.layer_effects import LayerEffects, layer_effects, layers_left_out
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Interval
 from pgdyno.report import numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pgdyno.experiments.difference_catalogue import ESTIMATE
+from pgdyno.experiments.machines.difference_catalogue import ESTIMATE
 from pgdyno.model.machine_comparison import (
     ComparedMetric,
     DerivedRatio,

@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pgdyno.experiments.blocks import BY_OTHERS
-from pgdyno.experiments.disturbance import LEFT_OUT
-from pgdyno.experiments.drains import DIFFERENCE
-from pgdyno.experiments.phase import phase_of
+from pgdyno.experiments.blocks.blocks import BY_OTHERS
+from pgdyno.experiments.blocks.disturbance import LEFT_OUT
+from pgdyno.experiments.blocks.drains import DIFFERENCE
+from pgdyno.experiments.design.phase import phase_of
 from pgdyno.model.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
 from pgdyno.model.metric import DRAIN_SHARE
 from pgdyno.model.workload import DRIVER

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.experiments.durability import warnings
-from pgdyno.experiments.phase import phase_of
+from pgdyno.experiments.design.phase import phase_of
+from pgdyno.experiments.verdicts.durability import warnings
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.variant import Variant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.experiments.plan_decision import PlanDecision, decide_plan
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, decide_plan
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.terms import left_out_per_application
 

@@ -1,6 +1,6 @@
 """The Insert Benchmark's own figures, in its names and its order, for comparison with what was published.
 
-How they are computed, and where ours differ, is in ``experiments/published.py``.
+How they are computed, and where ours differ, is in ``experiments/blocks/published.py``.
 
 Source: github.com/mdcallag/mytools, bench/ibench/etl.sh; legend: mdcallag.github.io/ibench-results.html.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgdyno.experiments.query_degrees import SETTING, QueryDegree, QueryDegrees, query_degrees
-from pgdyno.experiments.scaling import LEAST_ROUNDS
+from pgdyno.experiments.verdicts.query_degrees import SETTING, QueryDegree, QueryDegrees, query_degrees
+from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.scaling import Knee, Level
 from pgdyno.model.tpch import TPCH_RUNS

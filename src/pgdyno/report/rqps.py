@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from pgdyno.experiments.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
+from pgdyno.experiments.verdicts.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.verdict import Interval, Verdict
 from pgdyno.report import numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pgdyno.experiments.scaling import ScalingCurve
+from pgdyno.experiments.verdicts.scaling import ScalingCurve
 from pgdyno.model.scaling import Confirmation, Law, Level, Scaling
 from pgdyno.model.verdict import Interval
 from pgdyno.report import numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.experiments.steal_adjustment import AdjustedEffect, Adjustment, adjustments
+from pgdyno.experiments.verdicts.steal_adjustment import AdjustedEffect, Adjustment, adjustments
 from pgdyno.model.experiment import Experiment
 from pgdyno.report import numbers
 from pgdyno.report.tables import NOTHING, Column, Table, columns

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgdyno.experiments.query_plan import kinds_of_difference, plan_difference, shape
+from pgdyno.experiments.planner.query_plan import kinds_of_difference, plan_difference, shape
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.tpch import DISCLAIMER, POWER, TPCH_RUNS, TpchFacts
 from pgdyno.model.verdict import Interval, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgdyno.experiments.transaction_split import TimePart, TransactionSplit
+from pgdyno.experiments.verdicts.transaction_split import TimePart, TransactionSplit
 from pgdyno.model.loop import C_LOOP, CLIENT, PLPGSQL_LOOP
 from pgdyno.report import numbers
 from pgdyno.report.tables import NOTHING, Table, columns

@@ -9,10 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pgdyno.experiments.durability import warnings
-from pgdyno.experiments.phase import phase_of
-from pgdyno.experiments.scaling import shown_by_curves
-from pgdyno.experiments.transaction_split import shown_by_splits
+from pgdyno.experiments.design.phase import phase_of
+from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.experiments.verdicts.scaling import shown_by_curves
+from pgdyno.experiments.verdicts.transaction_split import shown_by_splits
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS
 from pgdyno.model.verdict import Decision, Verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.experiments.watch_decision import LEAST_TRANSACTIONS, Watched, WatchState
+from pgdyno.experiments.decisions.watch_decision import LEAST_TRANSACTIONS, Watched, WatchState
 
 
 def watch_text(seen: Watched) -> str:

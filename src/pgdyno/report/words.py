@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.experiments.analysis import is_comparable
-from pgdyno.experiments.scaling import CurveKnee, knees
+from pgdyno.experiments.verdicts.analysis import is_comparable
+from pgdyno.experiments.verdicts.scaling import CurveKnee, knees
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.metric import METRICS, Better, Metric
 from pgdyno.model.verdict import Decision, Verdict

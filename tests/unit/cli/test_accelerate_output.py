@@ -17,7 +17,7 @@ from pgdyno.app.acceleration.attached import AttachedAcceleration
 from pgdyno.app.acceleration.build import BuildAdvice
 from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli
-from pgdyno.experiments.plan_decision import PlanDecision, PlanState
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.errors import UsageError
 from pgdyno.server.account import caller
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
-from tests.unit.experiments.test_machine_comparison import faster
+from tests.unit.experiments.machines.test_machine_comparison import faster
 
 from pgdyno.app.results.bundle import export_bundle
 from pgdyno.cli.main import main

@@ -9,7 +9,7 @@ import pytest
 from tests.golden.synthetic import experiment
 
 from pgdyno.app.results.privacy.portable import portable
-from pgdyno.experiments.plan_decision import PlanDecision, PlanState
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.terms import Terms
 from pgdyno.report.decision import decision_box, more_sentence

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.golden.synthetic_layers import TIMES, experiment
 
-from pgdyno.experiments.layer_effects import layer_effects
+from pgdyno.experiments.verdicts.layer_effects import layer_effects
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Interval
 from pgdyno.report.layers import layers_figure

@@ -11,9 +11,9 @@ from rich.console import Console
 from tests.golden.synthetic import READ_ONLY, experiment
 from tests.golden.synthetic_clients import experiment as of_clients
 from tests.golden.synthetic_workers import experiment as of_workers
-from tests.unit.experiments.test_machine_comparison import CPU, P99, TPS, faster, with_frequency
+from tests.unit.experiments.machines.test_machine_comparison import CPU, P99, TPS, faster, with_frequency
 
-from pgdyno.experiments.machine_comparison import compare_machines
+from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.machine_comparison import Difference, MachineComparison, Weight
 from pgdyno.model.variant import Variant

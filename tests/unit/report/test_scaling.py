@@ -9,7 +9,7 @@ from rich.console import Console
 from tests.golden.synthetic_clients import experiment
 from tests.unit.report.test_page import Outline
 
-from pgdyno.experiments.scaling import ScalingCurve
+from pgdyno.experiments.verdicts.scaling import ScalingCurve
 from pgdyno.model.scaling import Confirmation, Dip, Knee, Law, Level, Scaling
 from pgdyno.model.verdict import Interval
 from pgdyno.report.page import render_page

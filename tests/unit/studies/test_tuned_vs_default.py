@@ -6,7 +6,7 @@ import dataclasses
 
 from tests.fix_settings import host_of
 
-from pgdyno.experiments.tuned_profile import tuned_files
+from pgdyno.experiments.peers.tuned_profile import tuned_files
 from pgdyno.model.experiment import Design
 from pgdyno.model.facts import Fact
 from pgdyno.model.variant import Variant

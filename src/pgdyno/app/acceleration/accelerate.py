@@ -4,7 +4,7 @@ facts      a server of the user's kind on the workloads' data, and what its host
 plan       levers/ on those facts; checked against the live server, with a memory proof
 measure    baseline and plan side by side, as many rounds as the budget holds; there is one candidate, so that
            nothing is chosen by the figures that prove it
-decide     experiments/plan_decision.py: one state, in a sentence
+decide     experiments/decisions/plan_decision.py: one state, in a sentence
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.app.planning.planning import Planned, Subject, inspect_scratch, plan_for
-from pgdyno.experiments.layer_effects import layers_left_out
-from pgdyno.experiments.plan_decision import (
+from pgdyno.experiments.decisions.plan_decision import (
     FUTILE,
     PlanDecision,
     decide_plan,
@@ -31,7 +30,8 @@ from pgdyno.experiments.plan_decision import (
     minutes_to_decide,
     outcomes_of,
 )
-from pgdyno.experiments.time_needed import time_needed
+from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.verdicts.layer_effects import layers_left_out
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.memory_proof import shared_memory_bytes
 from pgdyno.levers.planner import PlanRequest

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.measure import Conditions, measure
-from pgdyno.experiments.at_load import latencies_at_load, rates_at_load
-from pgdyno.experiments.time_needed import time_needed
+from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.verdicts.at_load import latencies_at_load, rates_at_load
 from pgdyno.model.at_load import AT_LOAD
 from pgdyno.model.errors import HugePagesError, MemoryProofError, PgdynoError
 from pgdyno.model.experiment import Design, DesignKind, Experiment, Phase

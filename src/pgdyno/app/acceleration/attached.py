@@ -20,8 +20,8 @@ from pgdyno.app.changes.variant_switch import Switch
 from pgdyno.app.inspection.start_check import StartCheck, start_check_in
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
-from pgdyno.experiments.plan_decision import PlanState
-from pgdyno.experiments.watch_decision import Watched
+from pgdyno.experiments.decisions.plan_decision import PlanState
+from pgdyno.experiments.decisions.watch_decision import Watched
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import UsageError
 from pgdyno.model.journal import ApplyResult

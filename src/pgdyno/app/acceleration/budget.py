@@ -12,7 +12,7 @@ from pgdyno.app.acceleration.build import builds_to_choose
 from pgdyno.app.acceleration.loaded import loaded_time
 from pgdyno.app.arenas.datasets import place_of
 from pgdyno.app.local_machine import workspace
-from pgdyno.experiments.time_needed import TimeNeeded, time_needed
+from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.model.errors import UsageError
 from pgdyno.model.plan import Layer
 from pgdyno.model.workload import DataSet

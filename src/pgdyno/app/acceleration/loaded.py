@@ -21,8 +21,8 @@ from pgdyno.app.measuring.experiment import Context, ExperimentRun
 from pgdyno.app.measuring.measure import Conditions, alternating
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
-from pgdyno.experiments.plan_decision import decide_plan
-from pgdyno.experiments.time_needed import TimeNeeded, time_needed
+from pgdyno.experiments.decisions.plan_decision import decide_plan
+from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.host.spinners import burstable_type
 from pgdyno.journal.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError

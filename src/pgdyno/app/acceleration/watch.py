@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pgdyno.app.changes.variant_switch import Switch
-from pgdyno.experiments.watch_decision import (
+from pgdyno.experiments.decisions.watch_decision import (
     Watched,
     WatchState,
     has_traffic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.experiments.confounding import Build, build_differences, is_confounded, parse_build
+from pgdyno.experiments.machines.confounding import Build, build_differences, is_confounded, parse_build
 from pgdyno.model.facts import Unknown
 from pgdyno.server.account import Account
 from pgdyno.server.installation import Installation

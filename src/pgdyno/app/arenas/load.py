@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.step_failure import failures_named
-from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
 from pgdyno.generators.discovery import find_tpchgen

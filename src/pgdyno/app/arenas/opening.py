@@ -18,7 +18,7 @@ from pgdyno.app.arenas.visited_arena import VisitedArena
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.installations import none_named, require_native
 from pgdyno.app.local_machine import memory_group_place, online_cpus, workspace
-from pgdyno.experiments.isolation import CpuSplit, split_cpus
+from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import GeneratorMissingError

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pgdyno.app.degrees.inquiry import CAP, Inquiry
-from pgdyno.experiments.parallel_plan import gathers, planned_workers
-from pgdyno.experiments.parallel_rule import threshold_for
+from pgdyno.experiments.planner.parallel_plan import gathers, planned_workers
+from pgdyno.experiments.planner.parallel_rule import threshold_for
 from pgdyno.model.parallel_degree import (
     Cause,
     DegreeAdvice,

@@ -1,7 +1,7 @@
 """The use case ``explain-degree``: how many workers a query gets, which limit decided it, what to change.
 
 The planner itself is asked, again and again with one limit changed: what it does then is what the limit did.
-Rules of its own (``experiments/parallel_rule.py``) put the numbers to it.
+Rules of its own (``experiments/planner/parallel_rule.py``) put the numbers to it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from pgdyno.app.degrees.advice import advise
 from pgdyno.app.degrees.causes import explain_gather
 from pgdyno.app.degrees.inquiry import Inquiry
 from pgdyno.app.degrees.serial import why_none
-from pgdyno.experiments.parallel_plan import Plan, expressions, gathers, has_initial_plans, scans, written_by
-from pgdyno.experiments.sql_text import (
+from pgdyno.experiments.planner.parallel_plan import (
+    Plan,
+    expressions,
+    gathers,
+    has_initial_plans,
+    scans,
+    written_by,
+)
+from pgdyno.experiments.planner.sql_text import (
     builds_index,
     calls_in,
     first_word,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from pgdyno.experiments.parallel_plan import Plan
+from pgdyno.experiments.planner.parallel_plan import Plan
 from pgdyno.model.guc import Guc
 from pgdyno.model.parallel_degree import MAX_WORKERS, Hazard, Limit, Scan, Table
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pgdyno.app.degrees.causes import not_found_out, reloption
 from pgdyno.app.degrees.inquiry import CAP, Inquiry
-from pgdyno.experiments.parallel_plan import Plan, gathers, has_node, planned_workers, scans
+from pgdyno.experiments.planner.parallel_plan import Plan, gathers, has_node, planned_workers, scans
 from pgdyno.model.parallel_degree import Cause, Gather, Hazard, Limit, Scan, Table
 
 DEFAULT_CAP = 2  # PostgreSQL's own, in all versions since 10

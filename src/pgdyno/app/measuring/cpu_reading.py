@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters._cpu import cpu_us
 from pgdyno.model.experiment import Slice
 from pgdyno.server.processes import HostCpu, read_host_cpu

@@ -19,7 +19,7 @@ import psycopg
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.degrees.explain_degree import causes_of
-from pgdyno.experiments.parallel_plan import Plan, nodes, planned_workers, shape
+from pgdyno.experiments.planner.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
 from pgdyno.model.workload import Workload
 from pgdyno.server.planner import plan_of

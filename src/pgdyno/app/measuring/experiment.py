@@ -22,12 +22,16 @@ from pgdyno.app.measuring.recovery import recover
 from pgdyno.app.measuring.resumption import require_same
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.app.measuring.tpch.validation import tpch_facts, validated
-from pgdyno.experiments.analysis import analyse
-from pgdyno.experiments.disturbance import judge_again, with_disturbance_notes
-from pgdyno.experiments.durability import is_hopeless, withhold
-from pgdyno.experiments.notes import durability_marks, hopeless_note, method_notes, noise_note, step_labels
-from pgdyno.experiments.phase import with_phase
-from pgdyno.experiments.stopping import (
+from pgdyno.experiments.blocks.disturbance import judge_again, with_disturbance_notes
+from pgdyno.experiments.blocks.wal_ahead import wal_notes
+from pgdyno.experiments.decisions.notes import (
+    durability_marks,
+    hopeless_note,
+    method_notes,
+    noise_note,
+    step_labels,
+)
+from pgdyno.experiments.decisions.stopping import (
     as_even,
     counts_nothing,
     is_finished,
@@ -36,7 +40,9 @@ from pgdyno.experiments.stopping import (
     rounds_to_repeat,
     rounds_within,
 )
-from pgdyno.experiments.wal_ahead import wal_notes
+from pgdyno.experiments.design.phase import with_phase
+from pgdyno.experiments.verdicts.analysis import analyse
+from pgdyno.experiments.verdicts.durability import is_hopeless, withhold
 from pgdyno.meters import load as load_meters
 from pgdyno.model.awake import Awake
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError

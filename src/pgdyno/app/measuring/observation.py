@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.app.arenas.arm import Readings, meter_values
-from pgdyno.experiments.attribution import completed_in_all, count_arm
-from pgdyno.experiments.blocks import (
+from pgdyno.experiments.blocks.attribution import completed_in_all, count_arm
+from pgdyno.experiments.blocks.blocks import (
     ArmObservation,
     BlockPlace,
     HostUse,
@@ -20,11 +20,11 @@ from pgdyno.experiments.blocks import (
     missing_workers,
     void_reason,
 )
-from pgdyno.experiments.disturbance import audit_windows, left_out
-from pgdyno.experiments.drains import audit_drains
-from pgdyno.experiments.isolation import CpuSplit
-from pgdyno.experiments.slice_counts import count_slices
-from pgdyno.experiments.transactions import Transactions
+from pgdyno.experiments.blocks.disturbance import audit_windows, left_out
+from pgdyno.experiments.blocks.drains import audit_drains
+from pgdyno.experiments.blocks.slice_counts import count_slices
+from pgdyno.experiments.blocks.transactions import Transactions
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Block, Design, Slice

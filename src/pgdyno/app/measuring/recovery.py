@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.measuring.rounds import log_label
-from pgdyno.experiments.schedule import balanced_slices
-from pgdyno.experiments.transactions import parse
+from pgdyno.experiments.blocks.transactions import parse
+from pgdyno.experiments.design.schedule import balanced_slices
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.model.experiment import Block, DesignKind, Experiment
 from pgdyno.model.workload import DRIVER, Workload

@@ -32,9 +32,16 @@ from pgdyno.app.measuring.observation import (
 )
 from pgdyno.app.measuring.steps.steps import measure_step, step_seed
 from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
-from pgdyno.experiments.blocks import join_trials
-from pgdyno.experiments.schedule import seats, slice_order, trial_order, turns_of, window_ends, writing_time_s
-from pgdyno.experiments.transactions import parse
+from pgdyno.experiments.blocks.blocks import join_trials
+from pgdyno.experiments.blocks.transactions import parse
+from pgdyno.experiments.design.schedule import (
+    seats,
+    slice_order,
+    trial_order,
+    turns_of,
+    window_ends,
+    writing_time_s,
+)
 from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, MeasurementError

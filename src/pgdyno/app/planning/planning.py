@@ -15,8 +15,8 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.commit_grouping import best_grouped, count_commits
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.planning.statement_plans import plan_workload, together
-from pgdyno.experiments.pgtune import PeerSettings, accepted_by, pgtune_settings
-from pgdyno.experiments.tuned_profile import tuned_files
+from pgdyno.experiments.peers.pgtune import PeerSettings, accepted_by, pgtune_settings
+from pgdyno.experiments.peers.tuned_profile import tuned_files
 from pgdyno.levers.planner import PlanRequest, make_plan
 from pgdyno.levers.resources import Figures, Resources
 from pgdyno.model.commit_grouping import CommitGrouping

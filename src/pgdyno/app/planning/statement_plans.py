@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from pgdyno.experiments.query_plan import join_order, plan_of, shape
-from pgdyno.experiments.sql_text import first_word
+from pgdyno.experiments.planner.query_plan import join_order, plan_of, shape
+from pgdyno.experiments.planner.sql_text import first_word
 from pgdyno.generators.driver import Driver
 from pgdyno.generators.statements import prepared_statements
 from pgdyno.model.errors import PgdynoError

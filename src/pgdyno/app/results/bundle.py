@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.report import file_name
-from pgdyno.experiments.consistency import contradictions
-from pgdyno.experiments.histogram_text import decode
-from pgdyno.experiments.slice_consistency import slice_contradictions
+from pgdyno.experiments.blocks.histogram_text import decode
+from pgdyno.experiments.blocks.slice_consistency import slice_contradictions
+from pgdyno.experiments.verdicts.consistency import contradictions
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiment import Experiment, Slice
 from pgdyno.report.page import render_page

@@ -9,7 +9,7 @@ from pgdyno.app.results.bundle import verify_bundle
 from pgdyno.app.results.bundle_import import verified_experiment
 from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.stored import load_stored
-from pgdyno.experiments.machine_comparison import compare_machines
+from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.machine_comparison import MachineComparison
 from pgdyno.report.machine_page import render_machines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.app.local_machine import online_cpus, workspace
-from pgdyno.experiments.isolation import split_cpus
+from pgdyno.experiments.design.isolation import split_cpus
 from pgdyno.server.installation import Installation
 from pgdyno.server.instance import initialise
 from pgdyno.server.io_uring import io_uring_obstacle

@@ -17,8 +17,8 @@ from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.studying.io_support import find_io_support
 from pgdyno.app.studying.page_support import find_page_support
 from pgdyno.app.studying.variant_settings import leave_out_unknown, require_preset_durability
-from pgdyno.experiments.sql_text import first_word
-from pgdyno.experiments.stopping import minimum_rounds
+from pgdyno.experiments.decisions.stopping import minimum_rounds
+from pgdyno.experiments.planner.sql_text import first_word
 from pgdyno.levers.planner import PlanRequest
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import UsageError

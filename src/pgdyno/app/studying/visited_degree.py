@@ -18,7 +18,7 @@ from pgdyno.app.degrees.explain_degree import causes_of
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
 from pgdyno.app.measuring.measure import Conditions
-from pgdyno.experiments.parallel_plan import Plan, planned_workers, scans
+from pgdyno.experiments.planner.parallel_plan import Plan, planned_workers, scans
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.guc import Guc

@@ -18,7 +18,7 @@ from pgdyno.app.acceleration.attached import Permissions, accelerate_attached
 from pgdyno.app.acceleration.before_applying import before_applying, for_manager, manager_of
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import Subject
-from pgdyno.experiments.plan_decision import PlanDecision, PlanState
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.plan import Effect
 from pgdyno.model.server import ConfigurationManager, Server, Standby

@@ -10,7 +10,7 @@ from tests.golden.synthetic import experiment, plan
 from pgdyno.app.acceleration.accelerate import Acceleration
 from pgdyno.app.acceleration.attached import Permissions, _reason_not_to_apply
 from pgdyno.app.acceleration.watch import Pace
-from pgdyno.experiments.plan_decision import PlanDecision, PlanState
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 
 ALL = Permissions(restart=True, any_workload=True)
 

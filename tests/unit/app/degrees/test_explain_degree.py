@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.app.degrees.explain_degree import check_statement, degree_of
 from pgdyno.app.degrees.inquiry import Inquiry
-from pgdyno.experiments.parallel_plan import Plan
+from pgdyno.experiments.planner.parallel_plan import Plan
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.guc import Guc

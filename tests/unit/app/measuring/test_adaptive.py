@@ -11,7 +11,7 @@ import pytest
 from tests.golden.synthetic_clients import experiment
 
 from pgdyno.app.measuring.adaptive import next_cells
-from pgdyno.experiments.scaling import knees, measured_curves
+from pgdyno.experiments.verdicts.scaling import knees, measured_curves
 from pgdyno.model.experiment import ArmBlock, Block, Cell, Experiment
 from pgdyno.model.variant import Variant
 from pgdyno.stats.scaling import observe

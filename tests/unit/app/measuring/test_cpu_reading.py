@@ -14,7 +14,7 @@ import pytest
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.cpu_reading import CpuReading
-from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiment import Design, Slice
 from pgdyno.server.processes import HostCpu

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pgdyno.app.measuring.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
-from pgdyno.experiments.isolation import CpuSplit
-from pgdyno.experiments.transactions import Transactions
+from pgdyno.experiments.blocks.transactions import Transactions
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Design, Slice

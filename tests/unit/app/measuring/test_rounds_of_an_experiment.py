@@ -16,7 +16,7 @@ from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring import experiment
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.blocks import void_reason
+from pgdyno.experiments.blocks.blocks import void_reason
 from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError, UsageError
 from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment, VoidThresholds
 from pgdyno.model.study import Study

@@ -15,9 +15,9 @@ from tests.golden.synthetic import experiment
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.results.bundle import export_bundle, verify_bundle
 from pgdyno.app.results.bundle_import import import_bundle
-from pgdyno.experiments.slice_counts import count_slices
-from pgdyno.experiments.tail import tail_mean
-from pgdyno.experiments.transactions import Transactions
+from pgdyno.experiments.blocks.slice_counts import count_slices
+from pgdyno.experiments.blocks.tail import tail_mean
+from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.model.experiment import Experiment, Slice
 from pgdyno.model.metric import TAIL_MEAN
 from pgdyno.store.bundle import pack_bundle

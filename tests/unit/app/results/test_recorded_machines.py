@@ -17,7 +17,7 @@ from tests.fixtures.bundles.simulated_machine import (
     simulated,
 )
 
-from pgdyno.experiments.machine_comparison import compare_machines
+from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.machine_comparison import MachineComparison
 from pgdyno.model.verdict import Decision

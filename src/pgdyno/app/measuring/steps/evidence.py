@@ -16,8 +16,8 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.experiments.isolation import CpuSplit
-from pgdyno.experiments.published import DeviceUse, Footprint, SystemUse
+from pgdyno.experiments.blocks.published import DeviceUse, Footprint, SystemUse
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.host.tree import Tree
 from pgdyno.host.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
 from pgdyno.model.activity import ActivitySample

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters
-from pgdyno.experiments.published import Work, published, rates_by_second
-from pgdyno.experiments.stalls import busy_backends, find_stalls, wait_shares
+from pgdyno.experiments.blocks.published import Work, published, rates_by_second
+from pgdyno.experiments.blocks.stalls import busy_backends, find_stalls, wait_shares
 from pgdyno.generators.step_run import StepResult
 from pgdyno.model.activity import ActivitySample
 from pgdyno.model.step_record import RoleRecord, StepRecord

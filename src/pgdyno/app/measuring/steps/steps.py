@@ -14,8 +14,8 @@ from pgdyno.app.arenas.arm import Arm, Readings, difference, meter_values, read_
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters, witness
 from pgdyno.app.measuring.steps.records import leading_role, operations, step_record
-from pgdyno.experiments.blocks import HostUse, audit_block, void_reason
-from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.blocks.blocks import HostUse, audit_block, void_reason
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.step_run import StepResult
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError

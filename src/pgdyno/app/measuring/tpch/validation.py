@@ -14,7 +14,7 @@ from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.app.measuring.tpch.tpch_pass import Answers
-from pgdyno.experiments.query_plan import plan_of
+from pgdyno.experiments.planner.query_plan import plan_of
 from pgdyno.generators.query_session import QuerySession
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import Experiment

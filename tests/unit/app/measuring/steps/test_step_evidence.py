@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.measuring.steps.evidence import _directory_bytes, witness
-from pgdyno.experiments.isolation import CpuSplit
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.errors import ConnectionFailedError, ServerCrashedError
 from pgdyno.model.variant import Variant
 

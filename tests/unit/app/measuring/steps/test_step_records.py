@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters
 from pgdyno.app.measuring.steps.records import operations, step_record
-from pgdyno.experiments.published import Footprint
+from pgdyno.experiments.blocks.published import Footprint
 from pgdyno.generators.step_run import StepResult
 from pgdyno.host.usage import DeviceCounters, SystemCounters
 from pgdyno.model.activity import ActivitySample, Wait

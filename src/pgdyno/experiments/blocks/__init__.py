@@ -1,0 +1,1 @@
+"""What was measured: slices, drains and disturbances become blocks of metrics."""

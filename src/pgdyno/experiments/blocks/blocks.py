@@ -1,0 +1,210 @@
+"""Builds a block's results from what was observed, and judges whether the block counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from pgdyno.experiments.blocks.attribution import ArmCount, charged_running_s
+from pgdyno.experiments.blocks.drains import drain_share
+from pgdyno.experiments.blocks.tail import tail_mean
+from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
+from pgdyno.model.metric import DRAIN_SHARE, LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
+
+BY_OTHERS = {
+    "steal_share": "of the CPU time was stolen by the hypervisor",
+    "foreign_cpu_share": "of the CPU time went to processes that are not ours",
+}
+_RULES = {
+    **BY_OTHERS,
+    "schedule_lag_share": "longer than planned were the slices in all",
+    "client_saturation_share": "of the client's CPUs were busy: the client limited the result",
+}
+"""What makes a block void, by the threshold's name, in words."""
+
+_ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
+
+
+@dataclass(frozen=True)
+class ArmObservation:
+    """Everything observed of one arm in one block.
+
+    Units: ``completed`` counts all transactions of the block, heads of slices included, because meters span
+    them too. ``meters`` are finished metrics by name. ``debt_cpu_s`` is CPU time that this block's writes
+    will still cost later (its share of the checkpoint at the round's end).
+    """
+
+    variant: str
+    count: ArmCount
+    completed: int
+    meters: Mapping[str, float]
+    debt_cpu_s: float
+
+
+@dataclass(frozen=True)
+class HostUse:
+    """CPU time of the whole machine during a block, and our own part of it, in seconds."""
+
+    wall_s: float
+    busy_s: float
+    steal_s: float
+    ours_s: float
+    client_s: float
+    cpus: int
+    client_cpus: int | None  # None when client and server share CPUs
+
+
+@dataclass(frozen=True)
+class BlockPlace:
+    """Where a block stands in its experiment."""
+
+    workload: str
+    round: int
+    index: int
+    started_ns: int
+
+
+def build_block(
+    place: BlockPlace,
+    slices: Sequence[Slice],
+    observations: Sequence[ArmObservation],
+    *,
+    server_cpus: int,
+    audit: Mapping[str, float],
+    void: str | None,
+) -> Block:
+    """Return the block with every metric of every arm, after charging background work to who caused it."""
+    arms = tuple(
+        _arm_block(slices, arm, observation, server_cpus) for arm, observation in enumerate(observations)
+    )
+    return Block(place.workload, place.round, place.index, place.started_ns, arms, void, dict(audit))
+
+
+def join_trials(trials: Sequence[Block]) -> Block:
+    """Return one block of the trials that every arm had to itself, the baseline's first.
+
+    A disturbed trial does not count; the block does not if its baseline's does not, or no other's.
+    """
+    arms = tuple(replace(trial.arms[0], void=trial.void, audit=trial.audit) for trial in trials)
+    return replace(trials[0], arms=arms, void=trials_void(arms))
+
+
+def trials_void(arms: Sequence[ArmBlock]) -> str | None:
+    """Return why a block of trials does not count, the baseline's first: its own does not, or no other's."""
+    baseline, *others = arms
+    is_void = baseline.void or (others and all(arm.void for arm in others))
+    return next(arm.void for arm in arms if arm.void) if is_void else None
+
+
+def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[str, float]:
+    """Return what the void rules look at. None of it depends on a measured result."""
+    capacity_s = use.wall_s * use.cpus
+    lasted_s = sum(s.end_ns - s.start_ns for s in slices) / 1e9
+    audit = {
+        "steal_share": use.steal_s / capacity_s,
+        "foreign_cpu_share": max(0.0, use.busy_s - use.ours_s) / capacity_s,
+        "schedule_lag_share": (lasted_s + _between_s(slices)) / (len(slices) * slice_s) - 1,
+    }
+    if use.client_cpus is not None:
+        audit["client_saturation_share"] = use.client_s / (use.wall_s * use.client_cpus)
+    return audit
+
+
+def _between_s(slices: Sequence[Slice]) -> float:
+    """Return how long nothing was under way between turns of a driver, whose own lateness this is."""
+    return sum(
+        max(0, after.start_ns - before.drained_ns) / 1e9
+        for before, after in pairwise(slices)
+        if before.drained_ns is not None
+    )
+
+
+def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str | None:
+    """Return why a block does not count, or None if it does."""
+    for name, words in _RULES.items():
+        limit = getattr(thresholds, name)
+        if audit.get(name, 0.0) > limit:
+            return f"{audit[name]:.1%} {words} (limit {limit:.0%})"
+    return None
+
+
+def is_from_audit(void: str) -> bool:
+    """Whether a block is void for what its audit holds, so that it can be judged again."""
+    return any(words in void for words in _RULES.values())
+
+
+def checkpoint_asymmetry(observations: Sequence[ArmObservation], *, is_comparable: bool) -> str | None:
+    """Return a void reason if arms with equal checkpoint settings saw different numbers of checkpoints."""
+    counts = {o.variant: o.meters["checkpoints"] for o in observations if "checkpoints" in o.meters}
+    if is_comparable and len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} {count:.0f}" for name, count in counts.items())
+        return f"checkpoints differ between arms with equal checkpoint settings ({listed})"
+    return None
+
+
+def huge_page_asymmetry(observations: Sequence[ArmObservation], *, is_comparable: bool) -> str | None:
+    """Return a void reason if of arms that share a pool of huge pages, set alike, only some have got theirs.
+
+    Whoever starts a server on the machine between two of ours may take pages that were meant for them.
+    """
+    sizes = {o.variant: o.meters["huge_page_bytes"] for o in observations if "huge_page_bytes" in o.meters}
+    if is_comparable and sizes and min(sizes.values()) < _ALIKE * max(sizes.values()):
+        listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in sizes.items())
+        return f"memory on huge pages differs between arms with equal settings ({listed})"
+    return None
+
+
+def created_segments(observations: Sequence[ArmObservation]) -> dict[str, float]:
+    """Return how many WAL segments all servers together had to create in a block; nothing if none."""
+    count = sum(observation.meters.get(WAL_SEGMENTS, 0.0) for observation in observations)
+    return {WAL_SEGMENTS: count} if count else {}
+
+
+def missing_workers(observations: Sequence[ArmObservation], workers: int | None) -> str | None:
+    """Return a void reason if transactions that were to have parallel workers did not get all of them."""
+    for observation in observations if workers else ():
+        share = observation.meters.get(LAUNCHED_WORKERS, 1.0)
+        if share < 1:
+            return f"only {share:.0%} of the parallel workers of {observation.variant} were launched"
+    return None
+
+
+def missing_checkpoint(observations: Sequence[ArmObservation], *, is_wanted: bool) -> str | None:
+    """Return a void reason if a block that is to span a checkpoint of every arm has seen none of one."""
+    for observation in observations if is_wanted else ():
+        if observation.meters.get("checkpoints", 0.0) < 1:
+            return f"no checkpoint of {observation.variant} began in it"
+    return None
+
+
+def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, server_cpus: int) -> ArmBlock:
+    own = [s for s in slices if s.arm == arm]
+    others = [s for s in slices if s.arm != arm]
+    foreign_s = sum(sum(s.server_cpu_ns) - s.server_cpu_ns[arm] for s in own) / 1e9
+    frozen_s = sum(s.server_cpu_ns[arm] for s in others) / 1e9
+    running_s = charged_running_s(
+        observation.count.running_s,
+        foreign_cpu_s=foreign_s,
+        own_frozen_cpu_s=frozen_s + observation.debt_cpu_s,
+        cpus=server_cpus,
+    )
+    own_s = sum(s.server_cpu_ns[arm] for s in own) / 1e9
+    values = {"throughput_tps": observation.count.work / running_s, **observation.meters}
+    values |= _latencies(observation.count)
+    if (share := drain_share(slices, arm)) is not None:
+        values[DRAIN_SHARE] = share
+    values["frozen_cpu_share"] = frozen_s / (own_s + frozen_s) if own_s + frozen_s > 0 else 0.0
+    return ArmBlock(observation.variant, observation.count.transactions, running_s, values)
+
+
+def _latencies(count: ArmCount) -> dict[str, float]:
+    """Return percentiles and the tail's mean in ms; nothing when nothing completed."""
+    if count.latency_us.size == 0:
+        return {}
+    percentiles = np.percentile(count.latency_us, [50, 95, 99]) / 1000
+    names = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
+    by_name = dict(zip(names, map(float, percentiles), strict=True))
+    return {**by_name, TAIL_MEAN: tail_mean(count.latency_us) / 1000}

@@ -1,0 +1,1 @@
+"""When to stop, and what a plan is worth."""

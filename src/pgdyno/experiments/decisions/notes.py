@@ -1,0 +1,60 @@
+"""What the reader of an experiment has to know besides its figures, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.experiments.decisions.stopping import (
+    counts_nothing,
+    is_too_noisy,
+    typical_void_reason,
+    void_share,
+)
+from pgdyno.experiments.design.phase import phase_note
+from pgdyno.experiments.verdicts.durability import is_hopeless
+from pgdyno.model.experiment import Design, Experiment
+from pgdyno.model.study import Study
+from pgdyno.model.workload import Workload
+
+
+def noise_note(experiment: Experiment) -> tuple[str, ...]:
+    """Say that most of what was measured does not count, if so."""
+    design = experiment.design
+    if not is_too_noisy(experiment.blocks, design):
+        return ()
+    share, limit = void_share(experiment.blocks), design.thresholds.void_block_share
+    why = typical_void_reason(experiment.blocks)
+    consequence = (
+        "nothing counts, so measuring stopped early"
+        if counts_nothing(experiment.blocks)
+        else "rounds were repeated"
+    )
+    note = (
+        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}), for example "
+        f"because {why}; {consequence}: repeat it when less else runs"
+    )
+    return (note,)
+
+
+def hopeless_note(experiment: Experiment) -> tuple[str, ...]:
+    """Say why measuring ended early where no verdict could have come of it."""
+    if not is_hopeless(experiment):
+        return ()
+    return ("measuring stopped early: the servers are not equally durable, so that no verdict can be given",)
+
+
+def durability_marks(study: Study) -> tuple[str, ...]:
+    """Mark variants that may lose data."""
+    unsafe = [f"{v.name}: {setting}" for v in study.variants for setting in v.unsafe_settings]
+    return (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
+
+
+def method_notes(workloads: Sequence[Workload], design: Design) -> tuple[str, ...]:
+    """Say what the figures of writing workloads leave out."""
+    is_charged = any(not workload.is_read_only and not workload.is_step for workload in workloads)
+    return (phase_note(design),) if is_charged else ()
+
+
+def step_labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """Say how workloads of several steps are run; figures are comparable only where this is the same."""
+    return tuple(dict.fromkeys(workload.label for workload in workloads if workload.label))

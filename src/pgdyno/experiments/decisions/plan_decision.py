@@ -1,0 +1,295 @@
+"""Whether a plan pays: one state for every outcome, in this order, and a sentence that says it. Pure.
+
+    slower somewhere       a workload is shown to have lost more than ``max_loss`` of its throughput
+    pays                   faster, nowhere slower, and every tail safe
+    faster, tail worse     faster, nowhere slower, and a tail shown to be longer
+    faster, tail unknown   faster, nowhere slower, and no tail shown to be longer
+    nothing to gain        no workload can have gained what makes the change worth while
+    undecided              none of these; more rounds would tell
+
+    symbol  meaning                                                          unit
+    T_w     throughput of workload w, plan / baseline                        1
+    L_w     tail of its latency, plan / baseline                             1
+    g       gain that makes the change worth while                           1
+
+faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workloads: one plan is asked about
+nowhere slower  the lower one-sided 95 % bound of every T_w is at least 1 - max_loss
+safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss
+longer          the lower bound of L_w, at 5 % over the number of workloads, is above 1
+
+A plan that makes some workload slower, or some tail longer, by more than the limits is called "pays" in at
+most 5 % of experiments: all bounds have to hold together, so that none is corrected for the others
+(intersection-union: Berger 1982, Technometrics 24, 295-300). Drift withholds nothing here: where it is
+evident the bounds are those of the worse half of the rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from scipy import special
+
+from pgdyno.experiments.decisions.stopping import round_s
+from pgdyno.experiments.verdicts.analysis import log_ratios
+from pgdyno.experiments.verdicts.durability import doubts
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.terms import Terms
+from pgdyno.stats import nested
+from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
+from pgdyno.stats.sample import Sample
+
+THROUGHPUT = "throughput_tps"
+TAILS = ("latency_ms_tail_mean", "latency_ms_p99")
+"""Which metric is the tail: the first that the experiment has."""
+
+_FASTER, _BOUND = 0.025, 0.05
+_NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
+_LONGEST = 30.0  # times as many rounds as were run: beyond that, more time is no advice
+_HALVES_FROM_ROUNDS = 2 * MINIMUM_ROUNDS_FOR_VERDICT
+
+
+class PlanState(StrEnum):
+    """What can be said of a plan."""
+
+    SLOWER = "slower somewhere"
+    PAYS = "pays"
+    TAIL_WORSE = "faster, tail worse"
+    TAIL_UNKNOWN = "faster, tail unknown"
+    NOTHING = "nothing to gain"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean log-ratio with its standard error. Bounds are ratios, each at a one-sided error rate."""
+
+    mean: float
+    standard_error: float
+    df: float
+    rounds: int
+
+    @property
+    def ratio(self) -> float:
+        """The ratio itself."""
+        return math.exp(self.mean)
+
+    def lower(self, error: float = _BOUND) -> float:
+        """Return the ratio that the true one is below with probability ``error``."""
+        return math.exp(self.mean - self._width(error))
+
+    def upper(self, error: float = _BOUND) -> float:
+        """Return the ratio that the true one is above with probability ``error``."""
+        return math.exp(self.mean + self._width(error))
+
+    def p_at_most(self, ratio: float) -> float:
+        """Return the p-value against a true ratio of ``ratio`` or less."""
+        return float(special.stdtr(self.df, -(self.mean - math.log(ratio)) / self.standard_error))
+
+    def after(self, rounds: int) -> Estimate:
+        """Return what is expected after that many rounds, if nothing changes but their number."""
+        share = self.rounds / rounds
+        return Estimate(self.mean, self.standard_error * math.sqrt(share), self.df / share, rounds)
+
+    def _width(self, error: float) -> float:
+        return float(special.stdtrit(self.df, 1 - error)) * self.standard_error
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment says of a plan on one workload; None: nothing yet."""
+
+    workload: str
+    throughput: Estimate | None
+    tail: Estimate | None
+
+
+@dataclass(frozen=True)
+class PlanDecision:
+    """The state of a plan, a sentence for whoever has to decide, and the figures behind it.
+
+    ``rounds_to_decide`` is about how many rounds more would tell; None: it is decided, or no number would.
+    """
+
+    state: PlanState
+    sentence: str
+    reasons: tuple[str, ...]
+    outcomes: tuple[Outcome, ...] = ()
+    rounds_to_decide: int | None = None
+
+    @property
+    def pays(self) -> bool:
+        """Whether the plan may be applied."""
+        return self.state is PlanState.PAYS
+
+
+def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecision:
+    """Return what an experiment says of a variant against its baseline."""
+    if why := doubts(experiment, experiment.baseline, variant):
+        sentence = "The plan was not measured fairly: its server was not as durable as the other one."
+        return PlanDecision(PlanState.UNDECIDED, sentence, why)
+    return decide(outcomes_of(experiment, variant), terms)
+
+
+def minutes_to_decide(experiment: Experiment, decision: PlanDecision) -> float | None:
+    """Return about how much longer it would take to decide; None if it is decided, or no time would."""
+    more = decision.rounds_to_decide
+    return None if more is None else more * round_s(experiment) / 60
+
+
+def outcomes_of(experiment: Experiment, variant: str) -> tuple[Outcome, ...]:
+    """Return the estimates for every workload of an experiment."""
+    measured = {name for block in experiment.blocks for arm in block.arms for name in arm.values}
+    tail = next((name for name in TAILS if name in measured), TAILS[-1])
+    count = 2 * len(experiment.workloads)
+
+    def estimated(workload: str, metric: str, *, is_gain: bool) -> Estimate | None:
+        ratios = log_ratios(experiment.blocks, workload, metric, variant, experiment.baseline)
+        rounds = [of_round for _, of_round in sorted(ratios.items())]
+        return estimate(rounds, drift_level=DRIFT_LEVEL / count, is_gain=is_gain)
+
+    return tuple(
+        Outcome(
+            workload,
+            estimated(workload, THROUGHPUT, is_gain=True),
+            estimated(workload, tail, is_gain=False),
+        )
+        for workload in experiment.workloads
+    )
+
+
+def estimate(
+    rounds: Sequence[Sequence[float]], *, drift_level: float = DRIFT_LEVEL, is_gain: bool = True
+) -> Estimate | None:
+    """Return the estimate of log-ratios by round; of the worse half where they drift evidently.
+
+    Shapes: rounds[round][block]. ``is_gain``: whether more is better. None: too few rounds for any bound.
+    """
+    sample = Sample.of(rounds)
+    if sample.rounds < MINIMUM_ROUNDS_FOR_VERDICT or nested.missing(sample):
+        return None
+    whole = _estimate(sample)
+    if sample.rounds < _HALVES_FROM_ROUNDS or float(drift_p_value(sample.round_means)) > drift_level:
+        return whole
+    half = sample.rounds // 2
+    halves = [_estimate(Sample.of(part)) for part in (rounds[:half], rounds[-half:])]
+    return (min if is_gain else max)(halves, key=lambda one: one.lower() if is_gain else one.upper())
+
+
+def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
+    """Return the state, with how many more rounds would decide where it is open."""
+    state = state_of(outcomes, terms)
+    more = _rounds_to_decide(outcomes, terms) if state in _OPEN else None
+    return PlanDecision(
+        state,
+        _sentence(state, outcomes, terms),
+        tuple(_reason(outcome) for outcome in outcomes),
+        tuple(outcomes),
+        more,
+    )
+
+
+def state_of(outcomes: Sequence[Outcome], terms: Terms) -> PlanState:
+    """Return the first state of the table above that the bounds show."""
+    throughput = [one.throughput for one in outcomes if one.throughput is not None]
+    if any(one.upper() < 1 - terms.max_loss for one in throughput):
+        return PlanState.SLOWER
+    if not outcomes or len(throughput) < len(outcomes):
+        return PlanState.UNDECIDED
+    if faster_on(outcomes, terms) and all(one.lower() >= 1 - terms.max_loss for one in throughput):
+        return _state_of_tails(outcomes, terms)
+    if all(one.upper() < max(_NOTHING, 1 + terms.min_gain) for one in throughput):
+        return PlanState.NOTHING
+    return PlanState.UNDECIDED
+
+
+def faster_on(outcomes: Sequence[Outcome], terms: Terms) -> tuple[str, ...]:
+    """Return the workloads that are faster by more than the gain asked for, by Holm's step-down."""
+    known = [
+        (one.throughput.p_at_most(1 + terms.min_gain), one.workload) for one in outcomes if one.throughput
+    ]
+    found: list[str] = []
+    for rank, (p, workload) in enumerate(sorted(known)):
+        if p > _FASTER / (len(outcomes) - rank):
+            break
+        found.append(workload)
+    return tuple(one.workload for one in outcomes if one.workload in found)
+
+
+def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
+    """Whether measuring on is of no use: the plan costs, or there is nothing to gain. Accepts nothing."""
+    return state_of(outcomes, terms) in FUTILE
+
+
+FUTILE = (PlanState.SLOWER, PlanState.NOTHING)
+_OPEN = (PlanState.UNDECIDED, PlanState.TAIL_UNKNOWN)
+
+
+def _state_of_tails(outcomes: Sequence[Outcome], terms: Terms) -> PlanState:
+    tails = [one.tail for one in outcomes]
+    unsafe = [one for one in tails if one is None or one.upper() > 1 + terms.max_tail_loss]
+    if not unsafe:
+        return PlanState.PAYS
+    if any(one is not None and one.lower(_BOUND / len(outcomes)) > 1 for one in unsafe):
+        return PlanState.TAIL_WORSE
+    return PlanState.TAIL_UNKNOWN
+
+
+def _estimate(sample: Sample) -> Estimate:
+    found = nested.estimate(sample)
+    error = max(float(found.standard_error), nested.RESOLUTION)
+    return Estimate(float(found.mean), error, float(found.df), sample.rounds)
+
+
+def _rounds_to_decide(outcomes: Sequence[Outcome], terms: Terms) -> int | None:
+    """Return how many more rounds would decide if the estimates were the truth."""
+    known = [each for one in outcomes for each in (one.throughput, one.tail) if each is not None]
+    if not known or any(one.throughput is None for one in outcomes):
+        return None
+    run = max(each.rounds for each in known)
+    for rounds in np.unique(np.geomspace(run + 1, run * _LONGEST, 60).astype(int)):
+        later = [
+            replace(
+                one,
+                throughput=one.throughput and one.throughput.after(int(rounds)),
+                tail=one.tail and one.tail.after(int(rounds)),
+            )
+            for one in outcomes
+        ]
+        if state_of(later, terms) not in _OPEN:
+            return int(rounds) - run
+    return None
+
+
+def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> str:
+    gains = _gains(outcomes) or "too few rounds count"
+    worthwhile, longer = max(_NOTHING - 1, terms.min_gain), terms.max_tail_loss
+    return {
+        PlanState.SLOWER: f"The plan does not pay, a workload is slower: {gains}.",
+        PlanState.PAYS: f"The plan pays: {gains}; no tail of latency can be longer by {longer:.0%}.",
+        PlanState.TAIL_WORSE: f"The plan is faster, but its slowest transactions take longer: {gains}.",
+        PlanState.TAIL_UNKNOWN: f"The plan is faster: {gains}. Its slowest transactions may take longer.",
+        PlanState.NOTHING: f"There is nothing to gain: no workload can have gained {worthwhile:.0%}.",
+        PlanState.UNDECIDED: f"It is not decided whether the plan pays: {gains}.",
+    }[state]
+
+
+def _gains(outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(
+        f"throughput {_percent(one.throughput)} on {one.workload}" for one in outcomes if one.throughput
+    )
+
+
+def _reason(outcome: Outcome) -> str:
+    throughput = "unknown" if outcome.throughput is None else _percent(outcome.throughput)
+    tail = "unknown" if outcome.tail is None else _percent(outcome.tail)
+    return f"{outcome.workload}: throughput {throughput}, tail of latency {tail}"
+
+
+def _percent(found: Estimate) -> str:
+    """Return an effect with its interval at 95 %: both of its ends at 2.5 %."""
+    low, high = found.lower(_FASTER), found.upper(_FASTER)
+    return f"{found.ratio - 1:+.1%} ({low - 1:+.1%} … {high - 1:+.1%})"

@@ -1,0 +1,1 @@
+"""Two machines or builds beside each other."""

@@ -1,0 +1,210 @@
+"""Facts of a recorded experiment in words, as far as they are known. Pure.
+
+Documents may come from another version of pgdyno: everything is looked up and may be missing. What is
+unknown, missing or left out of a bundle is None, and None is never equal to anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
+from pgdyno.model.experiment import DesignKind, Experiment
+from pgdyno.model.guc import readable_bytes
+from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
+
+Told: TypeAlias = "Callable[[Experiment], str | None]"
+"""Returns a fact of an experiment in words, or None."""
+
+BETWEEN_MITIGATIONS = " / "
+_MOST_CPUS = 1 << 16  # bound on what a document may say; Linux has 8192 at most
+_REDACTED = "********"
+
+
+def fact_at(document: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a fact, or of a plain member; None if it is unknown or not there."""
+    node: Any = document
+    for step in path.split("."):
+        node = _value(node)
+        if not isinstance(node, Mapping) or step not in node:
+            return None
+        node = node[step]
+    return _value(node)
+
+
+def of_host(path: str, words: Callable[[Any], str] = str) -> Told:
+    """Return what tells a fact of the host."""
+    return lambda experiment: _told(fact_at(experiment.host, path), words)
+
+
+def of_server(path: str, words: Callable[[Any], str] = str) -> Told:
+    """Return what tells a fact of the server."""
+    return lambda experiment: _told(fact_at(experiment.server, path), words)
+
+
+def of_sysctl(name: str) -> Told:
+    """Return what tells a setting of the kernel; white space in it does not matter."""
+    return lambda experiment: _told(sysctls(experiment).get(name), lambda text: " ".join(str(text).split()))
+
+
+def sysctls(experiment: Experiment) -> dict[str, str]:
+    """Return the settings of the kernel that are known."""
+    found = fact_at(experiment.host, "kernel.sysctls")
+    values = {name: _value(fact) for name, fact in found.items()} if isinstance(found, Mapping) else {}
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def size(value: Any) -> str:
+    """Return an amount of bytes in words."""
+    return readable_bytes(value) if isinstance(value, int) else str(value)
+
+
+def number(value: Any) -> str:
+    """Return a number without needless decimals."""
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def gigahertz(value: Any) -> str:
+    """Return a frequency in MHz in words."""
+    return f"{value / 1000:.3g} GHz" if isinstance(value, int | float) else str(value)
+
+
+def yes_or_no(value: Any) -> str:
+    """Return a boolean in words."""
+    return "yes" if value else "no"
+
+
+def disks(experiment: Experiment) -> list[Mapping[str, Any]]:
+    """Return the disks below the data, or all where that is not known."""
+    found = [one for one in _listed(experiment, "block_devices") if isinstance(one, Mapping)]
+    below = [_value(mount.get("disk")) for mount in mounts(experiment)]
+    return [one for one in found if one.get("name") in below] or found
+
+
+def mounts(experiment: Experiment) -> list[Mapping[str, Any]]:
+    """Return the file systems of data and WAL."""
+    return [one for one in _listed(experiment, "mounts") if isinstance(one, Mapping)]
+
+
+def of_disks(words: Callable[[Mapping[str, Any]], str | None]) -> Told:
+    """Return what tells the same of every disk below the data; unknown as soon as one of them is."""
+    return lambda experiment: _all_told([words(one) for one in disks(experiment)])
+
+
+def of_mounts(words: Callable[[Mapping[str, Any]], str | None]) -> Told:
+    """Return what tells the same of every file system."""
+    return lambda experiment: _all_told([words(one) for one in mounts(experiment)])
+
+
+def member(name: str, words: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str | None]:
+    """Return what tells a member of a disk or a file system."""
+    return lambda item: _told(_value(item.get(name)), words)
+
+
+def frequency_mhz(experiment: Experiment) -> float | None:
+    """Return the processor's frequency, if it is a possible one."""
+    found = fact_at(experiment.host, "cpu.frequency_mhz")
+    return float(found) if isinstance(found, int | float) and 0 < found < float("inf") else None
+
+
+def frequency_source(experiment: Experiment) -> str:
+    """Return where the frequency was read, which says what it stands for."""
+    node = experiment.host.get("cpu", {})
+    fact = node.get("frequency_mhz") if isinstance(node, Mapping) else None
+    return str(fact.get("source", "")) if isinstance(fact, Mapping) else ""
+
+
+def mitigations(experiment: Experiment) -> str | None:
+    """Return what the kernel does about processors' vulnerabilities, but for those that this one has not."""
+    found = fact_at(experiment.host, "cpu.mitigations")
+    if not isinstance(found, Mapping):
+        return None
+    answers = {name: str(answer) for name, answer in found.items() if answer != "Not affected"}
+    shown = [f"{name}: {answer.removeprefix('Mitigation: ')}" for name, answer in answers.items()]
+    return BETWEEN_MITIGATIONS.join(shown) or "none"
+
+
+def stolen_share(experiment: Experiment) -> float | None:
+    """Return the mean share of the CPU time that the hypervisor took, over all blocks, void ones too."""
+    shares = [block.audit["steal_share"] for block in experiment.blocks if "steal_share" in block.audit]
+    return fmean(shares) if shares else None
+
+
+def client_share(experiment: Experiment, workload: str, variant: str) -> float | None:
+    """Return the mean share of the client in the CPU time of client and server together."""
+    shares = []
+    for block in experiment.blocks:
+        if block.workload != workload or block.void_for(variant):
+            continue
+        for arm in (one for one in block.arms if one.variant == variant):
+            client, server = arm.values.get(CLIENT_CPU), arm.values.get(SERVER_CPU)
+            if client is not None and server is not None and client + server > 0:
+                shares.append(client / (client + server))
+    return fmean(shares) if shares else None
+
+
+def client_place(experiment: Experiment) -> str:
+    """Say which CPUs the client has."""
+    split = _split(experiment)
+    is_apart = experiment.design.is_isolated if split is None else split.is_isolated
+    return "on CPUs of its own" if is_apart else "on the server's CPUs"
+
+
+def server_cpus(experiment: Experiment) -> str | None:
+    """Return how many CPUs the server had: what limits leave, of those that are not the client's.
+
+    Limits may have been read before the server was pinned, or after; the smaller number counts.
+    """
+    count, split = fact_at(experiment.host, "limits.cpu_count"), _split(experiment)
+    if split is None or not isinstance(count, int | float):
+        return None
+    return number(min(count, len(split.server)))
+
+
+def _split(experiment: Experiment) -> CpuSplit | None:
+    """Return how CPUs were shared between server and client; None if their number is not known."""
+    count = fact_at(experiment.host, "cpu.logical_count")
+    if not isinstance(count, int) or not 0 < count <= _MOST_CPUS:
+        return None
+    return split_cpus(range(count), is_wanted=experiment.design.is_isolated)
+
+
+def arms_in_turns(experiment: Experiment) -> str:
+    """Say what ran beside what was measured."""
+    others = len(experiment.variants) - 1
+    if experiment.design.kind is DesignKind.ALTERNATING:
+        return "whole trials, one server at a time"
+    beside = {0: "nothing", 1: "another server"}.get(others, f"{others} other servers")
+    reading_s, writing_s = experiment.design.slice_s, experiment.design.for_writing().slice_s
+    longer = "" if writing_s == reading_s else f" ({writing_s * 1000:g} ms where data are changed)"
+    return f"in turns of {reading_s * 1000:g} ms{longer}, {beside} beside it"
+
+
+def idling(experiment: Experiment) -> str | None:
+    """Say whether idle CPUs were kept awake; None where that was not recorded."""
+    if experiment.awake is None:
+        return None
+    return "as booted" if experiment.awake.means is None else "kept awake"
+
+
+def _listed(experiment: Experiment, path: str) -> Sequence[Any]:
+    found = fact_at(experiment.host, path)
+    return found if isinstance(found, list | tuple) else ()
+
+
+def _value(node: Any) -> Any:
+    """Return what a fact says, None if it is unknown; other nodes as they are."""
+    if isinstance(node, Mapping) and "source" in node and ("value" in node or "unknown" in node):
+        return node.get("value")
+    return None if node == _REDACTED else node
+
+
+def _told(value: Any, words: Callable[[Any], str]) -> str | None:
+    return None if value is None else words(value)
+
+
+def _all_told(texts: Sequence[str | None]) -> str | None:
+    known = [text for text in texts if text is not None]
+    return "; ".join(known) if known and len(known) == len(texts) else None

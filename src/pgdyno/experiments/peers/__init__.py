@@ -1,0 +1,1 @@
+"""Configurations that other tools recommend."""

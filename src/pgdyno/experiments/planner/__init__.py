@@ -1,0 +1,1 @@
+"""Plans of queries, and what limits their degree."""

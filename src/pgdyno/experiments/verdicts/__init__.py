@@ -1,0 +1,1 @@
+"""What blocks say: effects, curves and splits, with intervals."""

@@ -1,0 +1,193 @@
+"""When a plan pays: one state for every outcome."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.golden.synthetic import experiment as synthetic
+
+from pgdyno.experiments.decisions.plan_decision import (
+    Estimate,
+    Outcome,
+    PlanState,
+    decide,
+    decide_plan,
+    estimate,
+    faster_on,
+    is_futile,
+    state_of,
+)
+from pgdyno.model.durability_reading import DurabilityReading
+from pgdyno.model.terms import Terms
+
+TERMS = Terms()
+ROUNDS = 14
+
+
+def measured(percent: float, error_percent: float, rounds: int = ROUNDS) -> Estimate:
+    """Return an estimate of a change, with its standard error, both in percent of the logarithm."""
+    return Estimate(math.log1p(percent / 100), error_percent / 100, rounds - 1.0, rounds)
+
+
+def outcome(throughput: Estimate | None, tail: Estimate | None, workload: str = "read") -> Outcome:
+    return Outcome(workload, throughput, tail)
+
+
+SAFE = measured(-10, 3)
+
+
+def test_bounds_are_those_of_students_t() -> None:
+    # t(13) has 5 % above 1.770933 and 2.5 % above 2.160369 (tables of Student's t).
+    found = Estimate(0.1, 0.02, 13.0, 14)
+    assert found.lower() == pytest.approx(math.exp(0.1 - 0.02 * 1.770933), rel=1e-6)
+    assert found.upper(0.025) == pytest.approx(math.exp(0.1 + 0.02 * 2.160369), rel=1e-6)
+    assert found.p_at_most(math.exp(0.1)) == pytest.approx(0.5)
+    assert found.p_at_most(math.exp(0.1 - 0.02 * 2.160369)) == pytest.approx(0.025, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("throughput", "tail", "state"),
+    [
+        (measured(50, 2), SAFE, PlanState.PAYS),
+        (measured(3, 1), SAFE, PlanState.PAYS),
+        (measured(50, 2), measured(3, 2), PlanState.PAYS),
+        (measured(50, 2), measured(20, 3), PlanState.TAIL_WORSE),
+        (measured(50, 2), measured(6, 4), PlanState.TAIL_UNKNOWN),
+        (measured(50, 2), measured(-5, 15), PlanState.TAIL_UNKNOWN),
+        (measured(50, 2), None, PlanState.TAIL_UNKNOWN),
+        (measured(0, 0.5), SAFE, PlanState.NOTHING),
+        (measured(-2, 0.5), measured(50, 1), PlanState.NOTHING),
+        (measured(-10, 1), SAFE, PlanState.SLOWER),
+        (measured(2, 3), SAFE, PlanState.UNDECIDED),
+        (None, SAFE, PlanState.UNDECIDED),
+    ],
+)
+def test_states_on_one_workload(throughput: Estimate | None, tail: Estimate | None, state: PlanState) -> None:
+    assert state_of([outcome(throughput, tail)], TERMS) is state
+
+
+def test_a_tail_that_is_longer_within_the_limit_is_safe() -> None:
+    tail = measured(4, 1)  # surely longer, surely by less than 10 %
+    assert state_of([outcome(measured(50, 2), tail)], TERMS) is PlanState.PAYS
+    strict = replace(TERMS, max_tail_loss=0.03)
+    assert state_of([outcome(measured(50, 2), tail)], strict) is PlanState.TAIL_WORSE
+
+
+def test_one_slow_workload_outweighs_any_gain() -> None:
+    found = [outcome(measured(50, 2), SAFE), outcome(measured(-9, 1), SAFE, "write")]
+    assert state_of(found, TERMS) is PlanState.SLOWER
+
+
+def test_a_workload_that_may_have_lost_leaves_it_undecided() -> None:
+    found = [outcome(measured(50, 2), SAFE), outcome(measured(-2, 4), SAFE, "write")]
+    assert state_of(found, TERMS) is PlanState.UNDECIDED
+
+
+def test_a_gain_has_to_be_worth_the_change() -> None:
+    found = [outcome(measured(4, 0.5), SAFE)]
+    assert state_of(found, Terms(min_gain=0.02)) is PlanState.PAYS
+    assert state_of(found, Terms(min_gain=0.05)) is PlanState.NOTHING
+    assert state_of([outcome(measured(5, 1), SAFE)], Terms(min_gain=0.05)) is PlanState.UNDECIDED
+
+
+def test_of_several_workloads_each_has_to_survive_holms_correction() -> None:
+    barely = Estimate(0.1, 0.1 / 2.3, 13.0, 14)  # one-sided p = 0.019: above 0.025 / 2, below 0.025
+    certain = measured(50, 2)
+    assert faster_on([outcome(barely, SAFE)], TERMS) == ("read",)
+    assert faster_on([outcome(barely, SAFE), outcome(barely, SAFE, "write")], TERMS) == ()
+    assert faster_on([outcome(certain, SAFE), outcome(barely, SAFE, "write")], TERMS) == ("read", "write")
+
+
+estimates = st.builds(
+    Estimate,
+    st.floats(-2, 2),
+    st.floats(1e-6, 1),
+    st.floats(2, 40),
+    st.integers(5, 40),
+)
+
+
+@given(
+    st.lists(st.tuples(st.none() | estimates, st.none() | estimates), max_size=4),
+    st.floats(0, 0.2),
+    st.floats(0, 0.5),
+    st.floats(0, 0.5),
+)
+def test_every_outcome_has_one_state_with_its_meaning(
+    pairs: list[tuple[Estimate | None, Estimate | None]], gain: float, loss: float, tail_loss: float
+) -> None:
+    outcomes = [outcome(*pair, workload=str(place)) for place, pair in enumerate(pairs)]
+    terms = Terms(gain, loss, tail_loss)
+    state = decide(outcomes, terms).state
+    known = [one.throughput for one in outcomes if one.throughput]
+    if state in {PlanState.PAYS, PlanState.TAIL_WORSE, PlanState.TAIL_UNKNOWN}:
+        assert len(known) == len(outcomes) > 0
+        assert min(one.lower() for one in known) >= 1 - loss
+        assert any(one.lower(0.025) > 1 + gain for one in known)
+    if state is PlanState.PAYS:
+        assert all(one.tail and one.tail.upper() <= 1 + tail_loss for one in outcomes)
+    assert (state is PlanState.SLOWER) is any(one.upper() < 1 - loss for one in known)
+
+
+def test_what_is_open_says_how_many_rounds_would_decide() -> None:
+    found = decide([outcome(measured(2.5, 1.5), SAFE)], TERMS)
+    assert found.state is PlanState.UNDECIDED
+    # Above 1 once 2.5 % is about two standard errors: (2 · 1.5 / 2.5)² ≈ 1.45 × 14 rounds.
+    assert found.rounds_to_decide is not None
+    assert 4 <= found.rounds_to_decide <= 10
+    assert decide([outcome(measured(50, 2), SAFE)], TERMS).rounds_to_decide is None
+    assert decide([outcome(measured(2, 40), SAFE)], TERMS).rounds_to_decide is None  # not within 30 × as many
+
+
+def test_futile_is_what_more_rounds_would_hardly_change() -> None:
+    assert is_futile([outcome(measured(-9, 1), SAFE)], TERMS)
+    assert is_futile([outcome(measured(0, 0.3), SAFE)], TERMS)
+    assert not is_futile([outcome(measured(50, 2), measured(50, 2))], TERMS)
+
+
+def test_the_sentence_says_it_to_somebody_who_has_to_decide() -> None:
+    found = decide([outcome(measured(50, 2), SAFE, "sysbench-read-only")], TERMS)
+    # ln 1.5 ± 2.160369 · 0.02, t(13) as above: 1.4366 … 1.5662
+    assert found.sentence == (
+        "The plan pays: throughput +50.0% (+43.7% … +56.6%) on sysbench-read-only; "
+        "no tail of latency can be longer by 10%."
+    )
+    assert found.pays
+
+
+def test_drift_gives_the_bounds_of_the_worse_half() -> None:
+    level = [[0.30], [0.31], [0.29], [0.305], [0.30], [0.10], [0.11], [0.09], [0.105], [0.10]]
+    found = estimate(level)
+    assert found is not None
+    assert found.ratio == pytest.approx(math.exp(0.101))
+    longer = estimate(level, is_gain=False)
+    assert longer is not None
+    assert longer.ratio == pytest.approx(math.exp(0.301))
+    steady = estimate([[0.30], [0.31], [0.29], [0.30], [0.31], [0.30], [0.29], [0.305], [0.295], [0.30]])
+    assert steady is not None
+    assert steady.ratio == pytest.approx(math.exp(0.30))
+
+
+def test_four_rounds_give_no_bound() -> None:
+    assert estimate([[0.3], [0.31], [0.29], [0.3]]) is None
+
+
+def test_an_experiment_is_decided_from_its_blocks() -> None:
+    experiment = synthetic()
+    found = decide_plan(experiment, "plan", TERMS)
+    assert [one.workload for one in found.outcomes] == list(experiment.workloads)
+    assert found.outcomes[0].throughput is not None
+
+
+def test_servers_that_are_not_equally_durable_decide_nothing() -> None:
+    readings = (DurabilityReading("default", {"fsync": "on"}), DurabilityReading("plan", {"fsync": "off"}))
+    found = decide_plan(replace(synthetic(), durability=readings), "plan", TERMS)
+    assert (found.state, found.pays) == (PlanState.UNDECIDED, False)
+    assert found.sentence == (
+        "The plan was not measured fairly: its server was not as durable as the other one."
+    )
+    assert found.reasons[0].startswith("the server of plan ran with fsync=off")
