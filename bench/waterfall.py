@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from pgdyno.app.results.bundle import verify_bundle
-from pgdyno.report.layers import layers_figure
+from pgdyno.report.page.layers import layers_figure
 
 STYLE = """<style>
 svg { background: #fdfdfc; color: #1d2126 }

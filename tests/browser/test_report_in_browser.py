@@ -16,7 +16,7 @@ from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.model.experiment import Cell, Experiment
 from pgdyno.model.variant import Variant
-from pgdyno.report.page import render_page
+from pgdyno.report.page.page import render_page
 
 PHONE, DESKTOP = 360, 1200
 

@@ -19,9 +19,9 @@ from tests.golden.synthetic_grid import experiment as of_a_grid
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
-from pgdyno.report.machine_text import machine_comparison_text
-from pgdyno.report.page import render_page
-from pgdyno.report.verdict_text import verdict_lines, verdict_table
+from pgdyno.report.machines.machine_text import machine_comparison_text
+from pgdyno.report.page.page import render_page
+from pgdyno.report.page.verdict_text import verdict_lines, verdict_table
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
 

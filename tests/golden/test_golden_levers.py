@@ -7,7 +7,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from pgdyno.model.lever import LeverEntry, LeverFinding
 from pgdyno.model.plan import Change, Effect, Layer, PlanLine, Risk
-from pgdyno.report.levers_text import lever_page, levers_text
+from pgdyno.report.plain.levers_text import lever_page, levers_text
 
 PAGE = """swappiness: server memory swapped out last.
 

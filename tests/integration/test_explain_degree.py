@@ -20,7 +20,7 @@ from tests.integration.degree_cases import DEBUG, MADE, SIZES, Case, cases, sett
 from pgdyno.app.degrees.explain_degree import explain_degree_of
 from pgdyno.model.errors import PrivilegeError, ServerError, UsageError
 from pgdyno.model.parallel_degree import Degree, Limit, Step
-from pgdyno.report.degree_text import headline
+from pgdyno.report.plain.degree_text import headline
 from pgdyno.server.connection import connect
 from pgdyno.server.planner import Planner
 from pgdyno.server.settings import read_settings

@@ -55,7 +55,7 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.journal import Drift, OnDrift, ReceiptState
 from pgdyno.model.plan import Effect, Plan
-from pgdyno.report.journal_text import apply_text, revert_text, status_text
+from pgdyno.report.plain.journal_text import apply_text, revert_text, status_text
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
 

@@ -47,7 +47,7 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.journal import ReceiptState
 from pgdyno.model.plan import Finding
-from pgdyno.report.journal_text import apply_text
+from pgdyno.report.plain.journal_text import apply_text
 
 pytestmark = pytest.mark.server
 

@@ -32,7 +32,7 @@ from pgdyno.journal.server_files import ServerFiles
 from pgdyno.journal.session import locked_session
 from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
 from pgdyno.model.journal import Drift, OnDrift, ReceiptState
-from pgdyno.report.journal_text import revert_text, status_text
+from pgdyno.report.plain.journal_text import revert_text, status_text
 from pgdyno.server.connection import addresses, connect
 
 pytestmark = pytest.mark.server

@@ -25,7 +25,7 @@ from pgdyno.journal.log import read_journal
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.journal import ReceiptState
-from pgdyno.report.journal_text import apply_text, revert_text
+from pgdyno.report.plain.journal_text import apply_text, revert_text
 
 pytestmark = pytest.mark.server
 

@@ -12,17 +12,17 @@ from pgdyno.model.kernel_file import display_name
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.attached import AttachedAcceleration
     from pgdyno.app.acceleration.build import BuildAdvice
-    from pgdyno.report.per_application import PerApplication
+    from pgdyno.report.page.per_application import PerApplication
 
 
 def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     """Print what was found and decided, and what was done about it."""
     from pgdyno.app.results.report import write_report
     from pgdyno.cli.results import print_experiment
-    from pgdyno.report.awake import awake_remark
-    from pgdyno.report.decision import more_sentence
-    from pgdyno.report.layers_text import layers_text
-    from pgdyno.report.per_application import without_per_application
+    from pgdyno.report.page.awake import awake_remark
+    from pgdyno.report.page.decision import more_sentence
+    from pgdyno.report.page.per_application import without_per_application
+    from pgdyno.report.plain.layers_text import layers_text
 
     if is_json:
         print_json(_document(result))
@@ -50,8 +50,8 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
 
 def _print_applied(result: AttachedAcceleration) -> None:
     """Print what was applied, or why nothing was and what to do with the plan instead."""
-    from pgdyno.report.journal_text import apply_text
-    from pgdyno.report.watch_text import watch_text
+    from pgdyno.report.plain.journal_text import apply_text
+    from pgdyno.report.plain.watch_text import watch_text
 
     if result.watched is not None:
         click.echo(f"\n{watch_text(result.watched)}")
@@ -67,7 +67,7 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
     from pgdyno.cli.results import comparison_document
     from pgdyno.experiments.verdicts.layer_effects import layer_effects
     from pgdyno.model.document import to_document
-    from pgdyno.report.per_application import without_per_application
+    from pgdyno.report.page.per_application import without_per_application
 
     done = result.acceleration
     without = without_per_application(done.experiment)

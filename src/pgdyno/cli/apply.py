@@ -57,7 +57,7 @@ def command(
     from pgdyno.app.changes.host_state import this_host
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.model.document import to_document
-    from pgdyno.report.journal_text import apply_text
+    from pgdyno.report.plain.journal_text import apply_text
 
     request = apply_request(
         ApplyAdvice(

@@ -42,7 +42,7 @@ def command(*, is_unit: bool) -> None:
     from pgdyno.app.awake.stay_awake import staying_awake
     from pgdyno.app.local_machine import online_cpus
     from pgdyno.host.tree import Tree
-    from pgdyno.report.awake import awake_sentence
+    from pgdyno.report.page.awake import awake_sentence
 
     if is_unit:
         click.echo(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -m pgdyno"), nl=False)

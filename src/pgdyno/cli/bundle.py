@@ -63,7 +63,7 @@ def import_(file: Path, *, is_json: bool) -> None:
     """
     from pgdyno.app.results.bundle_import import import_bundle
     from pgdyno.model.document import to_document
-    from pgdyno.report.terminal import printable
+    from pgdyno.report.elements.terminal import printable
 
     done = import_bundle(file)
     if is_json:
@@ -104,7 +104,7 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
     from pgdyno.app.results.machine_comparison import compare_experiments, write_machines
     from pgdyno.cli.results import print_wide
     from pgdyno.model.document import to_document
-    from pgdyno.report.machine_text import machine_comparison_text
+    from pgdyno.report.machines.machine_text import machine_comparison_text
 
     found = compare_experiments(a, b, _prices(prices))
     page = None if output is None else write_machines(found, output)
@@ -152,7 +152,7 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
     """
     from pgdyno.app.results.bundle import verify_bundle
     from pgdyno.model.document import to_document
-    from pgdyno.report.terminal import printable
+    from pgdyno.report.elements.terminal import printable
 
     found = verify_bundle(file, signers)
     if is_json:

@@ -62,7 +62,7 @@ def command(
     """
     from pgdyno.app.degrees.explain_degree import explain_degree_of
     from pgdyno.model.document import to_document
-    from pgdyno.report.degree_text import degree_text
+    from pgdyno.report.plain.degree_text import degree_text
 
     require_one_server(dsn, pgdata, is_embedded=False)
     if dsn is not None:

@@ -115,9 +115,9 @@ def _unknown(thing: object) -> dict[str, object] | None:
 
 
 def _text(found: Inspection, probes: Probes | None) -> str:
-    from pgdyno.report.host_text import host_text
-    from pgdyno.report.probes_text import probes_text
-    from pgdyno.report.server_text import data_directory_text
+    from pgdyno.report.plain.host_text import host_text
+    from pgdyno.report.plain.probes_text import probes_text
+    from pgdyno.report.plain.server_text import data_directory_text
 
     parts = [_server_text(found.inspected)]
     if found.data_directory is not None and isinstance(found.inspected, Unknown):
@@ -130,7 +130,7 @@ def _text(found: Inspection, probes: Probes | None) -> str:
 
 
 def _server_text(inspected: InspectedServer | Unknown) -> str:
-    from pgdyno.report.server_text import Means, server_text
+    from pgdyno.report.plain.server_text import Means, server_text
 
     if isinstance(inspected, Unknown):
         return _unknown_text("Server", inspected)

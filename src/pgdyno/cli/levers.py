@@ -74,7 +74,7 @@ def command(
 
 
 def _text(entries: tuple[LeverEntry, ...], *, is_page: bool) -> str:
-    from pgdyno.report.levers_text import lever_page, levers_text
+    from pgdyno.report.plain.levers_text import lever_page, levers_text
 
     width = shutil.get_terminal_size((100, 40)).columns
     return lever_page(entries[0], width=width) if is_page else levers_text(entries, width=width)

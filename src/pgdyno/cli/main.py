@@ -87,7 +87,7 @@ def _interrupt(*_: object) -> NoReturn:
 
 def _fail(error: PgdynoError) -> None:
     """Print message, detail and hint on stderr and leave."""
-    from pgdyno.report.terminal import printable
+    from pgdyno.report.elements.terminal import printable
 
     lines = [printable(line) for line in str(error).splitlines()]  # a file's contents may be in it
     click.echo("\n".join([f"pgdyno: ERROR:  {lines[0]}  ({error.code})", *lines[1:]]), err=True)

@@ -19,7 +19,7 @@ def command(experiment: str | None, *, output: Path | None, is_list: bool, is_js
     from pgdyno.app.results.report import write_report
     from pgdyno.app.results.stored import list_stored, load_stored
     from pgdyno.model.document import to_document
-    from pgdyno.report.terminal import printable
+    from pgdyno.report.elements.terminal import printable
 
     if is_list:
         listed = list_stored()

@@ -18,8 +18,8 @@ from pgdyno.model.verdict import Decision, Verdict
 if TYPE_CHECKING:  # the report loads numerical libraries: commands start without them
     from rich.console import RenderableType
 
-    from pgdyno.report.rqps import Result
-    from pgdyno.report.tpch import Relative
+    from pgdyno.report.steps.rqps import Result
+    from pgdyno.report.tpch.tpch import Relative
 
 _COLUMNS_OF_A_FILE = 110
 _REGRESSION, _INCONCLUSIVE = 5, 6  # exit codes, only with --gate
@@ -45,8 +45,8 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
 
 def print_experiment(experiment: Experiment) -> None:
     """Print the verdict table and the notes."""
-    from pgdyno.report.awake import awake_sentence
-    from pgdyno.report.verdict_text import verdict_table
+    from pgdyno.report.page.awake import awake_sentence
+    from pgdyno.report.page.verdict_text import verdict_table
 
     print_wide(verdict_table(experiment))
     if experiment.awake is not None:
@@ -107,8 +107,8 @@ def tpch_document(experiment: Experiment) -> Json:
     Times are in seconds, of runs executions per hour; ratios of times are below 1 where it is faster.
     """
     from pgdyno.experiments.verdicts.query_degrees import query_degrees
-    from pgdyno.report.rqps import variants_of
-    from pgdyno.report.tpch import lines, plan_comparisons
+    from pgdyno.report.steps.rqps import variants_of
+    from pgdyno.report.tpch.tpch import lines, plan_comparisons
 
     if experiment.tpch is None:
         return None
@@ -172,7 +172,7 @@ def durability_document(experiment: Experiment) -> dict[str, Json]:
 
 def steps_document(experiment: Experiment) -> list[dict[str, object]]:
     """Return every step with what each variant did in it; empty where no workload is a step."""
-    from pgdyno.report.rqps import step_results
+    from pgdyno.report.steps.rqps import step_results
 
     return [
         {

@@ -65,7 +65,7 @@ def command(
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.model.document import to_document
     from pgdyno.model.journal import OnDrift
-    from pgdyno.report.journal_text import revert_text
+    from pgdyno.report.plain.journal_text import revert_text
 
     request = RevertRequest(
         is_all=is_all,

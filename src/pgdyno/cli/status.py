@@ -19,7 +19,7 @@ def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.app.changes.status import journal_status, server_status
     from pgdyno.model.document import to_document
-    from pgdyno.report.journal_text import status_text
+    from pgdyno.report.plain.journal_text import status_text
 
     require_one_server(dsn, pgdata, is_embedded=False)
     access = server_access(dsn, data_directory=pgdata)

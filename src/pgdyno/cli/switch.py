@@ -56,7 +56,7 @@ def command(
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.app.changes.switch import SwitchRequest, switch
     from pgdyno.model.document import to_document
-    from pgdyno.report.journal_text import apply_text
+    from pgdyno.report.plain.journal_text import apply_text
 
     if dsn is None and pgdata is None:
         raise UsageError("no server was named", hint="--dsn 'service=production', or --pgdata DIR")

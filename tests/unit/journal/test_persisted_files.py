@@ -19,7 +19,7 @@ from pgdyno.journal.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, StatusEntry
 from pgdyno.model.plan import PERSISTED_FILE, Change, Effect
-from pgdyno.report.journal_text import revert_text, status_text
+from pgdyno.report.plain.journal_text import revert_text, status_text
 
 SYSCTLS, RULES = "/etc/sysctl.d/60-pgdyno.conf", "/etc/udev/rules.d/60-pgdyno.rules"
 TEXT = "vm.swappiness = 10\n"

@@ -16,7 +16,7 @@ from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.model.errors import UsageError
 from pgdyno.model.plan import Layer
 from pgdyno.model.workload import DataSet
-from pgdyno.report import numbers
+from pgdyno.report.text import numbers
 
 
 def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:

@@ -11,7 +11,7 @@ from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.plan import Plan
 from pgdyno.model.server import Server
-from pgdyno.report.plan_text import WIDTH, plan_text
+from pgdyno.report.plain.plan_text import WIDTH, plan_text
 
 TEXT = "text"
 _OF_APPLY = (TEXT, "json")

@@ -12,7 +12,7 @@ from pgdyno.app.results.stored import load_stored
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.machine_comparison import MachineComparison
-from pgdyno.report.machine_page import render_machines
+from pgdyno.report.machines.machine_page import render_machines
 from pgdyno.store.files import write_whole
 
 _BUNDLE = ".zip"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pgdyno.report.charts.svg import box, text
-from pgdyno.report.series import Trial
+from pgdyno.report.text.series import Trial
 
 _LABEL_ROOM_PX = 26.0
 _FLOOR_LABEL_PX = 18.0

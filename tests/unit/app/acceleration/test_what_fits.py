@@ -20,7 +20,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.plan import Layer
 from pgdyno.model.variant import Variant
-from pgdyno.report.numbers import SPACE
+from pgdyno.report.text.numbers import SPACE
 from pgdyno.server.account import caller
 
 ALL = (Layer.APPLICATION, Layer.COMPILER, Layer.SYSTEM, Layer.HARDWARE)

@@ -14,7 +14,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.guc import Guc
 from pgdyno.model.parallel_degree import Hazard, Limit, Pools, Scan, Table
-from pgdyno.report.degree_text import headline
+from pgdyno.report.plain.degree_text import headline
 
 BOTH_FREE = Pools(8, 8, Fact(0, "test"), Fact(1, "test"))
 VALUES = {

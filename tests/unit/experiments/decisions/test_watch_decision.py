@@ -18,7 +18,7 @@ from pgdyno.experiments.decisions.watch_decision import (
     watched,
 )
 from pgdyno.model.traffic import Traffic
-from pgdyno.report.watch_text import watch_text
+from pgdyno.report.plain.watch_text import watch_text
 from pgdyno.stats.sample import FloatArray, Sample
 
 WATCHES, PAIRS = 4000, 30

@@ -17,8 +17,8 @@ from pgdyno.experiments.design.schedule import turns_of
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design, DesignKind, Phase
 from pgdyno.model.variant import Variant
-from pgdyno.report.method import design_table
-from pgdyno.report.repeat import repeat_command
+from pgdyno.report.page.method import design_table
+from pgdyno.report.page.repeat import repeat_command
 
 ARMS = (Variant("default"), Variant("plan", {"checkpoint_timeout": "15min"}))
 CYCLE = Design(phase=Phase.CYCLE).with_writing()

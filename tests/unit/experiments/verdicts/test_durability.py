@@ -13,8 +13,8 @@ from pgdyno.model.durability_reading import DurabilityReading
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.variant import Variant
 from pgdyno.model.verdict import Decision
-from pgdyno.report.page import render_page
-from pgdyno.report.verdict_text import verdict_lines
+from pgdyno.report.page.page import render_page
+from pgdyno.report.page.verdict_text import verdict_lines
 
 SAFE = {
     "fsync": "on",

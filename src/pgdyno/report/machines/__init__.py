@@ -1,0 +1,1 @@
+"""Two machines beside each other."""

@@ -1,0 +1,78 @@
+"""What is decided about an experiment's plan, for whoever has to act on it. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, decide_plan, minutes_to_decide
+from pgdyno.experiments.decisions.stopping import round_s
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.terms import PLAN, Terms
+from pgdyno.model.verdict import Decision
+from pgdyno.report.page.awake import awake_remark
+from pgdyno.report.page.per_application import without_per_application
+from pgdyno.report.text import numbers
+from pgdyno.report.text.words import symbol
+
+_STYLES = {
+    PlanState.PAYS: Decision.BETTER,
+    PlanState.SLOWER: Decision.WORSE,
+    PlanState.TAIL_WORSE: Decision.WORSE,
+    PlanState.NOTHING: Decision.EQUIVALENT,
+}
+"""The colour and the sign of a state; what is open has those of "cannot tell"."""
+
+
+@dataclass(frozen=True)
+class DecisionBox:
+    """The state of a plan in words. ``terms`` are what was asked of it: its name, its limit."""
+
+    state: str
+    style: str
+    symbol: str
+    sentence: str
+    more: str  # how much longer it would take; empty if it is decided, or no time would
+    without: str  # what the plan brings without what suits only some applications; empty if not measured
+    remark: str  # in which idle state the figures hold, where CPUs were kept awake
+    reasons: tuple[str, ...]
+    terms: tuple[tuple[str, str], ...]
+
+
+def decision_box(experiment: Experiment) -> DecisionBox | None:
+    """Return what is decided about the plan; None if none is asked about, or its experiment did not end."""
+    if experiment.terms is None or not experiment.is_complete or not experiment.blocks:
+        return None
+    decision = decide_plan(experiment, PLAN, experiment.terms)
+    style = _STYLES.get(decision.state, Decision.INCONCLUSIVE)
+    return DecisionBox(
+        decision.state.value,
+        style.value,
+        symbol(style),
+        decision.sentence,
+        more_sentence(experiment, decision),
+        without.sentence if (without := without_per_application(experiment)) else "",
+        awake_remark(experiment),
+        decision.reasons,
+        _terms(experiment.terms),
+    )
+
+
+def more_sentence(experiment: Experiment, decision: PlanDecision) -> str:
+    """Say how much longer it would take to decide; nothing if it is decided, or no time would."""
+    more = minutes_to_decide(experiment, decision)
+    if more is None:
+        return ""
+    so_far = experiment.design.rounds * round_s(experiment) / 60
+    about = "Less than a minute more" if more < 1 else f"About {math.ceil(more)} more minutes"
+    return f"{about} would tell: --budget {math.ceil(so_far + more) + 1}m."
+
+
+def _terms(terms: Terms) -> tuple[tuple[str, str], ...]:
+    """Return the conditions of "pays" with their limits."""
+    gain = f"more than {numbers.share(terms.min_gain)}" if terms.min_gain else "any gain"
+    return (
+        ("Worthwhile gain of throughput", f"{gain}, on at least one workload"),
+        ("Loss of throughput", f"at most {numbers.share(terms.max_loss)}, on every workload"),
+        ("Slowest transactions", f"at most {numbers.share(terms.max_tail_loss)} longer, on every workload"),
+    )

@@ -1,0 +1,254 @@
+"""An experiment as one HTML file. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from pgdyno.experiments.design.phase import phase_of
+from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.metric import METRICS
+from pgdyno.model.variant import Variant
+from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.elements.facts import all_facts, configured_settings, host_facts, server_facts
+from pgdyno.report.elements.html import render
+from pgdyno.report.elements.settings import unsafe_variants, variant_settings
+from pgdyno.report.elements.tables import Figure
+from pgdyno.report.grids.grid import grid
+from pgdyno.report.grids.grid_tables import cell_name
+from pgdyno.report.page.at_load import at_load_table
+from pgdyno.report.page.awake import awake_sentence
+from pgdyno.report.page.cards import cards
+from pgdyno.report.page.decision import decision_box
+from pgdyno.report.page.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
+from pgdyno.report.page.layers import layers_figure
+from pgdyno.report.page.method import (
+    design_table,
+    drain_table,
+    left_out_table,
+    method_paragraphs,
+    noise_floor_table,
+    void_block_table,
+    void_rule_table,
+)
+from pgdyno.report.page.repeat import is_visited, repeat_command
+from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
+from pgdyno.report.plain.layers_text import NEED_NOT_ADD_UP
+from pgdyno.report.plain.parts import parts_table
+from pgdyno.report.steps.steps import StepView, overview, step_views
+from pgdyno.report.text import numbers
+from pgdyno.report.text.names import step_names
+from pgdyno.report.text.series import metrics_of
+from pgdyno.report.text.words import PRIMARY_METRIC, SIGNS, answers, emulation_warning
+from pgdyno.report.tpch.tpch import tpch_view
+
+_PAGE = "page.html.j2"
+# Notes that say one of these must not be overlooked.
+_LOUD = ("not durable", "too noisy", "machine disturbed", "none is left out", "confounded")
+_CONFOUNDED = "CONFOUNDED:"
+_DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
+_RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
+_MOST_TRIALS = 1000  # of a grid in charts, at about 530 bytes each: the page is to stay below 1.5 MB
+
+
+@dataclass(frozen=True)
+class WorkloadFigures:
+    """All charts of one workload: those of the leading metric in view, the others folded away."""
+
+    workload: str
+    ratios: tuple[Figure, ...]
+    values: tuple[Figure, ...]
+    more: tuple[Figure, ...]
+    void: tuple[str, ...]
+    step: StepView | None = None  # its evidence, where the workload is a step of a longer one
+    phase: str = ""  # between checkpoints, of a workload that changes its data
+    cell: str = ""  # what one of many is called: where it stands in a grid, or a query
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A variant in the legend."""
+
+    name: str
+    definition: str
+    style: str
+    mark: Markup
+    is_baseline: bool
+
+
+def render_page(experiment: Experiment) -> str:
+    """Return the whole report. Secrets must be out of ``experiment`` already: the page shows what it gets."""
+    return render(
+        _PAGE,
+        experiment=experiment,
+        decision=decision_box(experiment),
+        answers=answers(experiment),
+        cards=cards(experiment),
+        **_notes(experiment),
+        forest=forest_figure(experiment),
+        verdicts=verdict_table(experiment),
+        adjusted=adjustment_tables(experiment),
+        not_adjusted=refusals(experiment),
+        at_load=at_load_table(experiment),
+        layers=layers_figure(experiment),
+        need_not_add_up=NEED_NOT_ADD_UP,
+        parts=parts_table(experiment) if experiment.parts else None,
+        overview=overview(experiment),
+        grid=grid(experiment),
+        is_visited=is_visited(experiment),
+        tpch=tpch_view(experiment),
+        signs=SIGNS,
+        arms=_arms(experiment),
+        workloads=_workloads(experiment),
+        settings=variant_settings(experiment),
+        memory=memory_figure(experiment.plan.memory_proof)
+        if experiment.plan and experiment.plan.memory_proof
+        else None,
+        **_facts(experiment),
+        **_method(experiment),
+    )
+
+
+def _notes(experiment: Experiment) -> dict[str, object]:
+    """Return the notes, those apart that must not be overlooked.
+
+    Variants that are not durable have a loud mark of their own, which says the same as such a note.
+    """
+    unsafe = unsafe_variants(experiment)
+    loud = [note for note in experiment.notes if any(mark in note.casefold() for mark in _LOUD)]
+    confounded = [note for note in loud if note.startswith(_CONFOUNDED)]
+    folded = confounded if len(confounded) > 1 else []  # one below the other they would hide the verdicts
+    return {
+        "unsafe": unsafe,
+        "loud_notes": [
+            *warnings(experiment),
+            *filter(None, [emulation_warning(experiment)]),
+            *(
+                note
+                for note in loud
+                if note not in folded and (not unsafe or _LOUD[0] not in note.casefold())
+            ),
+        ],
+        "confounded_notes": [note.removeprefix(_CONFOUNDED).strip() for note in folded],
+        "notes": [
+            *([] if experiment.awake is None else [awake_sentence(experiment.awake)]),
+            *(note for note in experiment.notes if note not in loud),
+        ],
+    }
+
+
+def _facts(experiment: Experiment) -> dict[str, object]:
+    return {
+        "host_facts": host_facts(experiment.host),
+        "all_host_facts": all_facts(experiment.host),
+        "server_facts": server_facts(experiment.server),
+        "all_server_facts": all_facts(experiment.server, without=("settings",)),
+        "configured": configured_settings(experiment.server),
+    }
+
+
+def _method(experiment: Experiment) -> dict[str, object]:
+    return {
+        "paragraphs": method_paragraphs(experiment),
+        "design": design_table(experiment),
+        "void_rules": void_rule_table(experiment),
+        "drains": drain_table(experiment),
+        "void_blocks": void_block_table(experiment),
+        "left_out": left_out_table(experiment),
+        "noise_floor": noise_floor_table(experiment),
+        "repeat": repeat_command(experiment),
+        "margin": numbers.share(experiment.design.equivalence_margin),
+    }
+
+
+def _workloads(experiment: Experiment) -> list[WorkloadFigures]:
+    steps = step_views(experiment)
+    return [
+        _cell(experiment, workload, cell_name(experiment.cells[workload]))
+        if workload in experiment.cells
+        else _cell(experiment, workload, step_names(experiment)[workload])
+        if experiment.tpch
+        else _workload(experiment, workload, steps.get(workload))
+        for workload in experiment.workloads
+    ]
+
+
+def _cell(experiment: Experiment, workload: str, name: str) -> WorkloadFigures:
+    """Return the trials of one of many workloads: throughput, as long as the page can hold all trials."""
+    folded = experiment.cells or experiment.operations
+    trials = sum(len(block.arms) for block in experiment.blocks if block.workload in folded)
+    values = _values(experiment, workload, [PRIMARY_METRIC]) if trials <= _MOST_TRIALS else ()
+    return WorkloadFigures(workload, (), values, (), _void_trials(experiment, workload), cell=name)
+
+
+def _void_trials(experiment: Experiment, workload: str) -> tuple[str, ...]:
+    return tuple(
+        f"round {block.round + 1}, block {block.index + 1}: {reason}"
+        for block in experiment.blocks
+        if block.workload == workload
+        for reason in block.void_reasons
+    )
+
+
+def _workload(experiment: Experiment, workload: str, step: StepView | None) -> WorkloadFigures:
+    """Return the figures of one workload; a ratio chart per variant and metric with a verdict.
+
+    Metrics without a verdict are in a step's tables: with ten steps their charts would be hundreds.
+    """
+    measured = [name for name in metrics_of(experiment, workload) if name in METRICS]
+    judged = [name for name in measured if METRICS[name].has_verdict]
+    leading = [name for name in judged if name == PRIMARY_METRIC] or judged[:1]
+    others = [name for name in judged if name not in leading]
+    unjudged = [name for name in measured if name not in judged and step is None]
+    ratios = _ratios(experiment, workload, leading)
+    return WorkloadFigures(
+        workload,
+        ratios[:_RATIOS_IN_VIEW],
+        _values(experiment, workload, leading),
+        (
+            *ratios[_RATIOS_IN_VIEW:],
+            *_ratios(experiment, workload, others),
+            *_values(experiment, workload, others),
+            *_values(experiment, workload, unjudged),
+        ),
+        _void_trials(experiment, workload),
+        step,
+        phase_of(experiment, workload) or "",
+    )
+
+
+def _ratios(experiment: Experiment, workload: str, metrics: list[str]) -> tuple[Figure, ...]:
+    found = (
+        ratio_figure(experiment, (workload, metric, variant.name, experiment.baseline))
+        for metric in metrics
+        for variant in experiment.variants
+        if variant.name != experiment.baseline
+    )
+    return tuple(figure for figure in found if figure)
+
+
+def _values(experiment: Experiment, workload: str, metrics: list[str]) -> tuple[Figure, ...]:
+    found = (value_figure(experiment, workload, metric) for metric in metrics)
+    return tuple(figure for figure in found if figure)
+
+
+def _arms(experiment: Experiment) -> tuple[Arm, ...]:
+    return tuple(
+        Arm(
+            name=variant.name,
+            definition=_definition(variant),
+            style=arm_class(order),
+            mark=mark(arm_shape(order), 13, 7, 5, f"mark {arm_class(order)}"),
+            is_baseline=variant.name == experiment.baseline,
+        )
+        for order, variant in enumerate(experiment.variants)
+    )
+
+
+def _definition(variant: Variant) -> str:
+    """Return a variant's settings where a legend can hold them, else how many there are."""
+    settings = str(Variant("", variant.settings)).removeprefix(":").replace(",", ", ")
+    count = len(variant.settings)
+    return settings if len(settings) <= _DEFINITION_LENGTH else f"{count} setting{'' if count == 1 else 's'}"

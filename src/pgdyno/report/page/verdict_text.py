@@ -1,0 +1,194 @@
+"""An experiment's verdicts for the terminal: a table for people, plain lines for pipes and logs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pgdyno.experiments.design.phase import phase_of
+from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.experiments.verdicts.scaling import shown_by_curves
+from pgdyno.experiments.verdicts.transaction_split import shown_by_splits
+from pgdyno.model.experiment import Experiment
+from pgdyno.model.metric import METRICS
+from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.report.elements.settings import unsafe_variants
+from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text, printable
+from pgdyno.report.grids.grid_text import grid_tables
+from pgdyno.report.page.at_load import at_load_table
+from pgdyno.report.page.cards import measured
+from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
+from pgdyno.report.steps.rqps_text import step_tables
+from pgdyno.report.text import numbers
+from pgdyno.report.text.names import step_names
+from pgdyno.report.text.series import typical
+from pgdyno.report.text.words import answers, effect_text, emulation_warning, metric_of, state, symbol
+from pgdyno.report.tpch.tpch_text import tpch_tables
+
+
+def verdict_table(experiment: Experiment) -> RenderableType:
+    """Return the answer, what must not be overlooked, and a table of all verdicts.
+
+    Decisions are told by words and signs as well as by colour. Names are printed as they are: markup in
+    them is not interpreted.
+    """
+    parts: list[RenderableType] = [plain_text(experiment.question, style="bold")]
+    parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
+    parts += [plain_text(sentence) for sentence in answers(experiment)]
+    parts += [*step_tables(experiment), *grid_tables(experiment), *tpch_tables(experiment)]
+    if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
+        parts += [plain_text(""), _table(experiment)]
+    if not experiment.verdicts:
+        parts += [plain_text(line) for line in _measured_lines(experiment, is_with_steps=False)]
+    parts += _at_load(experiment)
+    parts += _adjusted(experiment)
+    return Group(*parts, *_undecided(experiment))
+
+
+def verdict_lines(experiment: Experiment) -> list[str]:
+    """Return the same as plain lines, one per verdict: for pipes, logs and mail."""
+    lines = [experiment.question, *_warnings(experiment), *answers(experiment), *_verdict_lines(experiment)]
+    return [printable(line) for line in lines]
+
+
+def _at_load(experiment: Experiment) -> Iterator[RenderableType]:
+    if table := at_load_table(experiment):
+        yield from (plain_text(""), plain_text(f"{table.caption}."), plain_table(table))
+
+
+def _adjusted(experiment: Experiment) -> Iterator[RenderableType]:
+    for table in adjustment_tables(experiment):
+        yield from (plain_text(""), plain_text(f"{table.caption}."), plain_table(table))
+    yield from (plain_text(f"{sentence}.", "dim") for sentence in refusals(experiment))
+
+
+def _verdict_lines(experiment: Experiment) -> Iterator[str]:
+    if not experiment.verdicts:
+        yield from _measured_lines(experiment, is_with_steps=True)
+    for verdict in _ordered(experiment):
+        operation = experiment.operations.get(verdict.workload)
+        statement = state(verdict, experiment.design.equivalence_margin, operation)
+        details = "; ".join(filter(None, (statement.support, statement.reason)))
+        yield (
+            f"{verdict.workload}, {verdict.variant} against {verdict.baseline}: {verdict.decision}: "
+            f"{statement.headline[:1].lower()}{statement.headline[1:]}" + (f" ({details})" if details else "")
+        )
+
+
+def _has_table_of_its_own(experiment: Experiment, workload: str) -> bool:
+    return workload in experiment.operations or workload in experiment.cells
+
+
+def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
+    """Return why nothing could be said where nothing could: every reason once.
+
+    Of steps and cells of a grid, which are many, only what says more than an interval that allows both.
+    """
+    reasons: dict[str, list[str]] = {}
+    names = step_names(experiment)
+    for verdict in _ordered(experiment):
+        if verdict.decision is not Decision.INCONCLUSIVE:
+            continue
+        if verdict.is_withheld or not _has_table_of_its_own(experiment, verdict.workload):
+            title = metric_of(verdict.metric, experiment.operations.get(verdict.workload)).title
+            subject = f"{names.get(verdict.workload, verdict.workload)}, {verdict.variant}, {title}"
+            reasons.setdefault(verdict.reason, []).append(subject)
+    for reason, subjects in reasons.items():
+        shown = subjects[0] if len(subjects) == 1 else f"{len(subjects)} comparisons"
+        yield plain_text(f"{symbol(Decision.INCONCLUSIVE)} {shown}: {reason}", "dim")
+
+
+def _measured_lines(experiment: Experiment, *, is_with_steps: bool) -> Iterator[str]:
+    """Return what every variant achieved: all there is without a verdict, but what curves and splits show."""
+    drawn = shown_by_curves(experiment) | shown_by_splits(experiment)
+    for workload in (one for one in experiment.workloads if one not in drawn):
+        if is_with_steps or workload not in experiment.operations:
+            for one in measured(experiment, workload):
+                yield f"{workload}, {one.variant}: {one.value} {one.unit} ({one.support})"
+
+
+def _warnings(experiment: Experiment) -> Iterator[str]:
+    for variant in unsafe_variants(experiment):
+        settings = ", ".join(variant.unsafe_settings)
+        yield f"NOT DURABLE: {variant.name} can lose committed data in a crash ({settings})"
+    yield from warnings(experiment)
+    if (warning := emulation_warning(experiment)) is not None:
+        yield warning
+    if not experiment.is_complete:
+        yield "INTERRUPTED: the experiment did not run to its planned end"
+
+
+def _table(experiment: Experiment) -> Table:
+    """Return the table: a heading per workload, so that 80 columns are enough for the figures.
+
+    Steps and cells of a grid have tables of their own.
+    """
+    has_variants = len({verdict.variant for verdict in experiment.verdicts}) > 1
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("", overflow="fold")
+    if has_variants:
+        table.add_column("variant")
+    for title in ("before → after", "effect", f"{numbers.share(experiment.design.level)} interval"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    workload = None
+    for verdict in _ordered(experiment):
+        if _has_table_of_its_own(experiment, verdict.workload):
+            continue
+        if verdict.workload != workload:
+            workload = verdict.workload
+            table.add_row(plain_text(workload, style="bold"))
+            if (phase := phase_of(experiment, workload)) is not None:
+                table.add_row(Padding(plain_text(f"({phase})", style="dim"), (0, 0, 0, 2)))
+        cells = [verdict.variant] if has_variants else []
+        cells += [_values(experiment, verdict), *_effect(verdict)]
+        decision = plain_text(
+            f"{symbol(verdict.decision)} {verdict.decision}", style=DECISION_STYLES[verdict.decision]
+        )
+        table.add_row(Padding(_metric(verdict), (0, 0, 0, 2)), *map(plain_text, cells), decision)
+    return table
+
+
+def _metric(verdict: Verdict) -> Text:
+    metric = metric_of(verdict.metric)
+    unit = metric.unit.replace("transactions/s", "tps")
+    return plain_text(f"{metric.title} ({unit})" if unit else metric.title)
+
+
+def _effect(verdict: Verdict) -> tuple[str, str]:
+    if verdict.interval is None:
+        return effect_text(verdict), ""
+    return effect_text(verdict), numbers.interval(verdict.interval)
+
+
+def _values(experiment: Experiment, verdict: Verdict) -> str:
+    before, after = (
+        typical(experiment, verdict.workload, verdict.metric, arm)
+        for arm in (verdict.baseline, verdict.variant)
+    )
+    if before is None or after is None:
+        return ""
+    return f"{numbers.number(before)} → {numbers.number(after)}"
+
+
+def _ordered(experiment: Experiment) -> list[Verdict]:
+    """Return the verdicts by workload, variant and metric, each in its usual order."""
+    workloads = [*experiment.workloads]
+    metrics = [*METRICS]
+    variants = [variant.name for variant in experiment.variants]
+
+    def place(known: list[str], name: str) -> int:
+        return known.index(name) if name in known else len(known)
+
+    return sorted(
+        experiment.verdicts,
+        key=lambda v: (
+            place(workloads, v.workload),
+            place(variants, v.variant),
+            place(metrics, v.metric),
+        ),
+    )

@@ -1,0 +1,56 @@
+"""The plan on a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from tests.fix_settings import host_of, server_of
+
+from pgdyno.levers.planner import make_plan
+from pgdyno.model.plan import Finding, Plan, Skipped
+from pgdyno.report.plain.plan_text import plan_text, unavailable_text
+
+
+def test_the_reference_plan_looks_like_this(snapshot: SnapshotAssertion) -> None:
+    assert plan_text(make_plan(host_of(), server_of(18))) == snapshot
+
+
+def test_what_is_dangerous_comes_first() -> None:
+    text = plan_text(make_plan(host_of(), server_of(18, changes={"fsync": "off"})))
+    assert text.startswith(
+        "DANGER: fsync is off: a crash of the machine can destroy the whole cluster\n    hint: "
+    )
+
+
+def test_without_a_limit_the_text_says_that_memory_is_not_computed() -> None:
+    text = plan_text(make_plan(None, server_of(18, is_colocated=False)))
+    assert "Memory at worst: not computed, the memory limit is not known" in text
+
+
+def test_nothing_to_change_is_said() -> None:
+    empty = Plan((), (), (Finding("note", "all is well", "none"),), None)
+    assert plan_text(empty) == (
+        "NOTE: all is well\n    hint: none\n\nNothing to change.\n\n"
+        "Memory at worst: not computed, the memory limit is not known\n"
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_prose_stays_within_the_width(width: int) -> None:
+    text = plan_text(make_plan(host_of(), server_of(18)), width=width)
+    prose = [line for line in text.splitlines() if line.startswith("    ")]
+    assert max(map(len, prose)) <= width
+
+
+def test_what_could_not_act_here_is_listed_by_its_reason() -> None:
+    skipped = (
+        Skipped("swappiness", "not available: only root may change the machine"),
+        Skipped("jit", "this build has none"),
+        Skipped("io_scheduler", "not available: only root may change the machine"),
+        Skipped("smt", "not available: no such file"),
+    )
+    assert unavailable_text(Plan((), skipped, (), None)) == (
+        "Not available: swappiness, io_scheduler: only root may change the machine\n"
+        "Not available: smt: no such file\n"
+    )
+    assert unavailable_text(Plan((), (), (), None)) == ""
