@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from bench.race_place import IDENTIFIER, PORT, ROOTS_IDENTIFIER, ROOTS_TEXT, STARTED, Place
 
-from pgdyno.journal.server_files import ServerFiles, files_of
+from pgdyno.journal.session.server_files import ServerFiles, files_of
 from pgdyno.journal.writers.program import PgCtlOptionsWriter, ProgramLinkWriter
 from pgdyno.model.ports import Found
 from pgdyno.server import interchange

@@ -20,11 +20,11 @@ from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.changes.revert_host import revert_host
-from pgdyno.journal.access import ServerAccess, no_steps
-from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
-from pgdyno.journal.host_run import HostRun, host_target, host_writers
-from pgdyno.journal.log import open_journal
-from pgdyno.journal.query import Connection
+from pgdyno.journal.ledger.log import open_journal
+from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
+from pgdyno.journal.session.access import ServerAccess, no_steps
+from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plan import PERSISTED_FILE, Change, Effect, kind_of
 from pgdyno.server.connection import addresses, connect

@@ -19,9 +19,9 @@ from typing import Any
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.revert import RevertRequest, revert
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.query import Connection
-from pgdyno.journal.restart import command_restarter
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connection
+from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.errors import PgdynoError, ServerError
 from pgdyno.server.connection import addresses, connect
 

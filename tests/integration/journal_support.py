@@ -12,10 +12,10 @@ from typing import Any
 import psycopg
 from tests.fix_servers import RealServer, as_unprivileged
 
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.host_run import host_writers
-from pgdyno.journal.query import Connection
-from pgdyno.journal.restart import command_restarter
+from pgdyno.journal.runs.host_run import host_writers
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connection
+from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
 from pgdyno.server.connection import addresses, connect
 

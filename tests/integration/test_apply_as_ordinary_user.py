@@ -17,8 +17,8 @@ from tests.integration.other_users import as_user
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
 from pgdyno.app.planning.attached import attach
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.log import read_journal
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.plan import Layer

@@ -14,9 +14,9 @@ import pytest
 from tests.fix_servers import RealServer, free_port, wait_until
 from tests.unit.journal.receipts import receipt
 
-from pgdyno.journal.session import locked_session
-from pgdyno.journal.settings import read_gucs
-from pgdyno.journal.undo import find_drift
+from pgdyno.journal.runs.undo import find_drift
+from pgdyno.journal.session.session import locked_session
+from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.model.errors import ConnectionFailedError, UsageError
 from pgdyno.server.connection import connect, describe, has_password

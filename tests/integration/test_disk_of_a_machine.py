@@ -19,7 +19,7 @@ from pgdyno import levers
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.host.kernel_files import read_kernel_files
 from pgdyno.host.tree import Tree
-from pgdyno.journal.host_run import host_writers
+from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.levers._contract import PlanContext, Skipped, State
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.planner import plan_one

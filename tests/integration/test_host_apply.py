@@ -40,8 +40,8 @@ from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.revert import RevertRequest, preview_revert, revert
 from pgdyno.app.changes.revert_host import preview_revert_host, revert_host
 from pgdyno.app.changes.status import journal_status, server_status
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.log import read_journal
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import (
     ConnectionFailedError,
     PermissionNotGivenError,

@@ -22,7 +22,7 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import AUTOGROUP, DEFRAG, POOL, SWAPPINESS, Machine
 from tests.integration.host_driver import Ask, asking, carry_out
 
-from pgdyno.journal.log import FILE, read_journal
+from pgdyno.journal.ledger.log import FILE, read_journal
 
 pytestmark = pytest.mark.root
 

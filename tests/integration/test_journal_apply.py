@@ -28,9 +28,9 @@ from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.log import read_journal
-from pgdyno.journal.restart import CommandRestarter
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.restart import CommandRestarter
 from pgdyno.model.document import to_document
 from pgdyno.model.errors import (
     DurabilityError,

@@ -8,9 +8,9 @@ import pytest
 from tests.fix_servers import RealServer, running_server
 from tests.integration.journal_support import auto_conf
 
-from pgdyno.journal.auto_conf import Entry, parse, render
-from pgdyno.journal.settings import read_file_entries
-from pgdyno.journal.statements import set_statement
+from pgdyno.journal.configuration.auto_conf import Entry, parse, render
+from pgdyno.journal.configuration.statements import set_statement
+from pgdyno.journal.session.settings import read_file_entries
 from pgdyno.model.errors import StorageError
 from pgdyno.server.connection import connect
 

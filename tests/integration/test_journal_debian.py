@@ -17,10 +17,10 @@ from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.log import read_journal
-from pgdyno.journal.query import Connection
-from pgdyno.journal.restart import command_restarter
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connection
+from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.errors import ServerStartError
 from pgdyno.server.connection import connect
 

@@ -23,7 +23,7 @@ from tests.integration.journal_support import (
 from tests.integration.killed_at_step import Driver, at_every_step, driving
 
 from pgdyno.app.changes.revert import RevertRequest, revert
-from pgdyno.journal.log import read_journal
+from pgdyno.journal.ledger.log import read_journal
 
 pytestmark = pytest.mark.server
 

@@ -25,11 +25,11 @@ from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.revert import RevertRequest, preview_revert, revert
 from pgdyno.app.changes.server_access import server_access
 from pgdyno.app.changes.status import journal_status, server_status
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.directory import Directory
-from pgdyno.journal.log import open_journal, read_journal
-from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.session import locked_session
+from pgdyno.journal.files.directory import Directory
+from pgdyno.journal.ledger.log import open_journal, read_journal
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.server_files import ServerFiles
+from pgdyno.journal.session.session import locked_session
 from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
 from pgdyno.model.journal import Drift, OnDrift, ReceiptState
 from pgdyno.report.plain.journal_text import revert_text, status_text

@@ -26,7 +26,7 @@ from tests.fix_servers import RealServer, running_server
 from pgdyno import levers
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
-from pgdyno.journal.host_run import host_writers
+from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.levers._contract import PlanContext, State
 from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.resources import Figures

@@ -19,9 +19,9 @@ from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
 from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.changes.status import server_status
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.host_run import host_writers
-from pgdyno.journal.log import read_journal
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.runs.host_run import host_writers
+from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.journal import ReceiptState

@@ -9,7 +9,7 @@ from pathlib import Path
 from pgdyno.host.cgroups import read_hierarchy, read_membership
 from pgdyno.host.limits import available_memory
 from pgdyno.host.tree import Tree
-from pgdyno.journal.lock import exclusive_lock
+from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model.errors import PrivilegeError
 from pgdyno.model.facts import Unknown
 from pgdyno.server.account import current_account

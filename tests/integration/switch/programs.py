@@ -10,8 +10,8 @@ from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_servers import RealServer
 
 from pgdyno.app.changes.revert import RevertRequest, revert
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.log import read_journal
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.session.access import ServerAccess
 
 PROGRAMS = Path("/usr/lib/postgresql", VERSION)
 SHARED = Path("/usr/share/postgresql", VERSION)

@@ -19,9 +19,9 @@ from tests.integration.switch.programs import (
     running,
 )
 
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.query import Connection
-from pgdyno.journal.restart import command_restarter
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connection
+from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.server.connection import connect
 

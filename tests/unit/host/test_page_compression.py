@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.host import page_compression
 from pgdyno.host.page_compression import lz4, probe_page_compression, sample_images
-from pgdyno.journal.file_identity import acting_as
+from pgdyno.journal.files.file_identity import acting_as
 from pgdyno.model.facts import Unknown
 
 BLOCK = 8192

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.journal.access import no_steps
-from pgdyno.journal.changes import prepare, receipts_for, write_receipts
-from pgdyno.journal.host_run import HostRun, host_target, host_writers
-from pgdyno.journal.log import Journal
+from pgdyno.journal.ledger.log import Journal
+from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
+from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
+from pgdyno.journal.session.access import no_steps
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.journal import Receipt, Target
 from pgdyno.model.plan import Change, Effect, kind_of

@@ -22,7 +22,7 @@ from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.experiments.decisions.plan_decision import PlanState
 from pgdyno.experiments.decisions.watch_decision import Watched
-from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import UsageError
 from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import Plan

@@ -22,8 +22,8 @@ from pgdyno.experiments.decisions.watch_decision import (
     log_ratio,
     watched,
 )
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.query import Connection
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import (
     ConnectionFailedError,
     InterruptedByUserError,

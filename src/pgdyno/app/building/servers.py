@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.app.building.built_servers import built_servers, require_ours
 from pgdyno.app.local_machine import workspace
-from pgdyno.journal.log import read_journal
+from pgdyno.journal.ledger.log import read_journal
 from pgdyno.model.errors import RefusedError, ServerError, UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.plan import PROGRAM_KINDS

@@ -14,22 +14,22 @@ from typing import TypeAlias
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.changes.persist import Persisted, Persisting
 from pgdyno.host.tree import Tree
-from pgdyno.journal.access import ServerAccess, Steps, no_steps
-from pgdyno.journal.by_hand import making_statement, outcome
-from pgdyno.journal.changes import Prepared, new_apply_id, prepare
-from pgdyno.journal.foreign_edits import read_foreign_edits
-from pgdyno.journal.host_run import HostRun
-from pgdyno.journal.log import Contents, open_journal, read_journal
-from pgdyno.journal.ownership import check_managers, check_settings
-from pgdyno.journal.privileges import check_privileges
-from pgdyno.journal.run import ApplyRun
-from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.server_writers import running_writers
-from pgdyno.journal.session import Session, locked_session, reading_session
-from pgdyno.journal.settings import read_gucs
-from pgdyno.journal.standby_order import check_standby_order
-from pgdyno.journal.statements import restore_statement
-from pgdyno.journal.unfinished import check_unfinished
+from pgdyno.journal.configuration.foreign_edits import read_foreign_edits
+from pgdyno.journal.configuration.standby_order import check_standby_order
+from pgdyno.journal.configuration.statements import restore_statement
+from pgdyno.journal.ledger.log import Contents, open_journal, read_journal
+from pgdyno.journal.runs.by_hand import making_statement, outcome
+from pgdyno.journal.runs.changes import Prepared, new_apply_id, prepare
+from pgdyno.journal.runs.host_run import HostRun
+from pgdyno.journal.runs.run import ApplyRun
+from pgdyno.journal.runs.server_writers import running_writers
+from pgdyno.journal.runs.unfinished import check_unfinished
+from pgdyno.journal.session.access import ServerAccess, Steps, no_steps
+from pgdyno.journal.session.ownership import check_managers, check_settings
+from pgdyno.journal.session.privileges import check_privileges
+from pgdyno.journal.session.server_files import ServerFiles
+from pgdyno.journal.session.session import Session, locked_session, reading_session
+from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.program import program_writers
 from pgdyno.levers.durability import check_durability, check_found
 from pgdyno.model.errors import (

@@ -18,12 +18,12 @@ from types import MappingProxyType
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.local_machine import workspace
 from pgdyno.host.tree import Tree
-from pgdyno.journal.access import no_steps
-from pgdyno.journal.by_hand import still_changed
-from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
-from pgdyno.journal.host_run import HostRun, host_target, host_writers, receipts_of_host
-from pgdyno.journal.log import open_journal
-from pgdyno.journal.unfinished import REVERT_HOST, check_unfinished
+from pgdyno.journal.ledger.log import open_journal
+from pgdyno.journal.runs.by_hand import still_changed
+from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers, receipts_of_host
+from pgdyno.journal.runs.unfinished import REVERT_HOST, check_unfinished
+from pgdyno.journal.session.access import no_steps
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, SettingError, StillChangedError
 from pgdyno.model.journal import Receipt
 from pgdyno.model.kernel_file import display_name

@@ -10,9 +10,9 @@ from pathlib import Path
 from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.host.cpu import inspect_cpu
 from pgdyno.host.tree import Tree
-from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.session import Session
-from pgdyno.journal.target import bound_to
+from pgdyno.journal.session.server_files import ServerFiles
+from pgdyno.journal.session.session import Session
+from pgdyno.journal.session.target import bound_to
 from pgdyno.model.errors import PrivilegeError, RefusedError, ServerStartError
 from pgdyno.model.interchange import Demands, Offers, changed, lacking, unfit_version
 from pgdyno.model.server import Server

@@ -15,8 +15,8 @@ from pgdyno.formats._places import Place, device_file, place_of
 from pgdyno.host.at_start import set_later, why_no_sysctls, why_no_tmpfiles, why_no_udev, why_not_this_etc
 from pgdyno.host.memory import inspect_memory
 from pgdyno.host.tree import Tree
-from pgdyno.journal.host_run import receipts_of_host
-from pgdyno.journal.log import Contents
+from pgdyno.journal.ledger.log import Contents
+from pgdyno.journal.runs.host_run import receipts_of_host
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.journal import Receipt, Target
 from pgdyno.model.kernel_file import COUPLED, display_name

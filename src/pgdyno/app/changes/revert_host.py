@@ -6,11 +6,11 @@ import os
 from dataclasses import replace
 
 from pgdyno.app.changes.revert import RevertRequest, telling_what_is_left
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.by_hand import outcome, restoring_statements
-from pgdyno.journal.host_run import HostRun, drift_on_host, receipts_of_host
-from pgdyno.journal.log import Contents, open_journal, read_journal
-from pgdyno.journal.undo import Undone
+from pgdyno.journal.ledger.log import Contents, open_journal, read_journal
+from pgdyno.journal.runs.by_hand import outcome, restoring_statements
+from pgdyno.journal.runs.host_run import HostRun, drift_on_host, receipts_of_host
+from pgdyno.journal.runs.undo import Undone
+from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.journal import Receipt, RevertResult
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pgdyno.app.changes.interchange import InterchangeCheck
 from pgdyno.app.local_machine import workspace
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.host_run import host_writers
-from pgdyno.journal.query import Connect
-from pgdyno.journal.restart import CommandRestarter, command_restarter
+from pgdyno.journal.runs.host_run import host_writers
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connect
+from pgdyno.journal.session.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import UsageError
 from pgdyno.server.connection import Connection, addresses, connect, without_password
 from pgdyno.server.connection_by_directory import connect_by_directory

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.host_run import drift_on_host
-from pgdyno.journal.log import read_journal
-from pgdyno.journal.places import candidate_directories, other_journals
-from pgdyno.journal.server_writers import running_writers
-from pgdyno.journal.session import reading_session
-from pgdyno.journal.settings import read_gucs
-from pgdyno.journal.target import is_this_machine
-from pgdyno.journal.undo import find_drift
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.ledger.places import candidate_directories, other_journals
+from pgdyno.journal.runs.host_run import drift_on_host
+from pgdyno.journal.runs.server_writers import running_writers
+from pgdyno.journal.runs.undo import find_drift
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.session import reading_session
+from pgdyno.journal.session.settings import read_gucs
+from pgdyno.journal.session.target import is_this_machine
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.program import ProgramWriter
 from pgdyno.model.errors import PrivilegeError, SettingError

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.by_hand import still_changed
-from pgdyno.journal.host_run import receipts_of_host
-from pgdyno.journal.log import Contents
-from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.target import is_on_this_machine
+from pgdyno.journal.ledger.log import Contents
+from pgdyno.journal.runs.by_hand import still_changed
+from pgdyno.journal.runs.host_run import receipts_of_host
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.server_files import ServerFiles
+from pgdyno.journal.session.target import is_on_this_machine
 from pgdyno.model.errors import ConnectionFailedError, UsageError
 from pgdyno.model.journal import Receipt, Target
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.local_machine import workspace
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.log import read_journal
-from pgdyno.journal.session import reading_session
-from pgdyno.journal.unfinished import check_unfinished
+from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.runs.unfinished import check_unfinished
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.session import reading_session
 from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.levers.compiler.optimised_build import LEVER
 from pgdyno.model import pg_ctl_conf

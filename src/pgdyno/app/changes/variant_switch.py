@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.revert import RevertRequest, revert
-from pgdyno.journal.access import ServerAccess
+from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import StillChangedError
 from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import Plan

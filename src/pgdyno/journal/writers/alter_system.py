@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pgdyno.journal.auto_conf import Entry, names_in_order, parse, says_the_same, values
-from pgdyno.journal.former_file import former_content, kept
-from pgdyno.journal.query import Connection, ask, run
-from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.session import Session
-from pgdyno.journal.settings import FileEntry, read_file_entries, read_guc
-from pgdyno.journal.statements import equal_values, restore_statement, set_statement
+from pgdyno.journal.configuration.auto_conf import Entry, names_in_order, parse, says_the_same, values
+from pgdyno.journal.configuration.former_file import former_content, kept
+from pgdyno.journal.configuration.statements import equal_values, restore_statement, set_statement
+from pgdyno.journal.session.query import Connection, ask, run
+from pgdyno.journal.session.server_files import ServerFiles
+from pgdyno.journal.session.session import Session
+from pgdyno.journal.session.settings import FileEntry, read_file_entries, read_guc
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc

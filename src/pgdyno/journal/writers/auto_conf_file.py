@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.journal.auto_conf import parse, render, says_the_same, values, with_value
-from pgdyno.journal.former_file import former_content, kept
-from pgdyno.journal.server_files import ServerFiles
-from pgdyno.journal.statements import equal_values
+from pgdyno.journal.configuration.auto_conf import parse, render, says_the_same, values, with_value
+from pgdyno.journal.configuration.former_file import former_content, kept
+from pgdyno.journal.configuration.statements import equal_values
+from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.model.errors import StorageError
 from pgdyno.model.ports import Found
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.kernel_open import KernelTree
+from pgdyno.journal.files.kernel_open import KernelTree
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.kernel_file import BOOT_ID, COUPLED, display_name, is_same, set_anew_by, value_in
 from pgdyno.model.ports import Found

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.directory import failure, roots_directory
-from pgdyno.journal.durable import replace_file, sync_directory, written_beside
+from pgdyno.journal.files.directory import failure, roots_directory
+from pgdyno.journal.files.durable import replace_file, sync_directory, written_beside
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, StorageError
 from pgdyno.model.persisted_file import as_bytes, as_text, checksum
 from pgdyno.model.plan import PERSISTED_FILE

@@ -11,9 +11,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.journal.directory import UntrustedError, failure, opened_directory
-from pgdyno.journal.durable import replace_file, replace_link, written_beside
-from pgdyno.journal.query import Connect, run
+from pgdyno.journal.files.directory import UntrustedError, failure, opened_directory
+from pgdyno.journal.files.durable import replace_file, replace_link, written_beside
+from pgdyno.journal.session.query import Connect, run
 from pgdyno.model import pg_ctl_conf
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, ServerError, StorageError
 from pgdyno.model.persisted_file import as_bytes, as_text

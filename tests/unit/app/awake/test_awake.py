@@ -16,9 +16,9 @@ from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.changes.revert import RevertRequest
 from pgdyno.app.changes.revert_host import revert_host
 from pgdyno.host.tree import Tree
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.host_run import host_writers
-from pgdyno.journal.log import open_journal, read_journal
+from pgdyno.journal.ledger.log import open_journal, read_journal
+from pgdyno.journal.runs.host_run import host_writers
+from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.awake import AS_ASKED, GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
 from pgdyno.model.errors import ConnectionFailedError, SettingError, UsageError
 from pgdyno.model.variant import Variant

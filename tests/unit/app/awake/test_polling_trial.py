@@ -11,7 +11,7 @@ from tests.unit.journal.machines import make_machine, put, value_of
 from pgdyno.app.awake.awake import Probe
 from pgdyno.app.awake.polling_trial import with_proven_polling
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.journal.host_run import host_writers
+from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.model.awake import POLL_NS
 from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk, Skipped
 

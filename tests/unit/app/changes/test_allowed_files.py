@@ -12,7 +12,7 @@ from pgdyno import levers
 from pgdyno.app.changes.allowed_files import allowed_file, is_levers, require_allowed_files
 from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.cli.output import Lines
-from pgdyno.journal.log import open_journal
+from pgdyno.journal.ledger.log import open_journal
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError, UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.study import Study

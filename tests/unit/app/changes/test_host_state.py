@@ -20,10 +20,10 @@ from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.changes.revert import RevertRequest
 from pgdyno.app.changes.revert_host import revert_host
 from pgdyno.host.tree import Tree
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.host_run import host_target, host_writers
-from pgdyno.journal.log import FILE, open_journal, read_journal
-from pgdyno.journal.query import Connection
+from pgdyno.journal.ledger.log import FILE, open_journal, read_journal
+from pgdyno.journal.runs.host_run import host_target, host_writers
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import (
     ConnectionFailedError,
     LockHeldError,

@@ -12,10 +12,10 @@ from tests.unit.journal.receipts import TARGET
 
 from pgdyno.app.changes.persist import Persisted, Persisting
 from pgdyno.host.tree import Tree
-from pgdyno.journal.access import no_steps
-from pgdyno.journal.changes import new_apply_id, prepare, receipts_for, write_receipts
-from pgdyno.journal.host_run import HostRun, host_target, host_writers
-from pgdyno.journal.log import Journal, open_journal
+from pgdyno.journal.ledger.log import Journal, open_journal
+from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
+from pgdyno.journal.session.access import no_steps
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.plan import PERSISTED_FILE, Change, Effect
 

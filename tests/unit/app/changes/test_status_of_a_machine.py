@@ -9,10 +9,10 @@ import pytest
 from tests.unit.journal.machines import AUTOGROUP, BOOT, SWAPPINESS, carry_out, make_machine, put
 
 from pgdyno.app.changes.status import journal_status
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.host_run import host_writers
-from pgdyno.journal.log import open_journal
-from pgdyno.journal.query import Connection
+from pgdyno.journal.ledger.log import open_journal
+from pgdyno.journal.runs.host_run import host_writers
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.journal import StatusEntry
 

@@ -11,9 +11,9 @@ from tests.unit.journal.data_directory import data_directory, give_to_owner
 from tests.unit.journal.receipts import TARGET, receipt
 
 from pgdyno.app.changes.stopped_server import find_stopped
-from pgdyno.journal.access import ServerAccess
-from pgdyno.journal.log import Contents
-from pgdyno.journal.target import this_machine
+from pgdyno.journal.ledger.log import Contents
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.target import this_machine
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, StillChangedError, UsageError
 from pgdyno.model.journal import Receipt
 

@@ -13,8 +13,8 @@ from tests.fix_progress import Remembered
 from pgdyno.app.building.servers import remove_server
 from pgdyno.app.changes.server_access import server_access
 from pgdyno.app.changes.switch import SwitchRequest, switch
-from pgdyno.journal.changes import Prepared, receipts_for
-from pgdyno.journal.log import open_journal
+from pgdyno.journal.ledger.log import open_journal
+from pgdyno.journal.runs.changes import Prepared, receipts_for
 from pgdyno.model.errors import ConnectionFailedError, RefusedError
 from pgdyno.model.journal import Target
 from pgdyno.model.plan import PROGRAM_LINK, Change, Effect

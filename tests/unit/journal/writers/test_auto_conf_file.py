@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.journal.data_directory import data_directory
 
-from pgdyno.journal.auto_conf import Entry, parse, render, with_value
-from pgdyno.journal.server_files import ServerFiles
+from pgdyno.journal.configuration.auto_conf import Entry, parse, render, with_value
+from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
 
 BY_HAND = b"# by hand\nwork_mem = 6MB\njit = off   # slow here\n"

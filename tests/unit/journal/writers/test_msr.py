@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.journal.by_hand import making_statement, restoring_statements
-from pgdyno.journal.host_run import host_writers
+from pgdyno.journal.runs.by_hand import making_statement, restoring_statements
+from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.writers.msr import MsrWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.journal import Receipt, Target

@@ -1,0 +1,1 @@
+"""What PostgreSQL's configuration files say, and who else has edited them."""

@@ -1,0 +1,1 @@
+"""How root reads and writes files that are others'."""

@@ -1,0 +1,1 @@
+"""Receipts, the log that holds them, and its lock."""

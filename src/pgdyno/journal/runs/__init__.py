@@ -1,0 +1,1 @@
+"""Making changes and taking them back."""

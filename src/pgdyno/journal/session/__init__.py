@@ -1,0 +1,1 @@
+"""The server whose settings are changed: connection, privileges, reload, restart."""

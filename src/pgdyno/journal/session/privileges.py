@@ -1,0 +1,41 @@
+"""What the role needs to change settings and to undo it: asked before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import LiteralString
+
+from pgdyno.journal.session.query import Connection, run
+from pgdyno.model.errors import PrivilegeError
+
+_MAY_RELOAD: LiteralString = (
+    "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_reload_conf()', 'EXECUTE')"
+)
+_PER_PARAMETER_SINCE = 150_000  # GRANT ALTER SYSTEM ON PARAMETER
+
+
+def check_privileges(connection: Connection, keys: Iterable[str]) -> None:
+    """Refuse a role that may not change one of the settings or may not reload them.
+
+    Raises: PrivilegeError naming everything that is missing, and the grants that would help.
+    """
+    if run(connection, "SELECT pg_catalog.current_setting('is_superuser') = 'on'")[0][0]:
+        return
+    grants = [f"GRANT ALTER SYSTEM ON PARAMETER {key}" for key in keys if not _may_alter(connection, key)]
+    if not run(connection, _MAY_RELOAD)[0][0]:
+        grants.append("GRANT EXECUTE ON FUNCTION pg_reload_conf()")
+    if grants:
+        role = run(connection, "SELECT pg_catalog.quote_ident(current_user)")[0][0]
+        raise PrivilegeError(
+            f"role {role} may not change these settings",
+            detail=f"it lacks: {'; '.join(grants)}",
+            hint="connect as a superuser, or since PostgreSQL 15 give it those and pg_read_all_settings",
+        )
+
+
+def _may_alter(connection: Connection, key: str) -> bool:
+    if connection.info.server_version < _PER_PARAMETER_SINCE:
+        return False
+    return bool(
+        run(connection, "SELECT pg_catalog.has_parameter_privilege(%s, 'ALTER SYSTEM')", (key,))[0][0]
+    )

@@ -1,0 +1,67 @@
+"""Settings as the journal needs them: what the server uses, and what its configuration files say.
+
+Values are read as they are, secrets included: they never leave the journal, and messages name settings
+and lines of files only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import LiteralString
+
+from pgdyno.journal.session.query import Connection, ask, run
+from pgdyno.model.errors import SettingError
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.guc import SETTINGS_QUERY, Guc, guc_of
+
+AUTO_CONF = "postgresql.auto.conf"
+
+# Reading pg_file_settings first matters: it makes this session mark what waits for a restart.
+_FILES: LiteralString = """
+    SELECT sourcefile, sourceline, name, setting, applied, error
+      FROM pg_catalog.pg_file_settings
+     ORDER BY seqno"""
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A line of a configuration file, read by the server. ``name`` is empty where a line is no setting."""
+
+    file: str
+    line: int
+    name: str
+    value: str | None
+    is_applied: bool  # whether this is the entry that counts and its value could be used
+    error: str | None
+
+    @property
+    def is_in_auto_conf(self) -> bool:
+        """Whether ALTER SYSTEM is responsible for it."""
+        return self.file.endswith("/" + AUTO_CONF)
+
+
+def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
+    """Return what the configuration files say now, loaded or not; unknown if the role may not see it."""
+    rows = ask(connection, _FILES, "pg_file_settings")
+    if isinstance(rows.value, Unknown):
+        return Fact(rows.value, rows.source)
+    return Fact(
+        tuple(
+            FileEntry(file or "", line or 0, name or "", value, bool(applied), error)
+            for file, line, name, value, applied, error in rows.value
+        ),
+        rows.source,
+    )
+
+
+def read_gucs(connection: Connection) -> dict[str, Guc]:
+    """Return what this session sees in ``pg_settings``, by name."""
+    return {guc.name: guc for guc in map(guc_of, run(connection, SETTINGS_QUERY))}
+
+
+def read_guc(connection: Connection, name: str) -> Guc:
+    """Return one setting. Raises: SettingError if the server does not know it."""
+    rows = run(connection, SETTINGS_QUERY + " WHERE pg_catalog.lower(name) = pg_catalog.lower(%s)", (name,))
+    if not rows:
+        raise SettingError(f'unrecognized configuration parameter "{name}"')
+    return guc_of(rows[0])

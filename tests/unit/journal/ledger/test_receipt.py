@@ -1,0 +1,58 @@
+"""Receipts go one way, and come back from JSON as they went."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.journal.receipts import TARGET, receipt
+
+from pgdyno.journal.ledger.receipt import advanced, receipt_document, receipt_of
+from pgdyno.model.errors import StorageError
+from pgdyno.model.journal import Receipt, ReceiptState
+from pgdyno.model.ports import Found
+
+WAYS = {
+    "written": {"applied", "failed", "reverted", "released"},
+    "applied": {"verified", "failed", "reverted", "released"},
+    "verified": {"reverted", "released"},
+    "failed": {"reverted", "released"},
+    "reverted": set(),
+    "released": set(),
+}  # as drawn in model/journal.py
+
+
+@pytest.mark.parametrize("before", list(ReceiptState))
+@pytest.mark.parametrize("after", list(ReceiptState))
+def test_a_receipt_goes_only_the_ways_that_are_drawn(before: ReceiptState, after: ReceiptState) -> None:
+    start = replace(receipt(), state=before)
+    if after in WAYS[before]:
+        assert advanced(start, after).state is after
+    else:
+        with pytest.raises(StorageError, match=f"cannot go from {before} to {after}"):
+            advanced(start, after)
+
+
+def test_what_was_read_back_stays_when_a_later_step_says_nothing() -> None:
+    verified = advanced(
+        replace(receipt(), state=ReceiptState.APPLIED), ReceiptState.VERIFIED, effective="8192"
+    )
+    assert advanced(verified, ReceiptState.REVERTED).effective == "8192"
+
+
+def test_how_a_change_failed_is_not_said_of_one_that_is_undone() -> None:
+    failed = advanced(receipt(), ReceiptState.FAILED, note="not in force")
+    assert advanced(failed, ReceiptState.REVERTED).note is None
+    assert advanced(failed, ReceiptState.RELEASED, note="left to them").note == "left to them"
+
+
+@given(value=st.none() | st.text(), state=st.dictionaries(st.text(), st.text()), wanted=st.text())
+def test_a_receipt_comes_back_from_json_as_it_was(
+    value: str | None, state: dict[str, str], wanted: str
+) -> None:
+    alone: Receipt = replace(receipt(value=wanted), found=Found(value, state))
+    for before in (alone, replace(alone, server=TARGET)):
+        assert receipt_of(json.loads(json.dumps(receipt_document(before)))) == before
