@@ -20,7 +20,7 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.generators import driver
 from pgdyno.meters.server import cpu
 from pgdyno.model.workload import Workload
-from pgdyno.server.account import caller
+from pgdyno.server.process.account import caller
 
 CLIENTS = 4
 DRIVER = "driver"

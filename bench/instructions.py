@@ -25,10 +25,10 @@ from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
 from pgdyno.app.local_machine import workspace
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.registry import find_installation
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.registry import find_installation
+from pgdyno.server.process.workspace import Workspace
 
 
 @dataclass(frozen=True)

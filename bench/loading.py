@@ -22,8 +22,8 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.generators._contract import Target
 from pgdyno.generators.discovery import find_driver
 from pgdyno.model.workload import DataSet
-from pgdyno.server.instance import SUPERUSER, Instance, initialise
-from pgdyno.server.registry import find_installation
+from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
+from pgdyno.server.process.registry import find_installation
 from pgdyno.stats.inference import infer
 from pgdyno.stats.sample import Sample
 

@@ -16,7 +16,7 @@ from bench.race_place import IDENTIFIER, PORT, ROOTS_IDENTIFIER, ROOTS_TEXT, STA
 from pgdyno.journal.session.server_files import ServerFiles, files_of
 from pgdyno.journal.writers.program import PgCtlOptionsWriter, ProgramLinkWriter
 from pgdyno.model.ports import Found
-from pgdyno.server import interchange
+from pgdyno.server.inspection import interchange
 
 Call: TypeAlias = Callable[[int], object]
 """One try, by its number. Returns: what it found; False if it refused without an error."""
@@ -93,7 +93,7 @@ def _appending(place: Place, own: Path) -> Iterator[Call]:
     nothing = cast("Any", _Rows([]))
     ask = cast("Any", interchange._unsupported)  # noqa: SLF001 — what root does while the server runs
     try:
-        from pgdyno.server.login_rules import login_rules
+        from pgdyno.server.connection.login_rules import login_rules
     except ImportError:  # a version that appends by path
         yield lambda _: ask(nothing, ["trust"], place.data / "pg_hba.conf")
     else:

@@ -26,7 +26,7 @@ from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.host.spinners import find_top, spinning, why_no_spinners
 from pgdyno.host.tree import Tree
 from pgdyno.model.facts import Unknown
-from pgdyno.server.instance import SUPERUSER, Instance, initialise
+from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
 from pgdyno.stats.inference import infer
 from pgdyno.stats.sample import Sample
 

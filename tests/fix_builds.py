@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pgdyno.app import local_machine
-from pgdyno.server import registry
-from pgdyno.server.account import caller
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process import registry
+from pgdyno.server.process.account import caller
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import (
     FILE,
     Manifest,

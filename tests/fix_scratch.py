@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.server.account import current_account
-from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.installation import Installation, installation_at
+from pgdyno.server.process.workspace import Workspace
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from pgdyno.journal.session.access import ServerAccess, no_steps
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plan import PERSISTED_FILE, Change, Effect, kind_of
-from pgdyno.server.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of, with_files

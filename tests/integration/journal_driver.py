@@ -23,7 +23,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.errors import PgdynoError, ServerError
-from pgdyno.server.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of, with_programs

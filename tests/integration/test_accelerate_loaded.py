@@ -24,7 +24,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError
 from pgdyno.model.experiment import Design, DesignKind
-from pgdyno.server.workload_databases import WorkloadDatabases
+from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 

@@ -22,7 +22,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.resources import Figures
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.plan import Layer
-from pgdyno.server.connection import connect
+from pgdyno.server.connection.connection import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
 

@@ -21,7 +21,7 @@ from pgdyno.model.experiment import Design
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import Workload
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 from pgdyno.workloads import load as bundled_workloads
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]

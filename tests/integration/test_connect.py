@@ -19,9 +19,9 @@ from pgdyno.journal.session.session import locked_session
 from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.model.errors import ConnectionFailedError, UsageError
-from pgdyno.server.connection import connect, describe, has_password
-from pgdyno.server.inspection import inspect_server
-from pgdyno.server.workload_databases import WorkloadDatabases
+from pgdyno.server.connection.connection import connect, describe, has_password
+from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 pytestmark = pytest.mark.server
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from pgdyno.app.local_machine import workspace
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.processes import running_from
-from pgdyno.server.registry import find_installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.processes import running_from
+from pgdyno.server.process.registry import find_installation
 
 pytestmark = [
     pytest.mark.skipif(

@@ -14,10 +14,10 @@ from pgdyno.app.arenas.attached_server import reach_server
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.cli.output import Lines
 from pgdyno.model.variant import Variant
-from pgdyno.server.account import current_account
-from pgdyno.server.installation import installation_at
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.installation import installation_at
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

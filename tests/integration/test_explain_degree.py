@@ -21,9 +21,9 @@ from pgdyno.app.degrees.explain_degree import explain_degree_of
 from pgdyno.model.errors import PrivilegeError, ServerError, UsageError
 from pgdyno.model.parallel_degree import Degree, Limit, Step
 from pgdyno.report.plain.degree_text import headline
-from pgdyno.server.connection import connect
-from pgdyno.server.planner import Planner
-from pgdyno.server.settings import read_settings
+from pgdyno.server.connection.connection import connect
+from pgdyno.server.inspection.settings import read_settings
+from pgdyno.server.planner.planner import Planner
 
 pytestmark = pytest.mark.server
 

@@ -11,9 +11,9 @@ from tests.fix_servers import RealServer
 from pgdyno.model.errors import ServerError
 from pgdyno.model.guc import Guc
 from pgdyno.model.server import Server
-from pgdyno.server import inspection
-from pgdyno.server.connection import Connection, connect
-from pgdyno.server.settings import read_settings
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.inspection import inspection
+from pgdyno.server.inspection.settings import read_settings
 
 pytestmark = pytest.mark.server
 

@@ -17,8 +17,8 @@ from pgdyno.model.document import to_document
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.server import Server, SettingOverride, Standby
-from pgdyno.server.connection import connect
-from pgdyno.server.inspection import identify_backend, inspect_server
+from pgdyno.server.connection.connection import connect
+from pgdyno.server.inspection.inspection import identify_backend, inspect_server
 
 pytestmark = pytest.mark.server
 

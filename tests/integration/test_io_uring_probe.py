@@ -16,10 +16,10 @@ from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.studying.io_support import find_io_support
 from pgdyno.model.io_uring import IoUringCause
-from pgdyno.server.account import Account, current_account
-from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.instance import initialise
-from pgdyno.server.io_uring import SWITCH, io_uring_obstacle
+from pgdyno.server.process.account import Account, current_account
+from pgdyno.server.process.installation import Installation, installation_at
+from pgdyno.server.process.instance import initialise
+from pgdyno.server.process.io_uring import SWITCH, io_uring_obstacle
 
 BUILT = Path("/var/lib/pgdyno/servers/source-18/bin")
 REFUSE = Path(__file__).with_name("refuse_io_uring.py")

@@ -12,7 +12,7 @@ from pgdyno.journal.configuration.auto_conf import Entry, parse, render
 from pgdyno.journal.configuration.statements import set_statement
 from pgdyno.journal.session.settings import read_file_entries
 from pgdyno.model.errors import StorageError
-from pgdyno.server.connection import connect
+from pgdyno.server.connection.connection import connect
 
 pytestmark = pytest.mark.server
 

@@ -24,7 +24,7 @@ from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ServerStartError, StillChangedError
-from pgdyno.server.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect
 
 pytestmark = pytest.mark.server
 

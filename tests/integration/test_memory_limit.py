@@ -22,17 +22,17 @@ from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PrivilegeError, ServerCrashedError
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
-from pgdyno.server.account import current_account
-from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.memory_limit import (
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.installation import Installation, installation_at
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.memory_limit import (
     GroupPlace,
     MemoryGroup,
     drop_from_page_cache,
     group_name,
     remove_recorded,
 )
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

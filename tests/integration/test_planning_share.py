@@ -10,9 +10,9 @@ from tests.fix_servers import RealServer
 
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.statements import PlanningShare
-from pgdyno.server.connection import connect
-from pgdyno.server.planning_share import read_planning_share
-from pgdyno.server.settings import read_settings
+from pgdyno.server.connection.connection import connect
+from pgdyno.server.inspection.settings import read_settings
+from pgdyno.server.sampling.planning_share import read_planning_share
 
 pytestmark = pytest.mark.server
 

@@ -22,10 +22,10 @@ from pgdyno.levers.effective import EffectiveSettings
 from pgdyno.levers.resources import Figures
 from pgdyno.model.host import Host
 from pgdyno.model.variant import parse_variant
-from pgdyno.server.account import current_account
-from pgdyno.server.installation import installation_at
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.installation import installation_at
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

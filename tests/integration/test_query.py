@@ -10,8 +10,8 @@ from tests.fix_servers import RealServer
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.server.connection import Connection, connect
-from pgdyno.server.query import ask, ask_rows, require
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.query import ask, ask_rows, require
 
 pytestmark = pytest.mark.server
 

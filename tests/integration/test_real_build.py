@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from pgdyno.app.local_machine import workspace
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.registry import find_installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.registry import find_installation
 
 pytestmark = [
     pytest.mark.skipif(

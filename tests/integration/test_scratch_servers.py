@@ -21,11 +21,11 @@ from pgdyno.cli.output import Lines
 from pgdyno.experiments.design.isolation import split_cpus
 from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartError, StorageError
-from pgdyno.server.account import current_account
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.processes import children
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.processes import children
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
 pytestmark = pytest.mark.server
@@ -91,7 +91,7 @@ def test_it_can_be_started_again_after_it_was_stopped(instance: Instance) -> Non
 def test_a_postmaster_that_is_stopped_is_ended_with_its_children(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.server.instance._STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("pgdyno.server.process.instance._STOP_TIMEOUT_S", 0.5)
     instance.start()
     everybody = [instance.pid, *children(instance.pid)]
     os.kill(instance.pid, signal.SIGSTOP)
@@ -102,7 +102,7 @@ def test_a_postmaster_that_is_stopped_is_ended_with_its_children(
 def test_data_to_be_kept_that_were_not_shut_down_are_told(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.server.instance._STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("pgdyno.server.process.instance._STOP_TIMEOUT_S", 0.5)
     instance.start()
     os.kill(instance.pid, signal.SIGSTOP)
     with pytest.raises(ServerError) as caught:

@@ -18,9 +18,9 @@ from pgdyno.app.building.install import InstallRequest, install_from_source
 from pgdyno.app.local_machine import workspace
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.machines.confounding import build_differences, is_confounded, parse_build
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.registry import find_installation
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.registry import find_installation
 from pgdyno.toolchain.manifest import Manifest
 from pgdyno.toolchain.recipe import DEFAULT_CFLAGS
 

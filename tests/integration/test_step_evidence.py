@@ -22,8 +22,8 @@ from pgdyno.model.errors import ServerError
 from pgdyno.model.experiment import ArmBlock, Design
 from pgdyno.model.step_record import StepRecord
 from pgdyno.model.variant import Variant
-from pgdyno.server.activity import ActivitySampling
-from pgdyno.server.counters import (
+from pgdyno.server.sampling.activity import ActivitySampling
+from pgdyno.server.sampling.counters import (
     Connection,
     client_pids,
     difference,

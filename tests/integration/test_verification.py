@@ -12,10 +12,10 @@ from pgdyno.app.building.verifying.crashes import survive_crashes
 from pgdyno.app.building.verifying.same_answers import ask_all, require_equal
 from pgdyno.app.building.verifying.same_data import require_same_data
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.account import current_account
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

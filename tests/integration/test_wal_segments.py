@@ -15,10 +15,10 @@ from pgdyno.app.installations import installation_in
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import ServerError, SettingError, StorageError
 from pgdyno.model.variant import Variant
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.wal_segments import fill_ahead
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.wal_segments import fill_ahead
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.workloads import load as bundled_workloads
 
 pytestmark = pytest.mark.server

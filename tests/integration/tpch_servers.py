@@ -12,8 +12,8 @@ from tests.fix_progress import Remembered
 from pgdyno.app.arenas.arm import DATABASE, Arm
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.model.variant import Variant
-from pgdyno.server.account import current_account
-from pgdyno.server.installation import installation_at
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.installation import installation_at
 from pgdyno.studies._tpch.answers import Answer, answer_of
 from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
 from pgdyno.studies._tpch.schema import data_set

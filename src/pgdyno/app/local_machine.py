@@ -12,9 +12,9 @@ from pgdyno.host.tree import Tree
 from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model.errors import PrivilegeError
 from pgdyno.model.facts import Unknown
-from pgdyno.server.account import current_account
-from pgdyno.server.memory_limit import GroupPlace, find_place
-from pgdyno.server.workspace import Workspace, default_root
+from pgdyno.server.process.account import current_account
+from pgdyno.server.process.memory_limit import GroupPlace, find_place
+from pgdyno.server.process.workspace import Workspace, default_root
 from pgdyno.store.experiments import ExperimentStore
 
 _MACHINE_LOCK = Path("/run/pgdyno.lock")  # where root alone can write

@@ -144,7 +144,7 @@ def warn(message: str) -> None:
 
 def warn_about_password(dsn: str) -> None:
     """Warn that a password on a command line can be read by others."""
-    from pgdyno.server.connection import has_password
+    from pgdyno.server.connection.connection import has_password
 
     if has_password(dsn):
         warn("other users see a password on a command line; use PGPASSWORD or ~/.pgpass instead")

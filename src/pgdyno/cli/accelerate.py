@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.attached import AttachedAcceleration
     from pgdyno.model.ports import Progress
     from pgdyno.model.workload import Workload
-    from pgdyno.server.installation import Installation
+    from pgdyno.server.process.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
 _ALL = 1.0  # a loss that no server can exceed

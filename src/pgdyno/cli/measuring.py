@@ -18,7 +18,7 @@ from pgdyno.model.units import parse_duration_s, parse_percent
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.measure import Conditions
     from pgdyno.model.workload import Workload
-    from pgdyno.server.installation import Installation
+    from pgdyno.server.process.installation import Installation
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

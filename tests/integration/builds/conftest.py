@@ -14,7 +14,7 @@ from tests.integration.builds.small_tree import VERIFIED, put_tree, request, run
 from pgdyno.app import local_machine
 from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import build
-from pgdyno.server.account import caller
+from pgdyno.server.process.account import caller
 from pgdyno.toolchain import prerequisites
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.compilers.gcc import Gcc

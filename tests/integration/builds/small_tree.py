@@ -16,7 +16,7 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import BuildRequest
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.manifest import Passed, Verified
 from pgdyno.toolchain.stages import Stage
 

@@ -16,7 +16,7 @@ from pgdyno.app.building.servers import list_servers
 from pgdyno.app.building.verifying.verification import Subject
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.registry import find_installation
+from pgdyno.server.process.registry import find_installation
 from pgdyno.toolchain.making import Making
 from pgdyno.toolchain.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 

@@ -14,7 +14,7 @@ from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import build
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.registry import find_installation
+from pgdyno.server.process.registry import find_installation
 from pgdyno.toolchain import bolt
 
 REARRANGED = [*STAGES[:5], "make it count branches", "train on branches", "rearrange", *STAGES[5:]]

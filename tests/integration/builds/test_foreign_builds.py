@@ -15,7 +15,7 @@ from pgdyno.app.building.build import build
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.server.registry import find_installation
+from pgdyno.server.process.registry import find_installation
 from pgdyno.toolchain import prerequisites, programs
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.foreign import Foreign, require_runs

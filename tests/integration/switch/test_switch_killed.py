@@ -23,7 +23,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK
-from pgdyno.server.connection import connect
+from pgdyno.server.connection.connection import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 

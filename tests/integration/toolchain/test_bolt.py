@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.server.processes import running_from
+from pgdyno.server.process.processes import running_from
 from pgdyno.toolchain import bolt
 from pgdyno.toolchain.bolt import LINKING, Bolt, find_bolt, reached, taken_branches
 from pgdyno.toolchain.programs import output_of

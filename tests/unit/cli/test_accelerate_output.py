@@ -19,7 +19,7 @@ from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.errors import UsageError
-from pgdyno.server.account import caller
+from pgdyno.server.process.account import caller
 
 OPEN = PlanDecision(PlanState.UNDECIDED, "It is not decided.", ("why",), rounds_to_decide=6)
 

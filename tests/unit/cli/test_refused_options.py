@@ -13,7 +13,7 @@ from pgdyno.app.studying import run
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring
 from pgdyno.model.errors import UsageError
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 
 SIZES = {
     "preset": "quick",

@@ -21,7 +21,7 @@ from pgdyno.model.experiment import Experiment, Stopping
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.report.page.repeat import repeat_command
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "embedded")
 

@@ -17,8 +17,8 @@ from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import HugePagePool
 from pgdyno.model.plan import MemoryProof
 from pgdyno.model.server import Server, SettingOverride
-from pgdyno.server.connection import connect
-from pgdyno.server.inspection import inspect_server
+from pgdyno.server.connection.connection import connect
+from pgdyno.server.inspection.inspection import inspect_server
 
 
 def resources(server: Server, memory_bytes: int = 24 * GB, huge_pages: int = 0) -> Resources:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.server.processes import is_alive
+from pgdyno.server.process.processes import is_alive
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None,
@@ -28,8 +28,8 @@ BUILDING = """\
 import sys
 from pathlib import Path
 from pgdyno.app.building.stages import Building
-from pgdyno.server.account import caller
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import caller
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.making import Making
 
 tree = Path(sys.argv[1])

@@ -14,7 +14,7 @@ from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import InstallationError, InterruptedByUserError
 from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.bolt import find_bolt
 from pgdyno.toolchain.find_compiler import find_compiler
 from pgdyno.toolchain.prerequisites import missing_error, missing_headers, missing_programs

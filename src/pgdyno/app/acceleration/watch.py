@@ -36,7 +36,7 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.model.traffic import Traffic
 from pgdyno.model.variant import Variant
-from pgdyno.server.traffic import read_traffic
+from pgdyno.server.sampling.traffic import read_traffic
 
 _POLL_S = 0.5
 

@@ -18,8 +18,8 @@ from pgdyno.meters._contract import Counters
 from pgdyno.model.errors import ServerCrashedError, ServerError
 from pgdyno.model.metric import METRICS
 from pgdyno.model.variant import Variant
-from pgdyno.server.connection_errors import control_failed
-from pgdyno.server.processes import CpuClock, children, cpu_ns, read_process, threads
+from pgdyno.server.connection.connection_errors import control_failed
+from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
 DATABASE = "bench"  # of scratch servers
 # Our queries take milliseconds, the size of a large database under load seconds.

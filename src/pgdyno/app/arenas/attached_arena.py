@@ -20,7 +20,7 @@ from pgdyno.generators._contract import Target
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
-from pgdyno.server.workload_databases import WorkloadDatabases
+from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 
 class Switching(Protocol):

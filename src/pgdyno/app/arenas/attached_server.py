@@ -14,8 +14,8 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.host.colocation import find_postmaster
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.server.connection import Connection, connect
-from pgdyno.server.inspection import identify_backend
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.inspection.inspection import identify_backend
 
 _DATA_DIRECTORY = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'"
 _OPTIONS = "PGOPTIONS"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pgdyno.experiments.machines.confounding import Build, build_differences, is_confounded, parse_build
 from pgdyno.model.facts import Unknown
-from pgdyno.server.account import Account
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.account import Account
+from pgdyno.server.process.installation import Installation
 
 
 def build_note(one: Installation, other: Installation, account: Account, *, is_accepted: bool = False) -> str:

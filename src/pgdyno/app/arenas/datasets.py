@@ -15,9 +15,9 @@ from pgdyno.generators._contract import Target
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.ports import Progress
 from pgdyno.model.workload import DataSet
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import SUPERUSER, Instance, initialise
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
+from pgdyno.server.process.workspace import Workspace
 
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows

@@ -26,7 +26,7 @@ from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiment import Design
 from pgdyno.model.workload import DRIVER, TPCHGEN, DataSet, Workload
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._tpch.queries import statements
 from pgdyno.studies._tpch.schema import exact_rows, usual_rows
 

@@ -17,9 +17,9 @@ from psycopg import sql
 from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.loop import SCHEMA
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.loop_library import LoopSources, compile_library, find_headers
 
 

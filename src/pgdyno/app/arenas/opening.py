@@ -24,11 +24,11 @@ from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import GeneratorMissingError
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
-from pgdyno.server.installation import Installation
-from pgdyno.server.libpq_environment import libpq_variables_unset
-from pgdyno.server.registry import find_installation
-from pgdyno.server.workload_databases import WorkloadDatabases
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.connection.libpq_environment import libpq_variables_unset
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.registry import find_installation
+from pgdyno.server.process.workload_databases import WorkloadDatabases
+from pgdyno.server.process.workspace import Workspace
 
 
 @contextmanager

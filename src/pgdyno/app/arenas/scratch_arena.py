@@ -23,9 +23,9 @@ from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance
-from pgdyno.server.memory_limit import (
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance
+from pgdyno.server.process.memory_limit import (
     RECORD_SUFFIX,
     GroupPlace,
     MemoryGroup,
@@ -33,8 +33,8 @@ from pgdyno.server.memory_limit import (
     drop_from_page_cache,
     group_name,
 )
-from pgdyno.server.wal_segments import fill_ahead
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.wal_segments import fill_ahead
+from pgdyno.server.process.workspace import Workspace
 
 # Measured: sysbench's read-write makes 30 MB/s with one CPU right after a checkpoint, when it makes most.
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20

@@ -36,9 +36,9 @@ from pgdyno.model.build import (
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
-from pgdyno.server.installation import Installation
-from pgdyno.server.registry import find_installation
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.registry import find_installation
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.compilers._contract import Compiler

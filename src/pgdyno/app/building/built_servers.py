@@ -8,8 +8,8 @@ from pathlib import Path
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.machine import is_foreign
-from pgdyno.server.registry import NEWEST, is_packaged, registered_servers
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.registry import NEWEST, is_packaged, registered_servers
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.debian_package import package_name
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 

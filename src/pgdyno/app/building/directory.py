@@ -21,7 +21,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.server.account import Account
+from pgdyno.server.process.account import Account
 from pgdyno.toolchain.manifest import FILE
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
 from pgdyno.toolchain.apt_sources import host_repositories, source_suites
 from pgdyno.toolchain.private_apt import open_suites

@@ -13,8 +13,8 @@ from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
-from pgdyno.server.installation import installation_at
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import installation_at
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manifest
 from pgdyno.toolchain.prerequisites import compiler_version, find_recipe
 from pgdyno.toolchain.recipe import Recipe

@@ -13,7 +13,7 @@ from pgdyno.app.building.built_servers import find_build, optimised_builds
 from pgdyno.app.building.servers import remove_server
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.document import to_document
-from pgdyno.server.registry import is_packaged
+from pgdyno.server.process.registry import is_packaged
 from pgdyno.toolchain.build_plan import NAME
 from pgdyno.toolchain.manifest import Manifest
 from pgdyno.toolchain.publishing import hidden

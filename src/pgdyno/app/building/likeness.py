@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
-from pgdyno.server.installation import Installation
-from pgdyno.server.registry import find_installation
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.registry import find_installation
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.features import Features, take_over
 
 _CONFIGURE, _SHARED = "CONFIGURE", "SHAREDIR"  # members of what pg_config says

@@ -14,7 +14,7 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.model.build import PLAIN
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.ports import Progress
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
 from pgdyno.toolchain.debian_package import maintainer
 from pgdyno.toolchain.debian_packing import Packing, require_tools

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from pgdyno.app.building.built_servers import built_servers
 from pgdyno.model.build import PLAIN
-from pgdyno.server.installation import Installation
-from pgdyno.server.registry import find_installation
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.registry import find_installation
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
 from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBURING, STRICT
 

@@ -12,10 +12,10 @@ from pgdyno.journal.ledger.log import read_journal
 from pgdyno.model.errors import RefusedError, ServerError, UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.plan import PROGRAM_KINDS
-from pgdyno.server.account import caller
-from pgdyno.server.installation import installation_at
-from pgdyno.server.processes import running_from
-from pgdyno.server.registry import RegisteredServer, registered_servers
+from pgdyno.server.process.account import caller
+from pgdyno.server.process.installation import installation_at
+from pgdyno.server.process.processes import running_from
+from pgdyno.server.process.registry import RegisteredServer, registered_servers
 from pgdyno.toolchain.manifest import FILE, Manifest, read_manifest
 
 

@@ -20,9 +20,9 @@ from pgdyno.app.building.verifying.verification import Subject, verify
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.ports import Progress
-from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.processes import running_from
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation, installation_at
+from pgdyno.server.process.processes import running_from
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain import bolt, huge_text
 from pgdyno.toolchain.build_plan import BuildPlan
 from pgdyno.toolchain.counts import gather

@@ -41,8 +41,8 @@ from pgdyno.model.errors import (
 from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import PER_APPLICATION, SETTING, Change, Effect, Plan
 from pgdyno.model.server import Server
-from pgdyno.server.connection import describe
-from pgdyno.server.inspection import inspect_server
+from pgdyno.server.connection.connection import describe
+from pgdyno.server.inspection.inspection import inspect_server
 
 StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
 """Tries whether a server would start with these settings. Raises: SettingError, ServerStartError."""

@@ -16,13 +16,13 @@ from pgdyno.journal.session.target import bound_to
 from pgdyno.model.errors import PrivilegeError, RefusedError, ServerStartError
 from pgdyno.model.interchange import Demands, Offers, changed, lacking, unfit_version
 from pgdyno.model.server import Server
-from pgdyno.server.account import Account, account_of, acting_as
-from pgdyno.server.connection import connect
-from pgdyno.server.inspection import inspect_server
-from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.interchange import ConnectTo, paths_of, preloaded, read_demands, read_offers
-from pgdyno.server.login_rules import login_rules
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.login_rules import login_rules
+from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.server.inspection.interchange import ConnectTo, paths_of, preloaded, read_demands, read_offers
+from pgdyno.server.process.account import Account, account_of, acting_as
+from pgdyno.server.process.installation import Installation, installation_at
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.instructions import lacking as lacking_instructions
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 

@@ -37,7 +37,7 @@ from pgdyno.model.guc import Guc
 from pgdyno.model.journal import Drift, OnDrift, Receipt, RevertResult, Target
 from pgdyno.model.plan import PROGRAM_KINDS
 from pgdyno.model.server import STANDBY_FIRST_SETTINGS
-from pgdyno.server.inspection import inspect_server
+from pgdyno.server.inspection.inspection import inspect_server
 
 # For a server whose restart was asked for by a pgdyno that was killed meanwhile: while there is a postmaster
 # that recovers or waits for its clients, and between its stop and its start.

@@ -12,8 +12,8 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connect
 from pgdyno.journal.session.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import UsageError
-from pgdyno.server.connection import Connection, addresses, connect, without_password
-from pgdyno.server.connection_by_directory import connect_by_directory
+from pgdyno.server.connection.connection import Connection, addresses, connect, without_password
+from pgdyno.server.inspection.connection_by_directory import connect_by_directory
 
 
 def server_access(

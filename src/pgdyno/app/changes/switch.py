@@ -26,10 +26,10 @@ from pgdyno.model.journal import ApplyResult
 from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK, Change, Effect, Plan, PlanLine
 from pgdyno.model.ports import Progress
 from pgdyno.model.server import Server
-from pgdyno.server.connection import describe
-from pgdyno.server.inspection import inspect_server
-from pgdyno.server.installation import Installation
-from pgdyno.server.registry import NEWEST, find_installation
+from pgdyno.server.connection.connection import describe
+from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.registry import NEWEST, find_installation
 from pgdyno.toolchain.manifest import Manifest, read_manifest
 
 _UPDATES = "updates of the former programs do not reach it: build and switch again after each release"

@@ -32,11 +32,11 @@ from pgdyno.experiments.planner.sql_text import (
 )
 from pgdyno.model.errors import UsageError
 from pgdyno.model.parallel_degree import Cause, Degree, ExplainedGather, Gather, Limit, Pools
-from pgdyno.server.connection import Connection, connect
-from pgdyno.server.connection_by_directory import connect_by_directory
-from pgdyno.server.parallel_catalog import read_hazards, read_pools, read_tables
-from pgdyno.server.planner import Planner
-from pgdyno.server.settings import read_settings
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.inspection.connection_by_directory import connect_by_directory
+from pgdyno.server.inspection.settings import read_settings
+from pgdyno.server.planner.parallel_catalog import read_hazards, read_pools, read_tables
+from pgdyno.server.planner.planner import Planner
 
 _SHOWN = (
     Limit.CAP,

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import workspace
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.libpq_environment import libpq_variables_unset
+from pgdyno.server.connection.libpq_environment import libpq_variables_unset
+from pgdyno.server.process.instance import Instance, initialise
 
 _PORT = 5432  # any: the socket directory is private
 

@@ -19,10 +19,10 @@ from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host
 from pgdyno.model.server import DataDirectory, Program, Server
-from pgdyno.server.connection import Connection, connect, describe
-from pgdyno.server.connection_by_directory import connect_as_owner
-from pgdyno.server.data_directory import read_data_directory
-from pgdyno.server.inspection import identify_backend, inspect_server
+from pgdyno.server.connection.connection import Connection, connect, describe
+from pgdyno.server.inspection.connection_by_directory import connect_as_owner
+from pgdyno.server.inspection.data_directory import read_data_directory
+from pgdyno.server.inspection.inspection import identify_backend, inspect_server
 
 _THIS_HOST = Path("/")
 

@@ -18,9 +18,9 @@ from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.guc import bytes_of
 from pgdyno.model.page_compression import PageCompression
 from pgdyno.model.server import Server
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import initialise
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import initialise
+from pgdyno.server.process.workspace import Workspace
 
 _SOURCE = "postgres -C shared_memory_size"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pgdyno.app.inspection.inspect import InspectedServer
 from pgdyno.app.inspection.programs_probe import ProgramsProbe, probe_in
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.server.processes import program_of
+from pgdyno.server.process.processes import program_of
 
 
 def probe_of(inspected: InspectedServer) -> ProgramsProbe | None:

@@ -18,10 +18,10 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import ServerStartError
 from pgdyno.model.guc import Guc, bytes_of
 from pgdyno.model.server import Server
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.libpq_environment import libpq_variables_unset
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.connection.libpq_environment import libpq_variables_unset
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.workspace import Workspace
 
 _PORT = 5432  # of a socket in a private directory: it cannot collide
 NEEDED_BYTES = 256 << 20  # an empty cluster with its first WAL segments

@@ -13,7 +13,7 @@ from pgdyno.model.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
 from pgdyno.model.experiment import Design
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.workload import Workload
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 
 SECONDS = 3.0  # arbitrary: some hundred flushes of a slow disk
 _SOURCE = "xact_commit and flushes of the WAL under the workload"

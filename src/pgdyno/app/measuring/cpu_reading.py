@@ -14,7 +14,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters._cpu import cpu_us
 from pgdyno.model.experiment import Slice
-from pgdyno.server.processes import HostCpu, read_host_cpu
+from pgdyno.server.process.processes import HostCpu, read_host_cpu
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pgdyno.app.degrees.explain_degree import causes_of
 from pgdyno.experiments.planner.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
 from pgdyno.model.workload import Workload
-from pgdyno.server.planner import plan_of
+from pgdyno.server.planner.planner import plan_of
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "
 _TRACED = "SELECT set_config('trace_sort', 'on', false), set_config('client_min_messages', 'log', false)"

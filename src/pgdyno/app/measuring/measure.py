@@ -25,7 +25,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant, require_measurable
 from pgdyno.model.workload import DRIVER, Workload
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
 
 _ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8

@@ -31,7 +31,7 @@ from pgdyno.model.experiment import Block, Design, Slice
 from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.model.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variant import Variant
-from pgdyno.server.processes import HostCpu
+from pgdyno.server.process.processes import HostCpu
 
 _CHECKPOINT_SETTINGS = (
     "max_wal_size",

@@ -49,7 +49,7 @@ from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Phase, 
 from pgdyno.model.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DRIVER, Workload
-from pgdyno.server.processes import read_host_cpu
+from pgdyno.server.process.processes import read_host_cpu
 
 _OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
 _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it

@@ -16,7 +16,7 @@ from pgdyno.model.guc import Guc
 from pgdyno.model.refused_settings import why_refused
 from pgdyno.model.server import Server
 from pgdyno.model.variant import Variant
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 
 # Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server
 # has its own. What it loads is left out because an extension may write, connect or need files of its own.

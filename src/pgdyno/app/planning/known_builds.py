@@ -10,7 +10,7 @@ from pgdyno.app.building.built_servers import optimised_builds
 from pgdyno.model.build import UNHARDENED
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.machine import is_foreign
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
 
 _RELEASE = re.compile(r"\d+\.\d+")

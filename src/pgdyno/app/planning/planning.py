@@ -30,7 +30,7 @@ from pgdyno.model.server import Server
 from pgdyno.model.statements import WorkloadStatements
 from pgdyno.model.terms import PLAN
 from pgdyno.model.variant import Variant, require_measurable
-from pgdyno.server.connection import Connection
+from pgdyno.server.connection.connection import Connection
 from pgdyno.studies._contract import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
 
 

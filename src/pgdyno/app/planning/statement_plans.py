@@ -13,8 +13,8 @@ from pgdyno.model.errors import PgdynoError
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.statements import PlannedStatement, PreparedStatement, StatementPlan, WorkloadStatements
 from pgdyno.model.workload import DRIVER, PREPARED, Workload
-from pgdyno.server.connection import Connection
-from pgdyno.server.prepared_plans import Document, explain_prepared
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.sampling.prepared_plans import Document, explain_prepared
 
 _SOURCE = "EXPLAIN EXECUTE with force_custom_plan and force_generic_plan"
 _READS = frozenset({"select", "values", "table", "with"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.experiments.design.isolation import split_cpus
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import initialise
-from pgdyno.server.io_uring import io_uring_obstacle
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import initialise
+from pgdyno.server.process.io_uring import io_uring_obstacle
 from pgdyno.studies._contract import IoSupport
 
 

@@ -14,8 +14,8 @@ from pgdyno.host.tree import Tree
 from pgdyno.model.errors import SettingError, UsageError
 from pgdyno.model.host import HugePagePool
 from pgdyno.model.kernel_file import choices_in
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import initialise
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import initialise
 from pgdyno.studies._contract import PageSupport, Pool
 
 _TRANSPARENT = "/sys/kernel/mm/transparent_hugepage"

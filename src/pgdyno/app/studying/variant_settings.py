@@ -10,7 +10,7 @@ from pgdyno.app.measuring.measure import require_durable
 from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.study import Study
 from pgdyno.model.variant import Variant
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 
 _SINCE_MAJOR: Mapping[str, int] = {
     "autovacuum_worker_slots": 18,

@@ -20,7 +20,7 @@ from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
-from pgdyno.server.connection import connect
+from pgdyno.server.connection.connection import connect
 from pgdyno.studies import clients
 from pgdyno.studies._contract import Sizing, StudyContext
 

@@ -26,10 +26,10 @@ from pgdyno.model.parallel_degree import Pools
 from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import DataSet
-from pgdyno.server.connection import Connection, connect
-from pgdyno.server.parallel_catalog import read_pools, read_tables
-from pgdyno.server.planner import Planner
-from pgdyno.server.settings import read_settings
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.inspection.settings import read_settings
+from pgdyno.server.planner.parallel_catalog import read_pools, read_tables
+from pgdyno.server.planner.planner import Planner
 from pgdyno.studies import parallel_degree
 from pgdyno.studies._contract import Sizing, StudyContext
 

@@ -21,7 +21,7 @@ from pgdyno.model.experiment import Design
 from pgdyno.model.plan import Layer
 from pgdyno.model.variant import Variant
 from pgdyno.report.text.numbers import SPACE
-from pgdyno.server.account import caller
+from pgdyno.server.process.account import caller
 
 ALL = (Layer.APPLICATION, Layer.COMPILER, Layer.SYSTEM, Layer.HARDWARE)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgdyno.app.arenas.build_note import build_note
-from pgdyno.server.account import caller
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.account import caller
+from pgdyno.server.process.installation import Installation
 
 CAPTURED = Path(__file__).parents[3] / "fixtures/pg_config"
 GCC_12 = "gcc (Debian 12.2.0-14+deb12u1) 12.2.0"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.app.arenas.scratch_arena import forget_programs
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 
 pytestmark = pytest.mark.skipif(
     shutil.which("fincore") is None, reason="fincore (util-linux) is not installed"

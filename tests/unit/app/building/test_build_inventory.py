@@ -14,7 +14,7 @@ from pgdyno.app.building.inventory import Difference, diff_builds, list_builds, 
 from pgdyno.app.building.servers import list_servers
 from pgdyno.cli.build import command
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
 
 

@@ -12,7 +12,7 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building.package import package_build
 from pgdyno.model.errors import InstallationError, RefusedError, UsageError
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.debian_packing import require_tools
 from pgdyno.toolchain.manifest import Manifest
 

@@ -13,8 +13,8 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building import fetch as fetching
 from pgdyno.app.building.fetch import downloads, fetch
-from pgdyno.server.account import caller
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import caller
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.private_apt import SourceFile
 from pgdyno.toolchain.source_package import SourcePackage
 

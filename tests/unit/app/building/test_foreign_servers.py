@@ -28,9 +28,9 @@ from pgdyno.cli.build import command
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.variant import Variant
-from pgdyno.server.installation import Installation
-from pgdyno.server.registry import find_installation
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.registry import find_installation
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest, dump_manifest, parse_manifest
 
 Install = Callable[[Manifest], Path]

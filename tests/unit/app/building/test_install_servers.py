@@ -15,7 +15,7 @@ from pgdyno.app.building import install
 from pgdyno.app.building.install import InstallRequest, install_from_source
 from pgdyno.app.building.servers import list_servers, remove_server
 from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
-from pgdyno.server.account import caller
+from pgdyno.server.process.account import caller
 from pgdyno.toolchain.manifest import FILE, read_manifest
 from pgdyno.toolchain.private_apt import SourceFile
 from pgdyno.toolchain.recipe import Recipe, plan_recipe

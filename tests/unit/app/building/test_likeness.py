@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.app.building.likeness import find_likeness
 from pgdyno.model.errors import InstallationError, ServerError, UsageError
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.fix_builds import MANIFEST
 
 from pgdyno.app.building.reference import find_reference
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
 
 assert MANIFEST.optimised is not None

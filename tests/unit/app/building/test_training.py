@@ -13,7 +13,7 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building import training
 from pgdyno.app.building.training import train
-from pgdyno.server.installation import Installation
+from pgdyno.server.process.installation import Installation
 
 HERE = Installation(Path("/nowhere"), "18.6", 18, "counting")
 PLAIN = Installation(Path("/nowhere"), "18.6", 18, "plain")

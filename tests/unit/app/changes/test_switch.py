@@ -19,7 +19,7 @@ from pgdyno.model.errors import ConnectionFailedError, RefusedError
 from pgdyno.model.journal import Target
 from pgdyno.model.plan import PROGRAM_LINK, Change, Effect
 from pgdyno.model.ports import Found
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest, Optimised
 
 NOWHERE = "host=/nonexistent"

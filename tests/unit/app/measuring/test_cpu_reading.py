@@ -17,7 +17,7 @@ from pgdyno.app.measuring.cpu_reading import CpuReading
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiment import Design, Slice
-from pgdyno.server.processes import HostCpu
+from pgdyno.server.process.processes import HostCpu
 
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)
 LAST = Slice(0, 1, 2, (3, 4))

@@ -15,7 +15,7 @@ from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.app.planning.planning import _layer_by_layer
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.plan import KERNEL, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.manifest import Manifest
 
 

@@ -15,8 +15,8 @@ from pgdyno.model.experiment import Design, Experiment
 from pgdyno.model.io_uring import IoUringCause, IoUringObstacle
 from pgdyno.model.ports import Progress
 from pgdyno.model.study import Study
-from pgdyno.server.installation import Installation
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._contract import IoSupport
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "mine")

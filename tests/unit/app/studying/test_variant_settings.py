@@ -11,8 +11,8 @@ from pgdyno.app.studying.variant_settings import leave_out_unknown, require_pres
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.study import Study, cross
 from pgdyno.model.variant import Variant
-from pgdyno.server.installation import Installation
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.workspace import Workspace
 
 PRESET = {"synchronous_commit": "off", "vacuum_buffer_usage_limit": "256MB", "jit": "off"}
 

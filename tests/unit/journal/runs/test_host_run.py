@@ -32,7 +32,7 @@ from pgdyno.journal.session.access import ServerAccess, no_steps
 from pgdyno.model.errors import PgdynoError, ServerError, SettingError, StorageError
 from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plan import HUGE_PAGES, KERNEL, kind_of
-from pgdyno.server.connection import Connection
+from pgdyno.server.connection.connection import Connection
 
 WANTED = {SWAPPINESS: "10", AUTOGROUP: "0"}
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.instance import Instance
+from pgdyno.server.process.instance import Instance
 from pgdyno.toolchain.stages import Watch
 
 _CLIENTS = 4

@@ -12,7 +12,7 @@ from contextlib import closing
 from importlib.resources import files
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.instance import Instance
+from pgdyno.server.process.instance import Instance
 
 _CORPUS = files(__package__) / "corpus"
 

@@ -13,8 +13,8 @@ from itertools import zip_longest
 from typing import LiteralString
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.instance import Instance
-from pgdyno.server.libpq_environment import without_libpq
+from pgdyno.server.connection.libpq_environment import without_libpq
+from pgdyno.server.process.instance import Instance
 
 _LIMIT_S = 600.0  # arbitrary; each takes seconds
 _AMCHECK = "SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'"

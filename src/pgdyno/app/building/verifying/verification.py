@@ -17,9 +17,9 @@ from pgdyno.app.building.verifying.crashes import survive_crashes
 from pgdyno.app.building.verifying.same_answers import ask_all, require_equal
 from pgdyno.app.building.verifying.same_data import require_same_data
 from pgdyno.model.ports import Progress
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance, initialise
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.huge_text import moved_bytes
 from pgdyno.toolchain.making import Making
 from pgdyno.toolchain.manifest import Passed, Verified

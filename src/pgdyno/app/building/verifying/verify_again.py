@@ -19,9 +19,9 @@ from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.build import HUGE_TEXT, PLAIN
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress
-from pgdyno.server.installation import Installation, installation_at
-from pgdyno.server.registry import is_packaged
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.installation import Installation, installation_at
+from pgdyno.server.process.registry import is_packaged
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
 from pgdyno.toolchain.build_plan import ALWAYS
 from pgdyno.toolchain.debian_package import package_name

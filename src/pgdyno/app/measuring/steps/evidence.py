@@ -22,8 +22,9 @@ from pgdyno.host.tree import Tree
 from pgdyno.host.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
 from pgdyno.model.activity import ActivitySample
 from pgdyno.model.errors import ServerCrashedError
-from pgdyno.server.activity import ActivitySampling
-from pgdyno.server.counters import (
+from pgdyno.server.process.processes import pin
+from pgdyno.server.sampling.activity import ActivitySampling
+from pgdyno.server.sampling.counters import (
     client_pids,
     difference,
     read_counters,
@@ -31,8 +32,7 @@ from pgdyno.server.counters import (
     read_dead_tuples,
     wait_for_clients_to_end,
 )
-from pgdyno.server.directory_size import directory_bytes
-from pgdyno.server.processes import pin
+from pgdyno.server.sampling.directory_size import directory_bytes
 
 _EVERY_S = 0.25  # a sample costs the server 0.3 ms of CPU time, measured on two cores
 _CLIENTS_END_LIMIT_S = 2.0

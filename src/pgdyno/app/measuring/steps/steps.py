@@ -22,7 +22,7 @@ from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiment import ArmBlock, Block, Design, Slice
 from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.model.workload import Step, Workload
-from pgdyno.server.processes import HostCpu, read_host_cpu
+from pgdyno.server.process.processes import HostCpu, read_host_cpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 
 _LATENCIES = ("p50", "p95", "p99", "p999", "max")

@@ -18,7 +18,7 @@ from pgdyno.model.experiment import DesignKind, Experiment, ResetPolicy, Stoppin
 from pgdyno.model.plan import Effect, Layer, Risk
 from pgdyno.model.step_record import StallCause
 from pgdyno.model.verdict import Decision
-from pgdyno.server.redaction import REDACTED
+from pgdyno.server.connection.redaction import REDACTED
 from pgdyno.store.documents import dump_experiment, load_experiment
 
 _NAME_MEMBERS = frozenset(

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from pgdyno.app.results.privacy.portable_text import portable_text
-from pgdyno.server.redaction import REDACTED, is_postgresqls, redacted
+from pgdyno.server.connection.redaction import REDACTED, is_postgresqls, redacted
 
 LEFT_OUT = "left out of the bundle"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.server.redaction import REDACTED, redacted
+from pgdyno.server.connection.redaction import REDACTED, redacted
 
 _QUOTED_OR_WORD = r"(?:'(?:[^'\\]|\\.)*'|[^\s,;)]+)"
 _URI = re.compile(r"postgres(?:ql)?://[^\s\"']+", re.IGNORECASE)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pgdyno.model.experiment import Experiment
-from pgdyno.server.redaction import redacted
+from pgdyno.server.connection.redaction import redacted
 from pgdyno.store.documents import dump_experiment, load_experiment
 
 SETTING_VALUES = ("setting", "boot_val", "reset_val", "value", "current", "requested", "effective")

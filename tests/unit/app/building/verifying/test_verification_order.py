@@ -13,10 +13,10 @@ from tests.fix_progress import Remembered
 from pgdyno.app.building.verifying import verification
 from pgdyno.app.building.verifying.verification import Subject, _Verifying, verify
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.account import caller
-from pgdyno.server.installation import Installation
-from pgdyno.server.instance import Instance
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.account import caller
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import Instance
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.making import Making
 
 TESTED = Installation(Path("/built/bin"), "18.6", 18, "built-00000000000a")

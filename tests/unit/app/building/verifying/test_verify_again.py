@@ -20,7 +20,7 @@ from pgdyno.app.building.verifying import verify_again
 from pgdyno.app.building.verifying.verify_again import verify_build
 from pgdyno.cli.build import command
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.workspace import Workspace
+from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain import prerequisites
 from pgdyno.toolchain.manifest import Manifest, Passed, Verified, read_manifest
 

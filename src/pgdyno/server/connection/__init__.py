@@ -1,0 +1,1 @@
+"""Connections, and queries that become facts."""

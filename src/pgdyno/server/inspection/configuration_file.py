@@ -1,0 +1,75 @@
+"""Read PostgreSQL's configuration files as text. Pure parsing apart from ``read_configuration``.
+
+Grammar: src/backend/utils/misc/guc-file.l. Only what a file says: whether a value is in force depends on
+the command line, on later files and on the server, which alone knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pgdyno.model.server import FileSetting
+from pgdyno.server.connection.redaction import redacted
+
+_INCLUDE_DEPTH = 10  # as CONF_FILE_MAX_DEPTH in src/include/utils/conffiles.h
+_LINE = re.compile(
+    r"""\s* (?P<name> [A-Za-z_][\w$]* (?: \.[A-Za-z_][\w$]* )* )
+        (?: \s*=\s* | \s+ )
+        (?P<value> '(?: [^'\\\n] | \\. | '' )*' | [^\s\#'=]+ )
+        \s* (?: \#.* )? $""",
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(r"''|\\([0-7]{1,3}|.)")
+_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def parse_line(line: str) -> tuple[str, str] | None:
+    """Return name and value of one line; None for a comment, an empty line, or one that is not valid."""
+    match = _LINE.match(line)
+    if match is None:
+        return None
+    return match["name"].lower(), _unquoted(match["value"])
+
+
+def read_configuration(path: Path, depth: int = 0) -> Iterator[FileSetting]:
+    """Return the settings of a file and of the files it includes, in the server's order; secrets redacted.
+
+    Raises: OSError if the file, or a file that it includes, cannot be read.
+    """
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        setting = parse_line(line)
+        if setting is None:
+            continue
+        name, value = setting
+        if name in ("include", "include_if_exists", "include_dir"):
+            if depth < _INCLUDE_DEPTH:
+                yield from _included(name, path.parent / value, depth + 1)
+        else:
+            yield FileSetting(name, redacted(name, value), str(path), number)
+
+
+def _included(directive: str, target: Path, depth: int) -> Iterator[FileSetting]:
+    if directive == "include_dir":
+        # In C's collation, and never hidden files, as GetConfFilesInDir does.
+        files = sorted(path for path in target.glob("*.conf") if not path.name.startswith("."))
+    else:
+        files = [target] if directive == "include" or target.exists() else []
+    for file in files:
+        yield from read_configuration(file, depth)
+
+
+def _unquoted(value: str) -> str:
+    if not value.startswith("'"):
+        return value
+    return _ESCAPE.sub(_unescaped, value[1:-1])
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escaped = match[1]
+    if escaped is None:
+        return "'"
+    if escaped[0] in "01234567":
+        return chr(int(escaped, 8) & 0xFF)
+    return _CONTROL.get(escaped, escaped)

@@ -1,0 +1,61 @@
+"""Read every setting of a server: ``pg_settings`` and the per-role and per-database settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import LiteralString
+
+from pgdyno.model.errors import ServerError
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.guc import SETTINGS_QUERY, Guc, guc_of
+from pgdyno.model.server import SettingOverride
+from pgdyno.server.connection.connection import Connection, without_session_limits
+from pgdyno.server.connection.query import Row, ask_rows
+from pgdyno.server.connection.redaction import redacted
+
+_OVERRIDES: LiteralString = """
+    SELECT r.rolname, d.datname, c.setting,
+           LEAST(CASE WHEN r.rolconnlimit >= 0 AND NOT r.rolsuper THEN r.rolconnlimit END,
+                 CASE WHEN d.datconnlimit >= 0 THEN d.datconnlimit END)
+      FROM pg_catalog.pg_db_role_setting s
+      LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole
+      LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase
+     CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) AS c(setting)
+     ORDER BY r.rolname NULLS FIRST, d.datname NULLS FIRST, c.setting"""
+
+
+def read_settings(connection: Connection) -> dict[str, Guc]:
+    """Return all settings that the role may see, by name, as a session finds them; secrets are redacted.
+
+    Raises: ServerError if the server does not show its settings.
+    """
+    with without_session_limits(connection):
+        rows = ask_rows(connection, SETTINGS_QUERY, "pg_settings")
+    if isinstance(rows.value, Unknown):
+        raise ServerError("the server does not show its settings", detail=rows.value.reason)
+    return {guc.name: _without_secrets(guc) for guc in map(guc_of, rows.value)}
+
+
+def read_overrides(connection: Connection) -> Fact[tuple[SettingOverride, ...]]:
+    """Return what ALTER ROLE … SET and ALTER DATABASE … SET have stored; secrets are redacted."""
+    rows = ask_rows(connection, _OVERRIDES, "pg_db_role_setting")
+    if isinstance(rows.value, Unknown):
+        return Fact(rows.value, rows.source)
+    return Fact(tuple(_override(row) for row in rows.value), rows.source)
+
+
+def _without_secrets(guc: Guc) -> Guc:
+    if guc.vartype != "string":
+        return guc
+    return replace(
+        guc,
+        setting=redacted(guc.name, guc.setting),
+        boot_val=None if guc.boot_val is None else redacted(guc.name, guc.boot_val),
+        reset_val=None if guc.reset_val is None else redacted(guc.name, guc.reset_val),
+    )
+
+
+def _override(row: Row) -> SettingOverride:
+    role, database, text, connection_limit = row
+    name, _, value = text.partition("=")
+    return SettingOverride(role, database, name, redacted(name, value), connection_limit)

@@ -1,0 +1,146 @@
+"""Asks a server how it would run a statement. Nothing is run: EXPLAIN alone, without ANALYZE.
+
+Every question is a READ ONLY transaction of its own that is rolled back; settings to try are set in it with
+SET LOCAL. It sees the role's own search path and settings, as an application of that role does. PostgreSQL
+itself computes immutable functions of constants while it plans, and stable ones to estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+
+from pgdyno.model.errors import PgdynoError, PrivilegeError, ServerError, UsageError
+from pgdyno.model.guc import Guc
+from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection, without_session_limits
+from pgdyno.server.connection.connection_errors import connection_lost
+
+_EXPLAIN = "EXPLAIN (FORMAT JSON, VERBOSE) "
+_CHANGE = sql.SQL("pg_catalog.set_config(%s, %s, true)")  # as SET LOCAL does
+_OF_NAMES = frozenset({"42", "3F"})  # classes of SQLSTATE
+_OF_THE_STATEMENT = _OF_NAMES | {"22", "0A", "26"}  # data, features, prepared statements
+_TIMEOUTS = ("statement_timeout", "lock_timeout")
+
+
+class Planner:
+    """Plans one statement with other settings, each time anew or as it was planned with them before."""
+
+    def __init__(self, connection: Connection, statement: str, settings: Mapping[str, Guc]) -> None:
+        """Take a statement, and its session's settings, whose time limits are kept where they are less."""
+        self._connection = connection
+        self._statement = statement
+        self._planned: dict[frozenset[tuple[str, str]], Mapping[str, Any]] = {}
+        self._limits = {name: _at_most(settings[name], STATEMENT_TIMEOUT_S * 1000) for name in _TIMEOUTS}
+
+    def plan(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the top node of the plan that there would be with these settings.
+
+        Raises: UsageError if it cannot be planned as it is; PrivilegeError, ServerError,
+        ConnectionFailedError.
+        """
+        key = frozenset(settings.items())
+        if key not in self._planned:
+            self._planned[key] = self._plan(settings)
+        return self._planned[key]
+
+    def _plan(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
+        with without_session_limits(self._connection):
+            try:
+                row = self._explain({**self._limits, **settings})
+            except psycopg.Error as error:
+                if self._connection.closed:
+                    raise connection_lost(str(error)) from error
+                raise _not_planned(error, self._connection.info.dbname) from error
+        return plan_of(row)
+
+    def _explain(self, settings: Mapping[str, str]) -> tuple[Any, ...] | None:
+        try:
+            text = (_EXPLAIN + self._statement).encode(self._connection.info.encoding)
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"the statement has characters that {error.encoding} does not have",
+                hint="PGCLIENTENCODING=UTF8 sets the encoding of the connection",
+            ) from error
+        with self._connection.transaction(force_rollback=True):
+            self._connection.execute("SET TRANSACTION READ ONLY")
+            changes = sql.SQL(", ").join([_CHANGE] * len(settings))
+            values = [text for setting in settings.items() for text in setting]
+            self._connection.execute(sql.SQL("SELECT {}").format(changes), values)
+            # A binary result takes the extended protocol, in which the server refuses several statements.
+            return self._connection.execute(text, prepare=False, binary=True).fetchone()
+
+
+def plan_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
+    """Return the top node of what EXPLAIN (FORMAT JSON) answers. Raises: UsageError if there is no plan."""
+    documents = row[0] if row else []
+    document = documents[0] if documents else "nothing"
+    if not isinstance(document, dict) or "Plan" not in document:
+        raise UsageError(
+            "this statement has no plan",
+            detail=f"EXPLAIN says: {document}",
+            hint="give the query that it runs, by itself",
+        )
+    plan: Mapping[str, Any] = document["Plan"]
+    return plan
+
+
+def _at_most(timeout: Guc, limit_ms: int) -> str:
+    own_ms = int(timeout.setting)
+    return str(min(own_ms, limit_ms) if own_ms else limit_ms)
+
+
+def _not_planned(error: psycopg.Error, database: str) -> PgdynoError:
+    """Return the error for what the server says of a statement, in its own words."""
+    said = error.diag.message_primary or str(error).strip()
+    detail = "; ".join(filter(None, (said, error.diag.message_detail)))
+    if isinstance(error, errors.InsufficientPrivilege):
+        return PrivilegeError(
+            "the role may not explain this statement",
+            detail=detail,
+            hint="connect as the role that runs it; EXPLAIN needs the same privileges",
+        )
+    if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
+        return ServerError(
+            "the statement was not planned in time",
+            detail=detail,
+            hint="its tables may be locked: pg_stat_activity and pg_locks show by whom; then try again",
+        )
+    if isinstance(error, errors.SyntaxError):
+        return _not_parsed(error, detail)
+    kind = (error.sqlstate or "")[:2]
+    if kind in _OF_THE_STATEMENT:
+        return UsageError(
+            "the server cannot plan this statement",
+            detail=detail + _place(error),
+            hint=_where_names_are(database) if kind in _OF_NAMES else None,
+        )
+    return ServerError(
+        "the server could not plan this statement", detail=f"{detail} (SQLSTATE {error.sqlstate})"
+    )
+
+
+def _where_names_are(database: str) -> str:
+    return (
+        f'names are looked up in database "{database}" by the role\'s own search_path; dbname= in --dsn, or '
+        "--dbname beside --pgdata, names another database"
+    )
+
+
+def _not_parsed(error: psycopg.Error, said: str) -> UsageError:
+    if error.diag.statement_position is None:  # the one error of this kind that is at no place
+        return UsageError("there is more than one statement", detail=said, hint="give one at a time")
+    return UsageError(
+        "the statement cannot be parsed",
+        detail=said + _place(error),
+        hint="give one SELECT, VALUES, TABLE, WITH, CREATE TABLE AS or CREATE MATERIALIZED VIEW in quotes",
+    )
+
+
+def _place(error: psycopg.Error) -> str:
+    position = error.diag.statement_position
+    if position is None or int(position) <= len(_EXPLAIN):
+        return ""
+    return f", at character {int(position) - len(_EXPLAIN)}"

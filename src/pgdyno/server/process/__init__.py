@@ -1,0 +1,1 @@
+"""Installations, instances and what they live in."""

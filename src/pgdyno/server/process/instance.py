@@ -1,0 +1,318 @@
+"""One PostgreSQL instance that pgdyno starts, watches and stops: a data directory and a postmaster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
+from pgdyno.server.connection.libpq_environment import libpq_variables_unset, without_libpq
+from pgdyno.server.process.account import Account, with_environment
+from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.memory_limit import MemoryGroup
+from pgdyno.server.process.processes import children, is_alive, is_stopped
+
+_START_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
+_CONNECT_TIMEOUT_S = 30  # a server at work answers in milliseconds, on a crowded host in seconds
+_POLL_S = 0.02
+_LOG_LINES = 20  # a crash of one process takes about twelve, recovery included
+SUPERUSER = "pgdyno"
+
+
+@dataclass
+class Instance:
+    """A scratch server on a Unix socket in a private directory; it listens on no network address.
+
+    Args:
+        cpus: the CPUs that the postmaster and so all its children are pinned to; None = all.
+        settings: passed on the postmaster's command line, over whatever the data directory says.
+        environment: variables that only the server's own program gets.
+        memory: the control group that limits its memory, made for each start; None = no limit.
+    """
+
+    installation: Installation
+    account: Account
+    data_directory: Path
+    socket_directory: Path
+    port: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    cpus: tuple[int, ...] | None = None
+    environment: Mapping[str, str] | None = None
+    memory: MemoryGroup | None = None
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _memory_kills: int = field(default=0, init=False)
+
+    @property
+    def log_file(self) -> Path:
+        """Where the server writes its log."""
+        return self.data_directory.with_name(self.data_directory.name + ".log")
+
+    @property
+    def host(self) -> str:
+        """Where it listens: the directory of its socket."""
+        return str(self.socket_directory)
+
+    @property
+    def user(self) -> str:
+        """The role that pgdyno connects as."""
+        return SUPERUSER
+
+    @property
+    def dsn(self) -> str:
+        """A connection string for the superuser of this instance."""
+        return f"host={self.socket_directory} port={self.port} user={SUPERUSER} dbname=postgres"
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection:
+        """Open a control connection; never used for load. It limits no statement: some take their time."""
+        with libpq_variables_unset():
+            return psycopg.connect(
+                host=str(self.socket_directory),
+                port=self.port,
+                user=SUPERUSER,
+                dbname=database,
+                autocommit=True,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's process id. Raises: ServerCrashedError if it is not running."""
+        self.require_running()
+        assert self._process is not None  # noqa: S101 — require_running has checked it
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the postmaster and wait until it accepts connections.
+
+        Raises: ServerStartError with the last lines of the server's log; DataDirectoryError for data of
+        another major version; ServerError if its memory cannot be limited.
+        """
+        check_data_directory(self.data_directory, self.installation)
+        options = {
+            "log_checkpoints": "on",
+            **self.settings,
+            "listen_addresses": "",  # the last one counts: no setting makes a private server a public one
+            "unix_socket_directories": str(self.socket_directory),
+            "port": str(self.port),
+        }
+        argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
+        argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        argv = with_environment(argv, self.environment or {})
+        command = self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT)
+        self._memory_kills = 0
+        try:
+            self._process = self._launch(command)
+        finally:
+            if self._process is None:  # whatever came, Ctrl-C as well: stop() would know of no server
+                self._ended()
+        self._wait_until_ready()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the server, and shut it down in order. Raises: what ``start`` and ``stop`` do."""
+        try:
+            self.start()
+            yield
+        finally:
+            self.stop()
+
+    def stop(self, *, is_immediate: bool = False) -> None:
+        """Stop the server; ``is_immediate`` skips the shutdown checkpoint of data to be thrown away.
+
+        One that does not go is ended in the end by SIGKILL, which a stopped postmaster takes too.
+        Raises: ServerError if it could not be ended, or its data are to be kept and were not shut down.
+        """
+        if self._process is None:
+            return
+        try:
+            self._end(self._process, is_immediate=is_immediate)
+        finally:
+            self._ended()
+
+    def crash(self) -> None:
+        """End all processes of the server at once, as they are: none of them writes anything any more.
+
+        Raises: ServerCrashedError if it was not running; ServerError if a process does not end.
+        """
+        self.require_running()
+        assert self._process is not None  # noqa: S101 — require_running has checked it
+        postmaster = self._process.pid
+        self._process.send_signal(signal.SIGSTOP)  # so that it starts no more of them
+        _await(lambda: is_stopped(postmaster), f"the postmaster {postmaster} did not stop at SIGSTOP")
+        pids = children(postmaster)
+        for pid in (postmaster, *pids):
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(_STOP_TIMEOUT_S)
+        # They hold the shared memory, without which no server can start on these data.
+        _await(
+            lambda: not any(map(is_alive, pids)), f"processes of the server did not end by SIGKILL: {pids}"
+        )
+        self._ended()
+
+    def require_running(self) -> None:
+        """Raise ServerCrashedError, with the server's log lines, if the postmaster has ended."""
+        if self._process is None or self._process.poll() is not None:
+            raise ServerCrashedError("the server is not running any more", detail=self.last_log_lines())
+
+    def memory_kills(self) -> int:
+        """Return how many of its processes were killed for the limit on its memory, also after its end."""
+        return max(self._memory_kills, 0 if self.memory is None else self.memory.kills())
+
+    def last_log_lines(self) -> str:
+        """Return the end of the server's log."""
+        if not self.log_file.is_file():
+            return "no log was written"
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        # Statements of many lines, which go on after a tab, would leave no room for what happened.
+        lines = [line for line in lines if not line.startswith("\t")]
+        return "\n         ".join(lines[-_LOG_LINES:])
+
+    def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
+        if self.memory is not None:
+            self.memory.create()
+            command = self.memory.command(command)
+        with self.log_file.open("ab") as log:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=without_libpq(os.environ),
+                start_new_session=True,
+            )
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not self._is_ready():
+            assert self._process is not None  # noqa: S101 — set by start
+            if self._process.poll() is not None:
+                lines = self.last_log_lines()
+                self._ended()
+                raise ServerStartError("the server did not start", detail=lines)
+            if time.monotonic() > deadline:
+                self.stop(is_immediate=True)
+                raise ServerStartError(
+                    f"the server was not ready within {_START_TIMEOUT_S:.0f} s", detail=self.last_log_lines()
+                )
+            time.sleep(_POLL_S)
+
+    def _end(self, process: subprocess.Popen[bytes], *, is_immediate: bool) -> None:
+        if process.poll() is not None:
+            return
+        if _ends_after(process, signal.SIGQUIT if is_immediate else signal.SIGINT):
+            return
+        if is_immediate or not _ends_after(process, signal.SIGQUIT):
+            _kill(process)
+        if not is_immediate:
+            raise ServerError(
+                f"the server did not shut down within {_STOP_TIMEOUT_S:.0f} s, and was ended",
+                detail=self.last_log_lines(),
+            )
+
+    def _ended(self) -> None:
+        self._process = None
+        if self.memory is not None:
+            self._memory_kills = self.memory_kills()  # the kernel's count goes with the group
+            self.memory.remove()
+
+    def _is_ready(self) -> bool:
+        """Whether the postmaster says "ready" in the eighth line of its pid file, as pg_ctl reads it."""
+        assert self._process is not None  # noqa: S101 — set by start
+        try:
+            lines = (self.data_directory / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:  # not written yet, or removed by a postmaster that could not start
+            return False
+        return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+
+
+def _await(is_so: Callable[[], bool], otherwise: str) -> None:
+    """Wait until something is so. Raises: ServerError if that takes too long."""
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise ServerError(
+                f"{otherwise} within {_STOP_TIMEOUT_S:.0f} s",
+                hint="it may wait for a disk that does not answer (state D in ps); dmesg may tell which",
+            )
+        time.sleep(_POLL_S)
+
+
+def _ends_after(process: subprocess.Popen[bytes], stop_signal: signal.Signals) -> bool:
+    """Whether a postmaster ends, within the limit, once it has been sent a signal."""
+    process.send_signal(stop_signal)
+    try:
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a postmaster and its children, each of which has a process group of its own.
+
+    Raises: ServerError if it does not end.
+    """
+    for pid in children(process.pid):
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(pid, signal.SIGKILL)
+    if not _ends_after(process, signal.SIGKILL):
+        raise ServerError(
+            f"the postmaster {process.pid} did not end within {_STOP_TIMEOUT_S:.0f} s of SIGKILL",
+            hint="it may wait for a disk that does not answer (state D in ps); dmesg may tell which",
+        )
+
+
+def initialise(
+    installation: Installation, account: Account, data_directory: Path, options: Iterable[str] = ()
+) -> None:
+    """Create a data directory whose superuser is ``SUPERUSER``.
+
+    The directory is made here, so that its parent need not be writable for the account. Local connections
+    are trusted: the socket lives in a directory that only the server's user may enter.
+    Raises: ServerStartError with initdb's own words.
+    """
+    data_directory.mkdir(mode=0o700, exist_ok=True)
+    account.own(data_directory)
+    argv = [
+        installation.program("initdb"),
+        f"--pgdata={data_directory}",
+        f"--username={SUPERUSER}",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--no-sync",
+        *options,
+    ]
+    done = subprocess.run(
+        account.command(argv), capture_output=True, text=True, check=False, env=without_libpq(os.environ)
+    )
+    if done.returncode != 0:
+        raise ServerStartError(
+            f"could not create a data directory in {data_directory}", detail=done.stderr.strip()
+        )
+
+
+def check_data_directory(data_directory: Path, installation: Installation) -> None:
+    """Raise DataDirectoryError unless this is a data directory of the installation's major version."""
+    version_file = data_directory / "PG_VERSION"
+    if not version_file.is_file():
+        raise DataDirectoryError(
+            f'"{data_directory}" is not a data directory', detail="it has no file PG_VERSION"
+        )
+    found = version_file.read_text().strip()
+    if found != str(installation.major):
+        raise DataDirectoryError(
+            f'"{data_directory}" belongs to PostgreSQL {found}',
+            detail=f"the binaries in {installation.bin_directory} are version {installation.version}",
+            hint=f"name the binaries of version {found} with --pg-bin",
+        )

@@ -1,0 +1,165 @@
+"""Where pgdyno keeps what it creates: copies of binaries, data sets, scratch data directories, sockets.
+
+As root this is ``/var/lib/pgdyno``, which an unprivileged server can traverse; else the XDG state
+directory. Permissions of directories that pgdyno did not create are never changed.
+
+Root never opens a file by name in a directory that the servers' user may write to: that user could have put
+a link there. So scratch directories belong to the caller, and only what servers write themselves (data
+directories, sockets, transaction logs) belongs to their account.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from pgdyno.model.errors import LockHeldError, StorageError
+from pgdyno.server.process.account import Account
+from pgdyno.server.process.memory_limit import remove_recorded
+
+_IN_USE = "in-use.lock"
+_TRAVERSABLE = 0o711  # the servers' account reaches what it knows the name of, and lists nothing
+_SOCKET = "/.s.PGSQL.65535.lock"
+_SMALLER_OR_ELSEWHERE = "choose a smaller --scale, or set PGDYNO_HOME to a directory on a larger disk"
+_SOCKET_PATH_BYTES = 107  # sun_path in unix(7), without its final zero byte
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A directory tree owned by pgdyno. Every public method creates what it returns."""
+
+    root: Path
+    account: Account
+
+    def installations(self) -> Path:
+        """Return the place of copies of server binaries that the account can reach."""
+        return self._directory("installations", mode=0o755)
+
+    def servers(self) -> Path:
+        """Return the place of servers that pgdyno built, by name; each is an installation prefix."""
+        return self._directory("servers", mode=0o755)
+
+    def builds(self) -> Path:
+        """Return the place of downloaded sources and of the logs of builds."""
+        return self._directory("builds", mode=0o755)
+
+    def datasets(self) -> Path:
+        """Return the place of loaded data directories, by key; never started, only copied."""
+        return self._directory("datasets", mode=_TRAVERSABLE)
+
+    def extensions(self) -> Path:
+        """Return the place of extensions' libraries that pgdyno compiled, which no server has installed."""
+        return self._directory("extensions", mode=0o755)
+
+    def transactions(self) -> Path:
+        """Return the place of generators' logs until their round has been read."""
+        path = self._directory("transactions", mode=0o700)
+        self.account.own(path)
+        return path
+
+    def experiments(self) -> Path:
+        """Return the place of the store and the raw series of experiments."""
+        return self._directory("experiments", mode=0o700)
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Hold this host for measuring, and clear away what a killed process has left.
+
+        Raises: LockHeldError if another pgdyno measures here: both would only measure each other.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "measuring.lock").open("a+") as lock:
+            if not _try_lock(lock):
+                lock.seek(0)
+                raise LockHeldError(
+                    "another pgdyno is measuring on this host",
+                    detail=f"process {lock.read().strip() or 'unknown'} holds {self.root / 'measuring.lock'}",
+                    hint="wait until it has ended",
+                )
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            for directory in self._directory("scratch", mode=_TRAVERSABLE).iterdir():
+                _remove_if_abandoned(directory)
+            yield
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Provide a directory for scratch data directories and logs, removed at the end.
+
+        Control groups that are recorded in it go with it. Raises: ServerError if one does not.
+        """
+        path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=_TRAVERSABLE)))
+        path.chmod(_TRAVERSABLE)
+        with (path / _IN_USE).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield path
+            finally:
+                remove_recorded(path)  # if that fails, its record stays for the next run to try again
+                shutil.rmtree(path)
+
+    @contextmanager
+    def sockets(self, scratch: Path) -> Iterator[Path]:
+        """Provide a 0700 directory for sockets: in ``scratch``, or where the kernel takes its path."""
+        parent = scratch if len(f"{scratch}/sockets-12345678{_SOCKET}") <= _SOCKET_PATH_BYTES else None
+        path = Path(tempfile.mkdtemp(prefix="sockets-" if parent else "pgdyno-", dir=parent))
+        self.account.own(path)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path)
+
+    def require_free(self, needed_bytes: int, purpose: str, hint: str = _SMALLER_OR_ELSEWHERE) -> None:
+        """Raise StorageError now rather than in the middle of a copy or a load."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        free_bytes = shutil.disk_usage(self.root).free
+        if free_bytes < needed_bytes:
+            raise StorageError(
+                f"not enough disk space in {self.root} for {purpose}",
+                detail=f"needed {needed_bytes / 1e9:.1f} GB, free {free_bytes / 1e9:.1f} GB",
+                hint=hint,
+            )
+
+    def _directory(self, name: str, *, mode: int) -> Path:
+        self.root.mkdir(parents=True, exist_ok=True)
+        path = self.root / name
+        if not path.is_dir():
+            path.mkdir(mode=mode)
+        return path
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_if_abandoned(directory: Path) -> None:
+    """Remove a scratch directory whose process was killed: nobody holds its lock any more."""
+    in_use = directory / _IN_USE
+    if not in_use.exists():
+        return  # being made at this very moment
+    with in_use.open("a") as lock:
+        if _try_lock(lock):
+            remove_recorded(directory)
+            shutil.rmtree(directory)
+
+
+def default_root() -> Path:
+    """Return ``$PGDYNO_HOME``, else ``/var/lib/pgdyno`` as root, else the XDG state directory."""
+    if home := os.environ.get("PGDYNO_HOME"):
+        return Path(home)
+    if os.geteuid() == 0:
+        return Path("/var/lib/pgdyno")
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+    return Path(state) / "pgdyno"

@@ -1,0 +1,54 @@
+"""Asks pg_stat_statements how much of the statements' time is planning, where it counts that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import LiteralString
+
+from psycopg import Error, errors, sql
+
+from pgdyno.model.errors import ServerError
+from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.model.guc import Guc
+from pgdyno.model.statements import PlanningShare
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.connection_errors import connection_lost
+from pgdyno.server.connection.query import ask
+
+_SOURCE = "pg_stat_statements"
+_TRACKED = "pg_stat_statements.track_planning"
+_SCHEMA: LiteralString = """
+    SELECT n.nspname::text
+      FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+     WHERE e.extname = 'pg_stat_statements'"""
+_TOTALS: LiteralString = """
+    SELECT sum(s.plans)::bigint, sum(s.calls)::bigint, sum(s.total_plan_time), sum(s.total_exec_time)
+      FROM {}.pg_stat_statements s JOIN pg_catalog.pg_database d ON d.oid = s.dbid
+     WHERE d.datname = pg_catalog.current_database() AND s.plans > 0"""
+
+
+def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> Fact[PlanningShare]:
+    """Return what was counted of the statements of this database that were planned at all.
+
+    Raises: ConnectionFailedError if the connection is gone; ServerError for what the server should answer.
+    """
+    tracked = settings.get(_TRACKED)
+    if tracked is None:
+        return unknown("pg_stat_statements is not in shared_preload_libraries", _SOURCE)
+    if tracked.setting != "on":
+        return unknown(f"{_TRACKED} is off", _SOURCE)
+    schema = ask(connection, _SCHEMA, str, "pg_extension")
+    if isinstance(schema.value, Unknown):
+        return unknown("this database has no extension pg_stat_statements", _SOURCE)
+    try:
+        query = sql.SQL(_TOTALS).format(sql.Identifier(schema.value))
+        row = connection.execute(query).fetchone()
+    except (errors.InsufficientPrivilege, errors.QueryCanceled, errors.UndefinedColumn) as error:
+        return unknown(error.diag.message_primary or str(error), _SOURCE)
+    except Error as error:
+        if connection.closed:
+            raise connection_lost(str(error)) from error
+        raise ServerError(f"could not read {_SOURCE}", detail=str(error).strip()) from error
+    if row is None or row[0] is None:
+        return unknown("no statement of this database was planned since it counts", _SOURCE)
+    return Fact(PlanningShare(*row), _SOURCE)

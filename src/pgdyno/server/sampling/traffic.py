@@ -1,0 +1,35 @@
+"""Reads what a server counts of its own traffic: pg_stat_database, which every server has.
+
+Sessions report what they did about once a second. What waits for a client within a transaction is in no
+figure. A single slow statement shows by its share of the whole time.
+"""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.model.traffic import Traffic
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.query import ask_rows
+
+_SOURCE = "pg_stat_database"
+_TRAFFIC: LiteralString = """
+    SELECT pg_catalog.sum(xact_commit + xact_rollback)::bigint, pg_catalog.sum(active_time),
+           pg_catalog.current_setting('track_activities')::boolean
+           AND pg_catalog.current_setting('track_counts')::boolean
+      FROM pg_catalog.pg_stat_database"""
+
+
+def read_traffic(connection: Connection) -> Fact[Traffic]:
+    """Return all that was counted so far; unknown before PostgreSQL 14, or if nothing is counted.
+
+    Raises: ConnectionFailedError if the connection is gone.
+    """
+    rows = ask_rows(connection, _TRAFFIC, _SOURCE)
+    if isinstance(rows.value, Unknown):
+        return Fact(rows.value, _SOURCE)
+    transactions, active_ms, is_counted = rows.value[0]
+    if not is_counted:
+        return unknown("track_activities or track_counts is off", _SOURCE)
+    return Fact(Traffic(int(transactions), float(active_ms)), _SOURCE)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fix_settings import MAJORS, settings_of
+
+from pgdyno.server.connection.redaction import redacted
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("primary_conninfo", "host=db password=s3cret port=1", "host=db password=******** port=1"),
+        ("primary_conninfo", "host=db password = 's3 cr\\'et' port=1", "host=db password = ******** port=1"),
+        ("primary_conninfo", "postgresql://app:s3cret@db/x", "postgresql://app:********@db/x"),
+        ("primary_conninfo", "postgresql://app@db/x?password=s3cret&port=1", "postgresql://app@db/x?password=********&port=1"),
+        ("archive_command", "AWS_SECRET_ACCESS_KEY=x wal-push %p", "********"),
+        ("app.jwt_secret", "abc", "********"),
+        ("app.settings.service_role_key", "abc", "********"),
+        ("foo.passwd", "abc", "********"),
+        ("vault.credentials", "abc", "********"),
+        ("app.apikey", "abc", "********"),
+        ("app.auth", "Bearer abc", "********"),
+        ("app.pin", "1234", "********"),
+        ("app.anything", "whatever its owner put there", "********"),
+        ("basebackup_to_shell.command", "curl -u me:abc", "********"),
+        ("App.Settings", '{"dsn": "abc"}', "********"),
+        ("", "restore with aws_secret_access_key=abc now", "restore with aws_secret_access_key=******** now"),
+        ("", "pwd=abc;x", "pwd=********"),
+        ("", "PGPASSWORD=abc psql", "PGPASSWORD=******** psql"),
+        ("", "api-token: 'a b c' end", "api-token: ******** end"),
+        ("", '{"password": "a b", "port": 1}', '{"password": ********, "port": 1}'),
+        ("", "curl -H 'Authorization: Bearer abc.def' x", "curl -H 'Authorization: ******** x"),
+        ("", "with bearer abc.def", "with bearer ********"),
+    ],
+)  # fmt: skip
+def test_secrets_are_replaced(name: str, value: str, shown: str) -> None:
+    assert redacted(name, value) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("archive_command", "(disabled)"),
+        ("archive_command", ""),
+        ("ssl_passphrase_command_supports_reload", "off"),
+        ("password_encryption", "scram-sha-256"),
+        ("search_path", '"$user", public'),
+        ("ssl_key_file", "/etc/ssl/private/server.pem"),
+        ("log_line_prefix", "%m [%p] %q%u@%d "),
+        ("authentication_timeout", "60"),
+        ("oauth_validator_libraries", "my_validator"),
+        ("pg_stat_statements.track", "top"),
+        ("passwordcheck.min_password_length", "8"),
+        ("auth_delay.milliseconds", "500"),
+        ("pgaudit.log_relation", "on"),
+        ("timescaledb.max_background_workers", "16"),
+        ("citus.node_conninfo_timeout", "5s"),
+        ("", "password authentication failed for user"),
+        ("", "password_encryption = scram-sha-256 was planned"),
+        ("", 'PostgreSQL manual, "Connections and Authentication": see there'),
+    ],
+)
+def test_what_is_no_secret_is_left_alone(name: str, value: str) -> None:
+    assert redacted(name, value) == value
+
+
+@pytest.mark.parametrize("major", MAJORS)
+def test_of_postgresqls_own_settings_only_commands_are_hidden_whatever_they_hold(major: int) -> None:
+    commands = {
+        *("archive_command", "archive_cleanup_command", "recovery_end_command", "restore_command"),
+        "ssl_passphrase_command",
+    }
+    hidden = {
+        guc.name
+        for guc in settings_of(major).values()
+        if guc.vartype == "string" and redacted(guc.name, "a plain word") != "a plain word"
+    }
+    assert hidden == commands
+
+
+@given(
+    password=st.text("abcXYZ019!$%^*()_+-./", min_size=9).map(lambda text: f"!{text}"),
+    host=st.sampled_from(["", "host=db "]),
+    tail=st.sampled_from(["", " port=1", " user=app"]),
+)
+def test_no_unquoted_password_of_a_conninfo_survives(password: str, host: str, tail: str) -> None:
+    assert password not in redacted("primary_conninfo", f"{host}password={password}{tail}")

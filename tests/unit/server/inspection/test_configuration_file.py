@@ -1,0 +1,87 @@
+"""Expected values follow guc-file.l and the manual, chapter "Setting Parameters"; by hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.model.server import FileSetting
+from pgdyno.server.inspection.configuration_file import parse_line, read_configuration
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("work_mem = 64MB", ("work_mem", "64MB")),
+        ("work_mem=64MB", ("work_mem", "64MB")),
+        ("  work_mem 64MB   # why", ("work_mem", "64MB")),
+        ("work_mem = 64MB# why", ("work_mem", "64MB")),
+        ("Work_Mem = '64MB'", ("work_mem", "64MB")),
+        ("log_line_prefix = '%m # [%p] '", ("log_line_prefix", "%m # [%p] ")),
+        ("cluster_name = 'it''s \\'mine\\''", ("cluster_name", "it's 'mine'")),
+        ("cluster_name = ''", ("cluster_name", "")),
+        ("cluster_name = 'a\\tb\\101'", ("cluster_name", "a\tbA")),
+        ("app.user_id = 7", ("app.user_id", "7")),
+        ("seq_page_cost = -1.5e3", ("seq_page_cost", "-1.5e3")),
+        ("log_directory = /var/log", ("log_directory", "/var/log")),
+        ("include_dir = 'conf.d'", ("include_dir", "conf.d")),
+        ("# work_mem = 64MB", None),
+        ("", None),
+        ("work_mem", None),
+        ("cluster_name = 'open", None),
+        ("work_mem = 64MB 32MB", None),
+    ],
+)
+def test_lines_are_read_as_the_server_reads_them(line: str, expected: tuple[str, str] | None) -> None:
+    assert parse_line(line) == expected
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=60))
+def test_a_value_quoted_as_alter_system_quotes_it_comes_back(value: str) -> None:
+    # escape_single_quotes_ascii() doubles quotes and backslashes.
+    quoted = re.sub(r"(['\\])", r"\1\1", value)
+    assert parse_line(f"cluster_name = '{quoted}'") == ("cluster_name", value)
+
+
+@given(st.text(max_size=80))
+def test_no_line_whatsoever_breaks_the_parser(line: str) -> None:
+    parsed = parse_line(line)
+    assert parsed is None or parsed[0] == parsed[0].lower()
+
+
+def test_includes_are_followed_in_the_servers_order(tmp_path: Path) -> None:
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d/b.conf").write_text("work_mem = 2MB\n")
+    (tmp_path / "conf.d/a.conf").write_text("work_mem = 1MB\n")
+    (tmp_path / "conf.d/.hidden.conf").write_text("work_mem = 9MB\n")
+    (tmp_path / "conf.d/note.txt").write_text("work_mem = 9MB\n")
+    main = tmp_path / "postgresql.conf"
+    main.write_text("include_if_exists = 'missing.conf'\ninclude_dir 'conf.d'\n\nwork_mem = 3MB\n")
+    assert list(read_configuration(main)) == [
+        FileSetting("work_mem", "1MB", str(tmp_path / "conf.d/a.conf"), 1),
+        FileSetting("work_mem", "2MB", str(tmp_path / "conf.d/b.conf"), 1),
+        FileSetting("work_mem", "3MB", str(main), 4),
+    ]
+
+
+def test_a_file_that_includes_itself_ends(tmp_path: Path) -> None:
+    main = tmp_path / "postgresql.conf"
+    main.write_text("work_mem = 3MB\ninclude 'postgresql.conf'\n")
+    assert len(list(read_configuration(main))) == 11  # the file and ten levels below it
+
+
+def test_a_missing_include_is_an_error(tmp_path: Path) -> None:
+    main = tmp_path / "postgresql.conf"
+    main.write_text("include 'missing.conf'\n")
+    with pytest.raises(FileNotFoundError, match=r"missing\.conf"):
+        list(read_configuration(main))
+
+
+def test_secrets_in_files_are_redacted(tmp_path: Path) -> None:
+    main = tmp_path / "postgresql.conf"
+    main.write_text("primary_conninfo = 'host=db password=s3cret'\n")
+    assert [setting.value for setting in read_configuration(main)] == ["host=db password=********"]

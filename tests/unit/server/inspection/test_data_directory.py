@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.errors import DataDirectoryError, PrivilegeError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.server import Postmaster
+from pgdyno.server.inspection.data_directory import read_data_directory
+
+
+@pytest.fixture
+def data_directory(tmp_path: Path) -> Path:
+    (tmp_path / "PG_VERSION").write_text("18\n")
+    (tmp_path / "postgresql.conf").write_text("work_mem = 4MB\n")
+    (tmp_path / "postgresql.auto.conf").write_text("# Do not edit\nwork_mem = '8MB'\n")
+    return tmp_path
+
+
+def write_pid_file(directory: Path, pid: int) -> None:
+    lines = [str(pid), str(directory), "1700000000", "5433", "/run/postgresql", "localhost", "  5 6", "ready"]
+    (directory / "postmaster.pid").write_text("\n".join(lines) + "\n")
+
+
+def reason_of(value: object) -> str:
+    assert isinstance(value, Unknown)
+    return value.reason
+
+
+def test_files_tell_version_owner_and_settings(data_directory: Path) -> None:
+    found = read_data_directory(data_directory)
+    assert found.major == 18
+    assert found.owner == ("root" if os.geteuid() == 0 else found.owner)
+    assert [(setting.name, setting.value, setting.line) for setting in found.settings.or_else(())] == [
+        ("work_mem", "4MB", 1),
+        ("work_mem", "8MB", 2),
+    ]
+    assert reason_of(found.postmaster.value) == "not running: there is no postmaster.pid"
+
+
+def test_a_configuration_kept_elsewhere_is_said(tmp_path: Path) -> None:
+    (tmp_path / "PG_VERSION").write_text("15\n")
+    assert reason_of(read_data_directory(tmp_path).settings.value) == (
+        "the configuration is kept elsewhere, e.g. in /etc/postgresql"
+    )
+
+
+def test_an_include_that_is_missing_is_said(data_directory: Path) -> None:
+    (data_directory / "postgresql.conf").write_text("include 'gone.conf'\n")
+    settings = read_data_directory(data_directory).settings
+    assert reason_of(settings.value) == f"{data_directory}/gone.conf: No such file or directory"
+
+
+def test_a_process_that_ended_is_not_running(data_directory: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    write_pid_file(data_directory, ended.pid)
+    assert reason_of(read_data_directory(data_directory).postmaster.value) == (
+        f"not running: postmaster.pid names process {ended.pid}, which is no PostgreSQL"
+    )
+
+
+def test_a_pid_that_somebody_else_has_by_now_is_not_running(data_directory: Path) -> None:
+    write_pid_file(data_directory, os.getpid())
+    assert "which is no PostgreSQL" in reason_of(read_data_directory(data_directory).postmaster.value)
+
+
+def test_a_running_postmaster_tells_its_socket_and_port(
+    data_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pid_file(data_directory, os.getpid())
+    monkeypatch.setattr("pgdyno.server.inspection.data_directory._is_running", lambda pid: pid == os.getpid())
+    assert read_data_directory(data_directory).postmaster.value == Postmaster(
+        os.getpid(), 5433, "/run/postgresql", "localhost"
+    )
+
+
+def test_a_pid_file_that_is_being_written_is_said(data_directory: Path) -> None:
+    (data_directory / "postmaster.pid").write_text("123\n")
+    assert reason_of(read_data_directory(data_directory).postmaster.value) == (
+        "starting, or stopped while starting: postmaster.pid is not complete"
+    )
+
+
+def test_a_missing_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryError) as caught:
+        read_data_directory(tmp_path / "nosuch")
+    assert caught.value.message == f'"{tmp_path}/nosuch" is not a data directory'
+    assert caught.value.detail == "there is no such directory"
+
+
+def test_a_directory_without_version_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryError) as caught:
+        read_data_directory(tmp_path)
+    assert caught.value.detail == "it has no file PG_VERSION"
+
+
+def test_a_version_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "PG_VERSION").write_text("9.6\n")
+    with pytest.raises(DataDirectoryError, match=r'its PG_VERSION says "9\.6"'):
+        read_data_directory(tmp_path)
+
+
+def test_files_closed_to_us_are_a_privilege_error(
+    data_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: Path, **_: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", closed)
+    with pytest.raises(PrivilegeError) as caught:
+        read_data_directory(data_directory)
+    assert caught.value.message == f'the files of data directory "{data_directory}" are closed to this user'
+    assert caught.value.detail == f"{data_directory}/PG_VERSION: Permission denied"

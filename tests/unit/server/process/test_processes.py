@@ -1,0 +1,83 @@
+"""CPU time of CPUs and of processes, as the kernel writes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from pgdyno.server.process.processes import CpuClock, cpu_ns, program_of, read_host_cpu, running_from
+
+STAT = """cpu  900 0 900 9000 0 0 0 90 0 0
+cpu0 100 10 20 500 5 1 2 3 0 0
+cpu1 200 0 40 500 5 0 0 0 0 0
+cpu10 700 0 0 0 0 0 0 70 0 0
+intr 1
+"""
+
+
+def test_only_the_cpus_in_use_are_counted() -> None:
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    found = read_host_cpu({0, 1}, STAT)
+    assert found.busy_s == pytest.approx((100 + 10 + 20 + 1 + 2 + 200 + 40) / ticks_per_s)
+    assert found.steal_s == pytest.approx(3 / ticks_per_s)
+
+
+def test_processes_that_have_ended_meanwhile_are_left_out() -> None:
+    nobody = 4_194_305  # above the largest process id that Linux gives
+    clock = CpuClock.of([os.getpid(), nobody])
+    assert clock.read_ns() > 0
+
+
+def test_a_process_that_has_ended_stays_at_its_last_reading() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        clock = CpuClock.of([process.pid])
+        before = clock.read_ns()
+        process.communicate()
+    assert clock.read_ns() == before
+
+
+def test_all_threads_of_a_process_count_those_that_have_ended_too() -> None:
+    worker = threading.Thread(target=sum, args=(range(1_000_000),))
+    worker.start()
+    worker.join()
+    leader_ns = int(Path(f"/proc/{os.getpid()}/schedstat").read_text().split()[0])
+    used_ns = cpu_ns(os.getpid())
+    assert used_ns is not None
+    assert used_ns > leader_ns
+
+
+def test_processes_are_found_by_where_their_program_is() -> None:
+    own = Path(f"/proc/{os.getpid()}/exe").readlink()
+    assert os.getpid() in running_from(own.parent)
+    assert os.getpid() not in running_from(own.parent / "elsewhere")
+
+
+def test_of_an_emulated_program_the_emulator_is_not_meant(tmp_path: Path) -> None:
+    """As it was found for a server for Arm on x86, and so it is for processes that it forks."""
+    (tmp_path / "exe").symlink_to("/usr/bin/qemu-aarch64-static")
+    arguments = (
+        "/usr/libexec/qemu-binfmt/aarch64-binfmt-P",
+        "/srv/pg/bin/postgres",
+        "postgres",
+        "-D",
+        "/data",
+    )
+    (tmp_path / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in arguments))
+    assert program_of(tmp_path) == Path("/srv/pg/bin/postgres")
+    (tmp_path / "cwd").symlink_to("/opt/arm/bin")
+    (tmp_path / "cmdline").write_bytes(b"qemu-aarch64\0./postgres\0")
+    assert program_of(tmp_path) == Path("/opt/arm/bin/postgres")
+    (tmp_path / "cmdline").write_bytes(b"")  # of one that has ended, and nobody has waited for
+    assert program_of(tmp_path) == Path("/usr/bin/qemu-aarch64-static")
+
+
+def test_time_of_processes_that_only_keep_cpus_awake_is_left_out() -> None:
+    text = "cpu0 100 200 300 0 0 0 0 5\n"
+    all_of_it = read_host_cpu([0], text)
+    mine = read_host_cpu([0], text, without=[os.getpid()])
+    assert mine.steal_s == all_of_it.steal_s
+    assert mine.busy_s < all_of_it.busy_s
