@@ -11,7 +11,7 @@ from pgdyno.app import local_machine
 from pgdyno.server.process import registry
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import (
+from pgdyno.toolchain.product.manifest import (
     FILE,
     Manifest,
     Optimised,

@@ -20,7 +20,7 @@ from tests.fix_builds import LICENCE, MANIFEST
 
 from pgdyno.cli.build import command
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.product.manifest import Manifest, read_manifest
 
 _NEEDED = ("dpkg-deb", "dpkg-shlibdeps", "objdump", "gcc", "setpriv")
 _MISSING = [name for name in _NEEDED if shutil.which(name) is None]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.apt_sources import host_repositories, source_suites
-from pgdyno.toolchain.private_apt import PrivateApt, open_suites
-from pgdyno.toolchain.programs import is_installed
-from pgdyno.toolchain.source_package import choose_suites, describe_package, unpack
+from pgdyno.toolchain.run.programs import is_installed
+from pgdyno.toolchain.source.apt_sources import host_repositories, source_suites
+from pgdyno.toolchain.source.private_apt import PrivateApt, open_suites
+from pgdyno.toolchain.source.source_package import choose_suites, describe_package, unpack
 
 HOST_FILES = ("/etc/apt", "/var/lib/apt", "/var/cache/apt")
 

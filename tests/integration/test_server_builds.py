@@ -21,8 +21,8 @@ from pgdyno.experiments.machines.confounding import build_differences, is_confou
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.manifest import Manifest
-from pgdyno.toolchain.recipe import DEFAULT_CFLAGS
+from pgdyno.toolchain.product.manifest import Manifest
+from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
 
 pytestmark = [
     pytest.mark.skipif(

@@ -12,7 +12,7 @@ from pgdyno.model.build import AUTO, COMPILERS
 from pgdyno.model.errors import InterruptedByUserError, UsageError
 
 if TYPE_CHECKING:
-    from pgdyno.toolchain.manifest import Manifest
+    from pgdyno.toolchain.product.manifest import Manifest
 
 _GOES_ON = "what is done is kept: the same command goes on with the stage that was interrupted"
 

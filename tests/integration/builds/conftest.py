@@ -15,10 +15,10 @@ from pgdyno.app import local_machine
 from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import build
 from pgdyno.server.process.account import caller
-from pgdyno.toolchain import prerequisites
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.compilers.gcc import Gcc
-from pgdyno.toolchain.prerequisites import _there
+from pgdyno.toolchain.host import prerequisites
+from pgdyno.toolchain.host.prerequisites import _there
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from tests.fix_progress import Remembered
 from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import BuildRequest
 from pgdyno.server.process.installation import Installation
-from pgdyno.toolchain.manifest import Passed, Verified
-from pgdyno.toolchain.stages import Stage
+from pgdyno.toolchain.product.manifest import Passed, Verified
+from pgdyno.toolchain.run.stages import Stage
 
 CONFIGURE = """\
 #!/bin/sh

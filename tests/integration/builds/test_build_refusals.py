@@ -15,7 +15,7 @@ from tests.integration.builds.small_tree import request
 
 from pgdyno.app.building.build import BuildRequest, build
 from pgdyno.model.errors import InstallationError, StorageError, UsageError
-from pgdyno.toolchain import prerequisites
+from pgdyno.toolchain.host import prerequisites
 
 
 def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:

@@ -16,7 +16,7 @@ from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.huge_text import moved_bytes
+from pgdyno.toolchain.optimise.huge_text import moved_bytes
 
 
 @pytest.mark.usefixtures("plain")

@@ -17,8 +17,8 @@ from pgdyno.app.building.verifying.verification import Subject
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.making import Making
-from pgdyno.toolchain.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
+from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
+from pgdyno.toolchain.run.making import Making
 
 
 def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

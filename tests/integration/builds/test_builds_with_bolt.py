@@ -15,7 +15,7 @@ from pgdyno.app.building.build import build
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain import bolt
+from pgdyno.toolchain.optimise import bolt
 
 REARRANGED = [*STAGES[:5], "make it count branches", "train on branches", "rearrange", *STAGES[5:]]
 

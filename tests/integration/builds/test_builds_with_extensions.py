@@ -14,7 +14,7 @@ from pgdyno.app.building.build import BuildRequest, build
 from pgdyno.app.building.verifying.verification import Subject
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.toolchain.manifest import Verified
+from pgdyno.toolchain.product.manifest import Verified
 
 CONTRIB = "SUBDIRS = cube earthdistance amcheck\n"
 PG_CONFIG_OF_TREES = """\

@@ -16,9 +16,10 @@ from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain import prerequisites, programs
 from pgdyno.toolchain.compilers.gcc import Gcc
-from pgdyno.toolchain.foreign import Foreign, require_runs
+from pgdyno.toolchain.host import prerequisites
+from pgdyno.toolchain.run import programs
+from pgdyno.toolchain.spec.foreign import Foreign, require_runs
 
 AARCH64 = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
 LOADER = Path("/lib/ld-linux-aarch64.so.1")  # of libc6:arm64

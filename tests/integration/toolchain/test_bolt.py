@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pgdyno.server.process.processes import running_from
-from pgdyno.toolchain import bolt
-from pgdyno.toolchain.bolt import LINKING, Bolt, find_bolt, reached, taken_branches
-from pgdyno.toolchain.programs import output_of
+from pgdyno.toolchain.optimise import bolt
+from pgdyno.toolchain.optimise.bolt import LINKING, Bolt, find_bolt, reached, taken_branches
+from pgdyno.toolchain.run.programs import output_of
 
 SOURCE = """\
 #include <stdlib.h>

@@ -17,9 +17,9 @@ from pgdyno.model.errors import InstallationError
 from pgdyno.model.server import Atomics
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
-from pgdyno.toolchain.counts import gather, reached
-from pgdyno.toolchain.find_compiler import _can_count
-from pgdyno.toolchain.foreign import EMULATOR, Foreign
+from pgdyno.toolchain.host.find_compiler import _can_count
+from pgdyno.toolchain.optimise.counts import gather, reached
+from pgdyno.toolchain.spec.foreign import EMULATOR, Foreign
 
 FORKS = """
 #include <stdlib.h>

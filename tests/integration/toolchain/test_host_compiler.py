@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.toolchain import prerequisites
-from pgdyno.toolchain.instructions import instructions, lacking
-from pgdyno.toolchain.prerequisites import HEADERS, find_recipe
-from pgdyno.toolchain.requirements import Requirement
+from pgdyno.toolchain.host import prerequisites
+from pgdyno.toolchain.host.prerequisites import HEADERS, find_recipe
+from pgdyno.toolchain.host.requirements import Requirement
+from pgdyno.toolchain.spec.instructions import instructions, lacking
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.residue import require_nothing_counts
+from pgdyno.toolchain.optimise.residue import require_nothing_counts
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)"

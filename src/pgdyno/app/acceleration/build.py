@@ -15,9 +15,9 @@ from pgdyno.model.errors import InstallationError, InterruptedByUserError
 from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
-from pgdyno.toolchain.bolt import find_bolt
-from pgdyno.toolchain.find_compiler import find_compiler
-from pgdyno.toolchain.prerequisites import missing_error, missing_headers, missing_programs
+from pgdyno.toolchain.host.find_compiler import find_compiler
+from pgdyno.toolchain.host.prerequisites import missing_error, missing_headers, missing_programs
+from pgdyno.toolchain.optimise.bolt import find_bolt
 
 BUILD_MINUTES = 26
 """How long a build takes, its verification included; measured on two busy cores, docs/guides/build.md."""

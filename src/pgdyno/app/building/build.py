@@ -39,14 +39,10 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.bolt import PACKAGE, Bolt, find_bolt
-from pgdyno.toolchain.build_plan import BuildPlan
+from pgdyno.toolchain.build.build_plan import BuildPlan
 from pgdyno.toolchain.compilers._contract import Compiler
-from pgdyno.toolchain.extensions import parse_extensions
-from pgdyno.toolchain.find_compiler import find_compiler
-from pgdyno.toolchain.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
-from pgdyno.toolchain.manifest import Manifest, read_manifest
-from pgdyno.toolchain.prerequisites import (
+from pgdyno.toolchain.host.find_compiler import find_compiler
+from pgdyno.toolchain.host.prerequisites import (
     Need,
     compiler_version,
     find_recipe,
@@ -56,8 +52,12 @@ from pgdyno.toolchain.prerequisites import (
     missing_programs,
     require_target,
 )
-from pgdyno.toolchain.recipe import Recipe, recipe_like
-from pgdyno.toolchain.source import Package, parse_source
+from pgdyno.toolchain.optimise.bolt import PACKAGE, Bolt, find_bolt
+from pgdyno.toolchain.product.manifest import Manifest, read_manifest
+from pgdyno.toolchain.source.extensions import parse_extensions
+from pgdyno.toolchain.source.source import Package, parse_source
+from pgdyno.toolchain.spec.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
+from pgdyno.toolchain.spec.recipe import Recipe, recipe_like
 
 if TYPE_CHECKING:
     from pgdyno.app.building.stages import Building

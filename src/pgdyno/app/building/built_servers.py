@@ -10,8 +10,8 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.machine import is_foreign
 from pgdyno.server.process.registry import NEWEST, is_packaged, registered_servers
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.debian_package import package_name
-from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.product.debian_package import package_name
+from pgdyno.toolchain.product.manifest import Manifest, read_manifest
 
 
 def built_servers(place: Workspace) -> Iterator[tuple[Path, Manifest]]:

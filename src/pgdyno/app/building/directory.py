@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.server.process.account import Account
-from pgdyno.toolchain.manifest import FILE
+from pgdyno.toolchain.product.manifest import FILE
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import changed
-from pgdyno.toolchain.extensions import ALL, ExtensionTree
-from pgdyno.toolchain.making import Making, RunAs
-from pgdyno.toolchain.source import NOT_SOURCE, Tree
+from pgdyno.toolchain.run.making import Making, RunAs
+from pgdyno.toolchain.source.extensions import ALL, ExtensionTree
+from pgdyno.toolchain.source.source import NOT_SOURCE, Tree
 
 
 def chosen_modules(making: Making, asked: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
-from pgdyno.toolchain.apt_sources import host_repositories, source_suites
-from pgdyno.toolchain.private_apt import open_suites
-from pgdyno.toolchain.source import (
+from pgdyno.toolchain.source.apt_sources import host_repositories, source_suites
+from pgdyno.toolchain.source.private_apt import open_suites
+from pgdyno.toolchain.source.source import (
     NOT_SOURCE,
     Package,
     Tarball,
@@ -27,7 +27,7 @@ from pgdyno.toolchain.source import (
     parse_source,
     read_version,
 )
-from pgdyno.toolchain.source_package import (
+from pgdyno.toolchain.source.source_package import (
     UNPACKED,
     SourcePackage,
     choose_suites,

@@ -11,7 +11,7 @@ from pgdyno.model.facts import Unknown
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.features import Features, take_over
+from pgdyno.toolchain.spec.features import Features, take_over
 
 _CONFIGURE, _SHARED = "CONFIGURE", "SHAREDIR"  # members of what pg_config says
 _NOT_RECORDED = "not recorded"

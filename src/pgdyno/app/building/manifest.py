@@ -14,14 +14,14 @@ from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.training import SECONDS
 from pgdyno.host.atomics import read_atomics
 from pgdyno.model.facts import Unknown
-from pgdyno.toolchain import bolt
-from pgdyno.toolchain.build_log import used_flags
-from pgdyno.toolchain.build_plan import BuildPlan
-from pgdyno.toolchain.counts import reached
-from pgdyno.toolchain.instructions import instructions
-from pgdyno.toolchain.manifest import Manifest, Optimised, Rearranged, Trained, Verified
-from pgdyno.toolchain.publishing import hidden
-from pgdyno.toolchain.source_build import ask, text_bytes
+from pgdyno.toolchain.build.build_log import used_flags
+from pgdyno.toolchain.build.build_plan import BuildPlan
+from pgdyno.toolchain.build.publishing import hidden
+from pgdyno.toolchain.build.source_build import ask, text_bytes
+from pgdyno.toolchain.optimise import bolt
+from pgdyno.toolchain.optimise.counts import reached
+from pgdyno.toolchain.product.manifest import Manifest, Optimised, Rearranged, Trained, Verified
+from pgdyno.toolchain.spec.instructions import instructions
 
 
 def describe(

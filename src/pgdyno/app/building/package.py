@@ -16,9 +16,9 @@ from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
-from pgdyno.toolchain.debian_package import maintainer
-from pgdyno.toolchain.debian_packing import Packing, require_tools
-from pgdyno.toolchain.manifest import Manifest
+from pgdyno.toolchain.product.debian_package import maintainer
+from pgdyno.toolchain.product.debian_packing import Packing, require_tools
+from pgdyno.toolchain.product.manifest import Manifest
 
 _SOURCE = re.compile(r"source-(\d+)")
 _NEEDED_BYTES = 256 << 20  # measured: a build of 18.6 takes 60 MB, its package 10 MB

@@ -10,8 +10,8 @@ from pgdyno.model.build import PLAIN
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest
-from pgdyno.toolchain.recipe import DEFAULT_CFLAGS, LIBURING, STRICT
+from pgdyno.toolchain.product.manifest import Manifest
+from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS, LIBURING, STRICT
 
 _CONTRACTS_NOTHING = frozenset({"x86_64"})
 """Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""

@@ -16,7 +16,7 @@ from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.processes import running_from
 from pgdyno.server.process.registry import RegisteredServer, registered_servers
-from pgdyno.toolchain.manifest import FILE, Manifest, read_manifest
+from pgdyno.toolchain.product.manifest import FILE, Manifest, read_manifest
 
 
 @dataclass(frozen=True)

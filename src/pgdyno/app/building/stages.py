@@ -23,16 +23,16 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.processes import running_from
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain import bolt, huge_text
-from pgdyno.toolchain.build_plan import BuildPlan
-from pgdyno.toolchain.counts import gather
-from pgdyno.toolchain.extensions import require_modules
-from pgdyno.toolchain.making import Making
-from pgdyno.toolchain.manifest import FILE, Manifest, dump_manifest, read_manifest
-from pgdyno.toolchain.programs import output_of
-from pgdyno.toolchain.publishing import publish, put_beside
-from pgdyno.toolchain.regression import with_tests
-from pgdyno.toolchain.stages import Stage, Stages, Watch, share_of_all
+from pgdyno.toolchain.build.build_plan import BuildPlan
+from pgdyno.toolchain.build.publishing import publish, put_beside
+from pgdyno.toolchain.build.regression import with_tests
+from pgdyno.toolchain.optimise import bolt, huge_text
+from pgdyno.toolchain.optimise.counts import gather
+from pgdyno.toolchain.product.manifest import FILE, Manifest, dump_manifest, read_manifest
+from pgdyno.toolchain.run.making import Making
+from pgdyno.toolchain.run.programs import output_of
+from pgdyno.toolchain.run.stages import Stage, Stages, Watch, share_of_all
+from pgdyno.toolchain.source.extensions import require_modules
 
 _COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
 _BRANCHES = "branches.fdata"

@@ -22,7 +22,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.variant import Variant
 from pgdyno.model.workload import Workload
 from pgdyno.server.process.installation import Installation
-from pgdyno.toolchain.stages import Watch
+from pgdyno.toolchain.run.stages import Watch
 
 SECONDS = 40.0  # for each; arbitrary: the share of code that is reached does not grow any more
 _DESIGN = Design(clients=4, is_isolated=False)

@@ -23,8 +23,8 @@ from pgdyno.server.inspection.interchange import ConnectTo, paths_of, preloaded,
 from pgdyno.server.process.account import Account, account_of, acting_as
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.instructions import lacking as lacking_instructions
-from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.product.manifest import Manifest, read_manifest
+from pgdyno.toolchain.spec.instructions import lacking as lacking_instructions
 
 _NOT_THERE = ("could not access file", "could not load library")  # what the server says of such libraries
 

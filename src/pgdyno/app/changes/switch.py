@@ -30,7 +30,7 @@ from pgdyno.server.connection.connection import describe
 from pgdyno.server.inspection.inspection import inspect_server
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import NEWEST, find_installation
-from pgdyno.toolchain.manifest import Manifest, read_manifest
+from pgdyno.toolchain.product.manifest import Manifest, read_manifest
 
 _UPDATES = "updates of the former programs do not reach it: build and switch again after each release"
 _DEBIANS = Path("/usr/lib/postgresql")  # where pg_ctlcluster looks for programs: PgCommon.pm

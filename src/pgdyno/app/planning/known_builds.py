@@ -11,7 +11,7 @@ from pgdyno.model.build import UNHARDENED
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.machine import is_foreign
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest
+from pgdyno.toolchain.product.manifest import Manifest
 
 _RELEASE = re.compile(r"\d+\.\d+")
 

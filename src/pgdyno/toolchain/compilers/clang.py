@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pgdyno.model.build import Profile
 from pgdyno.toolchain.compilers._contract import Coverage
-from pgdyno.toolchain.foreign import Foreign
+from pgdyno.toolchain.spec.foreign import Foreign
 
 MERGED = "merged.profdata"
 LEAST_FUNCTIONS = 2000  # arbitrary: a server that only starts and ends reaches about 1500

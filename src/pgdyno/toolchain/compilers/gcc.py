@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pgdyno.model.build import Profile
 from pgdyno.toolchain.compilers._contract import Coverage
-from pgdyno.toolchain.foreign import Foreign
+from pgdyno.toolchain.spec.foreign import Foreign
 
 LEAST_OBJECTS = 400  # arbitrary: of about 850 that the server's program consists of
 

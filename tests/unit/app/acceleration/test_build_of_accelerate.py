@@ -21,7 +21,7 @@ from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import InterruptedByUserError, UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.plan import Layer
-from pgdyno.toolchain.prerequisites import Need
+from pgdyno.toolchain.host.prerequisites import Need
 
 ALL = (Layer.APPLICATION, Layer.COMPILER)
 BUILT = KnownBuild("built-1", "18.6", "gcc", "lto+pgo", (), 428)

@@ -15,7 +15,7 @@ from pgdyno.app.building.servers import list_servers
 from pgdyno.cli.build import command
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest
+from pgdyno.toolchain.product.manifest import Manifest
 
 
 def test_builds_are_listed_and_nothing_else(install_build: Callable[[Manifest], Path]) -> None:

@@ -13,8 +13,8 @@ from tests.fix_progress import Remembered
 from pgdyno.app.building.package import package_build
 from pgdyno.model.errors import InstallationError, RefusedError, UsageError
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.debian_packing import require_tools
-from pgdyno.toolchain.manifest import Manifest
+from pgdyno.toolchain.product.debian_packing import require_tools
+from pgdyno.toolchain.product.manifest import Manifest
 
 
 def refusal(name: str, place: Workspace) -> str:

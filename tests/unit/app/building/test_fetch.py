@@ -15,8 +15,8 @@ from pgdyno.app.building import fetch as fetching
 from pgdyno.app.building.fetch import downloads, fetch
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.private_apt import SourceFile
-from pgdyno.toolchain.source_package import SourcePackage
+from pgdyno.toolchain.source.private_apt import SourceFile
+from pgdyno.toolchain.source.source_package import SourcePackage
 
 
 @pytest.fixture

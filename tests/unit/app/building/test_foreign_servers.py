@@ -31,7 +31,7 @@ from pgdyno.model.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest, dump_manifest, parse_manifest
+from pgdyno.toolchain.product.manifest import Manifest, dump_manifest, parse_manifest
 
 Install = Callable[[Manifest], Path]
 FOREIGN = "aarch64" if platform.machine() != "aarch64" else "x86_64"

@@ -16,11 +16,11 @@ from pgdyno.app.building.install import InstallRequest, install_from_source
 from pgdyno.app.building.servers import list_servers, remove_server
 from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
 from pgdyno.server.process.account import caller
-from pgdyno.toolchain.manifest import FILE, read_manifest
-from pgdyno.toolchain.private_apt import SourceFile
-from pgdyno.toolchain.recipe import Recipe, plan_recipe
-from pgdyno.toolchain.source_build import Built, SourceBuild
-from pgdyno.toolchain.source_package import SourcePackage
+from pgdyno.toolchain.build.source_build import Built, SourceBuild
+from pgdyno.toolchain.product.manifest import FILE, read_manifest
+from pgdyno.toolchain.source.private_apt import SourceFile
+from pgdyno.toolchain.source.source_package import SourcePackage
+from pgdyno.toolchain.spec.recipe import Recipe, plan_recipe
 
 REQUEST = InstallRequest((17, 18), "-O2", wants_liburing=True)
 

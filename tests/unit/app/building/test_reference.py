@@ -11,7 +11,7 @@ from tests.fix_builds import MANIFEST
 
 from pgdyno.app.building.reference import find_reference
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest
+from pgdyno.toolchain.product.manifest import Manifest
 
 assert MANIFEST.optimised is not None
 PLAIN = replace(

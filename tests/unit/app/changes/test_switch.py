@@ -20,7 +20,7 @@ from pgdyno.model.journal import Target
 from pgdyno.model.plan import PROGRAM_LINK, Change, Effect
 from pgdyno.model.ports import Found
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest, Optimised
+from pgdyno.toolchain.product.manifest import Manifest, Optimised
 
 NOWHERE = "host=/nonexistent"
 Install = Callable[[Manifest], Path]

@@ -16,7 +16,7 @@ from pgdyno.app.planning.planning import _layer_by_layer
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.plan import KERNEL, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.manifest import Manifest
+from pgdyno.toolchain.product.manifest import Manifest
 
 
 def line(layer: Layer, kind: str, key: str, value: str) -> PlanLine:

@@ -17,7 +17,7 @@ import psycopg
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.instance import Instance
-from pgdyno.toolchain.stages import Watch
+from pgdyno.toolchain.run.stages import Watch
 
 _CLIENTS = 4
 _SHORTEST_S, _LONGEST_S = 0.05, 0.8  # of load before a kill; arbitrary, some hundreds of commits

@@ -20,12 +20,12 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.huge_text import moved_bytes
-from pgdyno.toolchain.making import Making
-from pgdyno.toolchain.manifest import Passed, Verified
-from pgdyno.toolchain.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
-from pgdyno.toolchain.residue import require_nothing_counts
-from pgdyno.toolchain.stages import Stage, Watch, share_of_all
+from pgdyno.toolchain.build.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
+from pgdyno.toolchain.optimise.huge_text import moved_bytes
+from pgdyno.toolchain.optimise.residue import require_nothing_counts
+from pgdyno.toolchain.product.manifest import Passed, Verified
+from pgdyno.toolchain.run.making import Making
+from pgdyno.toolchain.run.stages import Stage, Watch, share_of_all
 
 ROUNDS = 20  # of crashes, for either build
 SECONDS = 280.0  # measured, all of it together: 205 s beside a training

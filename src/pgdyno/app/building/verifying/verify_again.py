@@ -23,14 +23,14 @@ from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.registry import is_packaged
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
-from pgdyno.toolchain.build_plan import ALWAYS
-from pgdyno.toolchain.debian_package import package_name
-from pgdyno.toolchain.making import Making
-from pgdyno.toolchain.manifest import FILE, Manifest, Verified, dump_manifest
-from pgdyno.toolchain.prerequisites import Need, missing_error, missing_programs
-from pgdyno.toolchain.programs import is_installed
-from pgdyno.toolchain.regression import TEST_DIRECTORIES, with_tests
-from pgdyno.toolchain.stages import Watch, share_of_all
+from pgdyno.toolchain.build.build_plan import ALWAYS
+from pgdyno.toolchain.build.regression import TEST_DIRECTORIES, with_tests
+from pgdyno.toolchain.host.prerequisites import Need, missing_error, missing_programs
+from pgdyno.toolchain.product.debian_package import package_name
+from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest
+from pgdyno.toolchain.run.making import Making
+from pgdyno.toolchain.run.programs import is_installed
+from pgdyno.toolchain.run.stages import Watch, share_of_all
 
 _COMPILING_S = 70.0  # expected: to configure and compile the tests
 

@@ -17,7 +17,7 @@ from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.making import Making
+from pgdyno.toolchain.run.making import Making
 
 TESTED = Installation(Path("/built/bin"), "18.6", 18, "built-00000000000a")
 PLAIN = Installation(Path("/plain/bin"), "18.6", 18, "source-18")

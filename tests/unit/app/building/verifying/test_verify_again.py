@@ -21,8 +21,8 @@ from pgdyno.app.building.verifying.verify_again import verify_build
 from pgdyno.cli.build import command
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain import prerequisites
-from pgdyno.toolchain.manifest import Manifest, Passed, Verified, read_manifest
+from pgdyno.toolchain.host import prerequisites
+from pgdyno.toolchain.product.manifest import Manifest, Passed, Verified, read_manifest
 
 AGAIN = Verified((Passed("regress", 231),), "", 0, 20, 150.0)
 

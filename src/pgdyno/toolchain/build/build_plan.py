@@ -1,0 +1,141 @@
+"""What is built and how, in full: from this follow a build's name, and every flag of each of its programs.
+
+The distribution's hardening is kept unless the profile is ``unhardened``: a position-independent program, a
+protected stack, checked libc calls. Relocations are always read-only once they are made. Products are never
+contracted with sums, whatever the target: results stay the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from pgdyno.model.build import PLAIN, Profile, target_flag
+from pgdyno.toolchain.optimise import bolt
+from pgdyno.toolchain.optimise import huge_text
+from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.toolchain.source.extensions import Extensions
+from pgdyno.toolchain.spec.foreign import Foreign
+from pgdyno.toolchain.spec.recipe import Recipe
+from pgdyno.toolchain.source.source import major_of
+
+NAME = "built"  # the newest one; each is called built-<id>
+_FORMAT = 2  # counts changes of how builds are made, so that what is asked for again is made anew
+_ID_LENGTH = 12
+_SAME_RESULTS = ("-ffp-contract=off",)
+_LINKED = ("-Wl,-z,relro", "-Wl,-z,now")
+_OF_ANY_CPU = {"aarch64": ("-moutline-atomics",)}
+"""By machine, for code that is to run on every CPU of it: helpers ask the CPU whether it has LSE's atomic
+instructions, which the oldest lack. Compilers do so by themselves only from certain versions on."""
+
+
+@dataclass(frozen=True)
+class _Hardening:
+    """Flags by whom they are for."""
+
+    compiling: tuple[str, ...]
+    preprocessing: tuple[str, ...]
+    linking: str
+    making: tuple[str, ...] = ()  # that configure must not see: what it tries, it links as the default is
+
+
+_HARDENING = _Hardening(("-fstack-protector-strong", "-fPIE"), ("CPPFLAGS=-D_FORTIFY_SOURCE=2",), "-pie")
+_NO_HARDENING = _Hardening(("-fno-stack-protector",), (), "-no-pie", ("-fno-pie",))
+ALWAYS: Mapping[str, str] = MappingProxyType({"rpathdir": "$$ORIGIN/../lib:$$ORIGIN/.."})
+"""Make's variables for all that is built: libraries are found from bin/ and from lib/postgresql/."""
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """One build. ``target`` None: every CPU of the architecture; ``training``: workloads, in order."""
+
+    source_sha256: str
+    version: str
+    profile: Profile
+    compiler: Compiler
+    compiler_version: str
+    target: str | None
+    machine: str  # x86_64
+    recipe: Recipe  # the libraries
+    training: tuple[str, ...]
+    bolt: bolt.Bolt | None = None  # where the profile takes it
+    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of the recipe
+    foreign: Foreign | None = None  # the machine, if it is another one than this
+    wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return major_of(self.version)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is what faster builds of the same source are held against."""
+        return self.profile.name == PLAIN and self.target is None
+
+    @property
+    def name(self) -> str:
+        """The server's name, which is the same for whoever asks for the same again."""
+        document = {
+            "format": _FORMAT,
+            "source": self.source_sha256,
+            "profile": self.profile.name,
+            "compiler": self.compiler_version,
+            "options": self.options,
+            "training": self.training if self.profile.is_trained else (),
+            "bolt": self.bolt.version if self.bolt else "",
+            **({"extensions": self.extensions.identity} if self.extensions.identity else {}),
+            **({"huge_text": huge_text.identity()} if self.profile.is_on_huge_pages else {}),
+        }
+        digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+        return f"{NAME}-{digest[:_ID_LENGTH]}"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The arguments of configure, without the prefix."""
+        hardening = self._hardening
+        cflags = [self.profile.optimisation, *_SAME_RESULTS, *hardening.compiling]
+        if self.bolt is not None:
+            cflags += self.compiler.movable()
+        if self.target is not None:
+            cflags.append(target_flag(self.target, self.machine))
+        else:
+            cflags += _OF_ANY_CPU.get(self.machine, ())
+        return (
+            *replace(self.recipe, compiler=self.compiler.cc, cflags=" ".join(cflags)).options(self.major),
+            *(() if self.foreign is None else self.foreign.options),
+            *hardening.preprocessing,
+            f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
+            f"LDFLAGS_EX={' '.join(self._linking)}",
+        )
+
+    def counting(self, counts: Path) -> Mapping[str, str]:
+        """Return make's variables for the program that is trained."""
+        # Counting programs end in a way that libpq's build would refuse; so do those that measure coverage.
+        flags = (*self._hardening.making, *self.compiler.counting(counts))
+        return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
+
+    def final(self, counts: Path, objects: Path) -> Mapping[str, str]:
+        """Return make's variables for the program that is installed; ``objects``: what is linked into it."""
+        flags = [
+            *self._hardening.making,
+            *(self.compiler.counted(counts) if self.profile.is_counted else ()),
+            *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
+        ]
+        profile = {"PROFILE": " ".join(flags)} if flags else {}
+        is_linked = self.profile.is_on_huge_pages
+        linked = huge_text.make_variables(objects / huge_text.OBJECT) if is_linked else {}
+        return {**ALWAYS, **profile, **linked, **self.compiler.make_variables(self.profile)}
+
+    @property
+    def _linking(self) -> tuple[str, ...]:
+        """The flags that programs, not libraries, are linked with."""
+        return (self._hardening.linking, *((bolt.LINKING,) if self.bolt else ()))
+
+    @property
+    def _hardening(self) -> _Hardening:
+        return _HARDENING if self.profile.is_hardened else _NO_HARDENING

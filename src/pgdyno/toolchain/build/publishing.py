@@ -1,0 +1,70 @@
+"""Copies a finished installation to its place, where it belongs to the caller and everybody can read it.
+
+What an unprivileged account has made is read as that account and written as the caller: neither its links
+nor its permissions mean anything to root. Until it is published it lies beside its place, under a name by
+which no server is found.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from pgdyno.model.errors import InstallationError
+from pgdyno.toolchain.run.making import RunAs
+from pgdyno.toolchain.run.programs import clean_environment
+
+_LIMIT_S = 300.0  # arbitrary; it takes a second
+_AS_OURS = ("--no-same-owner", "--no-same-permissions")  # nothing runs with another's privileges
+
+
+def hidden(prefix: Path) -> Path:
+    """Return where an installation lies until it is published."""
+    return prefix.with_name(f".{prefix.name}.partial")
+
+
+def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
+    """Copy ``staged`` to where it is hidden, over what an earlier try has left, and return that place.
+
+    Raises: InstallationError with tar's words.
+    """
+    partial = hidden(prefix)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o755)
+    _copy(staged, partial, run_as)
+    return partial
+
+
+def publish(prefix: Path, manifest: tuple[str, str]) -> None:
+    """Let what lies beside ``prefix`` appear there, with its manifest (file name, text)."""
+    name, text = manifest
+    (hidden(prefix) / name).write_text(text)
+    hidden(prefix).rename(prefix)
+
+
+def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
+    reading = run_as(["tar", "--create", f"--directory={staged}", "--file=-", "."])
+    writing = ["tar", "--extract", *_AS_OURS, f"--directory={target}", "--file=-"]
+    reader = subprocess.Popen(
+        reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
+    )
+    assert reader.stdout is not None  # noqa: S101 — asked for
+    with reader:
+        done = subprocess.run(
+            ["timeout", f"{_LIMIT_S:g}", *writing],
+            stdin=reader.stdout,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            env=clean_environment(),
+            umask=0o022,
+        )
+        reader.stdout.close()  # else the reader would wait for a writer that has ended early
+        said = (reader.stderr.read() if reader.stderr else b"").decode(errors="replace")
+    if reader.returncode != 0 or done.returncode != 0:
+        raise InstallationError(
+            f"could not copy the finished installation to {target}",
+            detail=(said + done.stderr).strip() or None,
+        )

@@ -1,0 +1,1 @@
+"""Where sources come from."""
