@@ -24,7 +24,7 @@ from pgdyno.model.experiment import Experiment, VoidThresholds
 from pgdyno.model.variant import Variant
 from pgdyno.studies import loop as study_file
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
-from pgdyno.toolchain.build.loop_library import LoopSources, compile_library
+from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library
 from pgdyno.workloads import load as bundled_workloads
 
 pytestmark = [

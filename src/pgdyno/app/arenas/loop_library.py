@@ -20,7 +20,7 @@ from pgdyno.model.loop import SCHEMA
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.build.loop_library import LoopSources, compile_library, find_headers
+from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library, find_headers
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.build.build_plan import BuildPlan
 from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.host.find_compiler import find_compiler
 from pgdyno.toolchain.host.prerequisites import (
     Need,

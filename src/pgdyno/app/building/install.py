@@ -15,7 +15,7 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.build.source_build import Built, SourceBuild
+from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
 from pgdyno.toolchain.host.prerequisites import compiler_version, find_recipe
 from pgdyno.toolchain.product.manifest import FILE, Manifest, dump_manifest, read_manifest
 from pgdyno.toolchain.source.source_package import UNPACKED, SourcePackage, unpack

@@ -14,8 +14,8 @@ from pgdyno.app.building.servers import remove_server
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.document import to_document
 from pgdyno.server.process.registry import is_packaged
-from pgdyno.toolchain.build.build_plan import NAME
-from pgdyno.toolchain.build.publishing import hidden
+from pgdyno.toolchain.compiling.build_plan import NAME
+from pgdyno.toolchain.compiling.publishing import hidden
 from pgdyno.toolchain.product.manifest import Manifest
 
 _IS_NAME = re.compile(r"built-[0-9a-f]{12}")

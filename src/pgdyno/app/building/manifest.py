@@ -14,10 +14,10 @@ from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.training import SECONDS
 from pgdyno.host.atomics import read_atomics
 from pgdyno.model.facts import Unknown
-from pgdyno.toolchain.build.build_log import used_flags
-from pgdyno.toolchain.build.build_plan import BuildPlan
-from pgdyno.toolchain.build.publishing import hidden
-from pgdyno.toolchain.build.source_build import ask, text_bytes
+from pgdyno.toolchain.compiling.build_log import used_flags
+from pgdyno.toolchain.compiling.build_plan import BuildPlan
+from pgdyno.toolchain.compiling.publishing import hidden
+from pgdyno.toolchain.compiling.source_build import ask, text_bytes
 from pgdyno.toolchain.optimise import bolt
 from pgdyno.toolchain.optimise.counts import reached
 from pgdyno.toolchain.product.manifest import Manifest, Optimised, Rearranged, Trained, Verified

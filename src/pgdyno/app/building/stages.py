@@ -23,9 +23,9 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.processes import running_from
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.build.build_plan import BuildPlan
-from pgdyno.toolchain.build.publishing import publish, put_beside
-from pgdyno.toolchain.build.regression import with_tests
+from pgdyno.toolchain.compiling.build_plan import BuildPlan
+from pgdyno.toolchain.compiling.publishing import publish, put_beside
+from pgdyno.toolchain.compiling.regression import with_tests
 from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.optimise.counts import gather
 from pgdyno.toolchain.product.manifest import FILE, Manifest, dump_manifest, read_manifest

@@ -16,7 +16,7 @@ from pgdyno.app.building.install import InstallRequest, install_from_source
 from pgdyno.app.building.servers import list_servers, remove_server
 from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
 from pgdyno.server.process.account import caller
-from pgdyno.toolchain.build.source_build import Built, SourceBuild
+from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
 from pgdyno.toolchain.product.manifest import FILE, read_manifest
 from pgdyno.toolchain.source.private_apt import SourceFile
 from pgdyno.toolchain.source.source_package import SourcePackage

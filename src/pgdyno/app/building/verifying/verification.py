@@ -20,7 +20,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.build.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
+from pgdyno.toolchain.compiling.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
 from pgdyno.toolchain.optimise.huge_text import moved_bytes
 from pgdyno.toolchain.optimise.residue import require_nothing_counts
 from pgdyno.toolchain.product.manifest import Passed, Verified

@@ -23,8 +23,8 @@ from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.registry import is_packaged
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
-from pgdyno.toolchain.build.build_plan import ALWAYS
-from pgdyno.toolchain.build.regression import TEST_DIRECTORIES, with_tests
+from pgdyno.toolchain.compiling.build_plan import ALWAYS
+from pgdyno.toolchain.compiling.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.toolchain.host.prerequisites import Need, missing_error, missing_programs
 from pgdyno.toolchain.product.debian_package import package_name
 from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest

@@ -15,13 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pgdyno.model.build import PLAIN, Profile, target_flag
-from pgdyno.toolchain.optimise import bolt
-from pgdyno.toolchain.optimise import huge_text
 from pgdyno.toolchain.compilers._contract import Compiler
+from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.source.extensions import Extensions
+from pgdyno.toolchain.source.source import major_of
 from pgdyno.toolchain.spec.foreign import Foreign
 from pgdyno.toolchain.spec.recipe import Recipe
-from pgdyno.toolchain.source.source import major_of
 
 NAME = "built"  # the newest one; each is called built-<id>
 _FORMAT = 2  # counts changes of how builds are made, so that what is asked for again is made anew

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
+from pgdyno.toolchain.compiling.source_build import SourceBuild
 from pgdyno.toolchain.spec.recipe import Recipe, plan_recipe
-from pgdyno.toolchain.build.source_build import SourceBuild
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None,

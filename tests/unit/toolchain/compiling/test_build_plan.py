@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.build import parse_profile
-from pgdyno.toolchain.optimise.bolt import Bolt
-from pgdyno.toolchain.build.build_plan import BuildPlan
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
+from pgdyno.toolchain.compiling.build_plan import BuildPlan
+from pgdyno.toolchain.optimise.bolt import Bolt
 from pgdyno.toolchain.source.extensions import Extensions, ExtensionTree
 from pgdyno.toolchain.spec.foreign import Foreign
 from pgdyno.toolchain.spec.recipe import plan_recipe

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
+from pgdyno.toolchain.compiling.regression import REGRESSION, run_suite, suites_of, with_tests
 from pgdyno.toolchain.run.making import Making
-from pgdyno.toolchain.build.regression import REGRESSION, run_suite, suites_of, with_tests
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.toolchain.build.build_log import used_flags
+from pgdyno.toolchain.compiling.build_log import used_flags
 
 LOG = """\
 checking for gcc... clang-19

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.build.publishing import hidden, publish, put_beside
+from pgdyno.toolchain.compiling.publishing import hidden, publish, put_beside
 
 MANIFEST = ("manifest.json", "{}\n")
 

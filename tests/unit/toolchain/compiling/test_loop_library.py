@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.build import loop_library
-from pgdyno.toolchain.build.loop_library import LoopSources, compile_library, find_headers
+from pgdyno.toolchain.compiling import loop_library
+from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library, find_headers
 
 TITLE = "PostgreSQL 17.2 (/opt/pg)"
 EXTENSION = Path(__file__).parents[4] / "extension" / "pgdyno_loop"

@@ -1,0 +1,1 @@
+"""From source to installed files."""
