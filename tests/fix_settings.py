@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.memory_proof import shared_memory_bytes
-from pgdyno.levers.resources import Figures, StorageKind
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.memory_proof import shared_memory_bytes
+from pgdyno.levers.engine.resources import Figures, StorageKind
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.guc import Guc
 from pgdyno.model.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount

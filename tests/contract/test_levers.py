@@ -30,10 +30,10 @@ from pgdyno.levers._contract import (
     display_name,
     matches,
 )
-from pgdyno.levers.durability import LOCKED_SETTINGS
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
-from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.levers.engine.durability import LOCKED_SETTINGS
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.planner import PlanRequest, make_plan, plan_one
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.kernel_file import COUPLED

@@ -21,7 +21,7 @@ from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.attached import attach
 from pgdyno.cli.output import Lines
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError
 from pgdyno.model.experiment import Design, DesignKind
 from pgdyno.server.process.workload_databases import WorkloadDatabases

@@ -19,7 +19,7 @@ from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
 from pgdyno.app.planning.attached import attach
 from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.session.access import ServerAccess
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.plan import Layer
 from pgdyno.server.connection.connection import connect

@@ -23,7 +23,7 @@ from pgdyno.app.inspection.inspect import (
     inspect_dsn,
     inspect_here,
 )
-from pgdyno.levers.resources import Figures, StorageKind
+from pgdyno.levers.engine.resources import Figures, StorageKind
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, UsageError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host

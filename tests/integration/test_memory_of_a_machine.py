@@ -28,8 +28,8 @@ from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.levers._contract import PlanContext, State
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import SettingError
 from pgdyno.model.host import Host
 

@@ -22,9 +22,9 @@ from pgdyno.host.kernel_files import read_kernel_files
 from pgdyno.host.tree import Tree
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.levers._contract import PlanContext, Skipped, State
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.planner import plan_one
-from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.planner import plan_one
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Nic
 

@@ -22,7 +22,7 @@ from pgdyno.app.changes.status import server_status
 from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.journal import ReceiptState
 from pgdyno.report.plain.journal_text import apply_text, revert_text

@@ -16,7 +16,7 @@ from pgdyno import levers
 from pgdyno.app.planning.statement_plans import plan_statement, plan_workload
 from pgdyno.generators.discovery import find_driver
 from pgdyno.generators.driver import Driver
-from pgdyno.levers.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.plan import Plan
 from pgdyno.model.statements import PlannedStatement, PreparedStatement, WorkloadStatements

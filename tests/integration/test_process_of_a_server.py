@@ -18,8 +18,8 @@ from pgdyno import levers
 from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
 from pgdyno.host.program import inspect_program
 from pgdyno.levers._contract import Detected, PlanContext, State
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.host import Host
 from pgdyno.model.variant import parse_variant
 from pgdyno.server.process.account import current_account

@@ -34,7 +34,7 @@ from pgdyno.app.planning.attached import attach
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.experiments.decisions.watch_decision import WatchState
 from pgdyno.journal.session.access import ServerAccess
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import InterruptedByUserError, StillChangedError, UsageError
 from pgdyno.model.experiment import Design
 from pgdyno.model.plan import Plan

@@ -15,7 +15,7 @@ from pgdyno.model.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.inspection.inspect import Inspection
-    from pgdyno.levers.resources import Figures
+    from pgdyno.levers.engine.resources import Figures
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -72,7 +72,7 @@ class StatedFigures:
 
     def parsed(self) -> Figures:
         """Return the figures. Raises: SettingError or UsageError if one is not an amount of memory."""
-        from pgdyno.levers.resources import Figures, StorageKind
+        from pgdyno.levers.engine.resources import Figures, StorageKind
 
         return Figures(
             memory_bytes=None if self.ram is None else _parse_ram(self.ram),

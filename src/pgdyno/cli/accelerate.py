@@ -317,7 +317,7 @@ class Asked:
         from pgdyno.app.local_machine import may_change_host
         from pgdyno.app.measuring.measure import Conditions
         from pgdyno.app.measuring.workload_choice import find_workloads
-        from pgdyno.levers.planner import PlanRequest
+        from pgdyno.levers.engine.planner import PlanRequest
         from pgdyno.model.experiment import Design
         from pgdyno.model.variant import Variant
 

@@ -63,7 +63,7 @@ def command(
     """
     from pgdyno.app.inspection.server_programs import probe_of
     from pgdyno.app.planning.advise import AdviseRequest, advise
-    from pgdyno.levers.planner import PlanRequest
+    from pgdyno.levers.engine.planner import PlanRequest
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
     stated = StatedFigures(**figures).parsed()

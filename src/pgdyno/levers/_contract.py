@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pgdyno.levers.context import PlanContext, Probe, matches
-from pgdyno.levers.effective import owner_of
-from pgdyno.levers.memory_proof import reserved_connections, shared_memory_bytes
-from pgdyno.levers.metadata import HEADINGS, Detected, Evidence, Goal, Lever, Maturity, Need, State
-from pgdyno.levers.resources import HugePages, StorageKind, is_virtual
+from pgdyno.levers.engine.context import PlanContext, Probe, matches
+from pgdyno.levers.engine.effective import owner_of
+from pgdyno.levers.engine.memory_proof import reserved_connections, shared_memory_bytes
+from pgdyno.levers.engine.metadata import HEADINGS, Detected, Evidence, Goal, Lever, Maturity, Need, State
+from pgdyno.levers.engine.resources import HugePages, StorageKind, is_virtual
 from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc, format_bytes
 from pgdyno.model.guc import readable_bytes as readable

@@ -1,6 +1,6 @@
 """The durability lock's one list: which settings could lose committed data, and which values cannot.
 
-``levers/durability.py`` refuses whatever else is planned; ``Variant`` marks whatever else is measured.
+``levers/engine/durability.py`` refuses whatever else is planned; ``Variant`` marks whatever else is measured.
 """
 
 from __future__ import annotations

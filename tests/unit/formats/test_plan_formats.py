@@ -17,8 +17,8 @@ from tests.fix_settings import GB, host_of, server_of, set_by, settings_of
 
 from pgdyno import formats
 from pgdyno.formats import conf, sql
-from pgdyno.levers.planner import PlanRequest, make_plan
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import SettingError
 from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk
 

@@ -10,9 +10,9 @@ from tests.fix_settings import GB, MB, host_of, server_of, set_by, settings_of
 
 from pgdyno import levers
 from pgdyno.levers._contract import PlanContext, PlanLine, Skipped
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.planner import plan_one
-from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.planner import plan_one
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import Host, HugePagePool
 from pgdyno.model.page_compression import PageCompression

@@ -9,7 +9,7 @@ from tests.fix_settings import server_of
 
 from pgdyno import levers
 from pgdyno.levers._contract import LeverModule, PlanLine, Skipped
-from pgdyno.levers.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import SettingError
 from pgdyno.model.plan import Layer, Plan

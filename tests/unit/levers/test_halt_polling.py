@@ -7,10 +7,10 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
 from pgdyno.levers._contract import PlanContext, Skipped, State
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
-from pgdyno.levers.resources import Figures, proven_host, resources_of
-from pgdyno.levers.sharing import not_shareable
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.planner import PlanRequest, make_plan, plan_one
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
+from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.model.host import Host
 from pgdyno.model.plan import Layer, Plan
 from pgdyno.model.variant import Variant

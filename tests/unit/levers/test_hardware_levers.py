@@ -11,9 +11,9 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
 from pgdyno.levers._contract import Detected, PlanContext, PlanLine, Skipped, State
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.planner import PlanRequest, make_plan, plan_one
-from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.planner import PlanRequest, make_plan, plan_one
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import Host
 from pgdyno.model.plan import Layer

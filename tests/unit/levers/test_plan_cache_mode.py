@@ -8,7 +8,7 @@ import pytest
 from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
-from pgdyno.levers.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.plan import Plan
 from pgdyno.model.server import Server

@@ -10,8 +10,8 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
 from pgdyno.levers._contract import Detected, PlanContext, State
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.server import Program, Server

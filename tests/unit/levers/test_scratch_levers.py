@@ -8,9 +8,9 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
 from pgdyno.levers._contract import PlanContext, Skipped, State
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.planner import plan_one
-from pgdyno.levers.resources import Figures, proven_host, resources_of
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.planner import plan_one
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host
 from pgdyno.model.server import Server

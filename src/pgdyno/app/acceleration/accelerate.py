@@ -32,10 +32,10 @@ from pgdyno.experiments.decisions.plan_decision import (
 )
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.verdicts.layer_effects import layers_left_out
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.memory_proof import shared_memory_bytes
-from pgdyno.levers.planner import PlanRequest
-from pgdyno.levers.sharing_memory import Memory
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.memory_proof import shared_memory_bytes
+from pgdyno.levers.engine.planner import PlanRequest
+from pgdyno.levers.engine.sharing_memory import Memory
 from pgdyno.model.awake import idling_files
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.plan import Layer, Plan

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.levers.sharing import side_by_side
-from pgdyno.levers.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.levers.engine.sharing import side_by_side
+from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import PER_APPLICATION, Layer, Plan
 from pgdyno.model.terms import PLAN, WITHOUT, without_per_application

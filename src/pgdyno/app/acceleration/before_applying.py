@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno import formats
-from pgdyno.levers.effective import EffectiveSettings, owner_of
+from pgdyno.levers.engine.effective import EffectiveSettings, owner_of
 from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.plan import Plan

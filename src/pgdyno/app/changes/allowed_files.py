@@ -10,7 +10,7 @@ from functools import cache
 from os.path import realpath
 
 from pgdyno.levers import load
-from pgdyno.levers.context import matches
+from pgdyno.levers.engine.context import matches
 from pgdyno.levers.system.irq_affinity import AFFINITIES
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError, UsageError
 from pgdyno.model.kernel_file import COUPLED, display_name, sysctl_path

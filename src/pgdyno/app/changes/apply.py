@@ -31,7 +31,7 @@ from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import Session, locked_session, reading_session
 from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.program import program_writers
-from pgdyno.levers.durability import check_durability, check_found
+from pgdyno.levers.engine.durability import check_durability, check_found
 from pgdyno.model.errors import (
     PermissionNotGivenError,
     PgdynoError,

@@ -9,9 +9,9 @@ from pgdyno.app.inspection.inspect import inspect_dsn
 from pgdyno.app.inspection.server_programs import probe_of, programs_of
 from pgdyno.app.inspection.start_check import start_check_in
 from pgdyno.app.local_machine import may_change_host
-from pgdyno.levers.durability import check_found
-from pgdyno.levers.planner import PlanRequest, make_plan
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.durability import check_found
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import PrivilegeError, ServerError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plan import Layer

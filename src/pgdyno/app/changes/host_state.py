@@ -3,7 +3,7 @@
 Whatever ends the trial, what was found is restored; after a kill ``pgdyno revert --host-only`` does it.
 
 Arms that take turns share the machine. What they all want alike is written once. A pool of huge pages holds
-what each of them takes. Everything else is written anew at every turn: ``levers/sharing.py`` says what that
+what each of them takes. Everything else is written anew at every turn: ``levers/engine/sharing.py`` says what that
 makes sense for.
 """
 

@@ -14,7 +14,7 @@ from pgdyno import levers
 from pgdyno.host.colocation import find_postmaster
 from pgdyno.host.inspection import inspect_host
 from pgdyno.host.program import inspect_program
-from pgdyno.levers.resources import Figures, Resources, resources_of
+from pgdyno.levers.engine.resources import Figures, Resources, resources_of
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host

@@ -9,8 +9,8 @@ from pgdyno import levers
 from pgdyno.app.inspection.inspect import Inspection
 from pgdyno.app.inspection.server_programs import probe_of
 from pgdyno.levers._contract import LeverModule, PlanContext
-from pgdyno.levers.planner import PlanRequest, context_of, run_levers
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.planner import PlanRequest, context_of, run_levers
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.lever import LeverEntry, LeverFinding

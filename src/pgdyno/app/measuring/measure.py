@@ -15,8 +15,8 @@ from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, open_store
 from pgdyno.app.measuring.experiment import Context, ExperimentRun, Futile
 from pgdyno.host.spinners import burstable_type
-from pgdyno.levers.sharing import not_shareable
-from pgdyno.levers.sharing_memory import MEMORY_SHARE
+from pgdyno.levers.engine.sharing import not_shareable
+from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
 from pgdyno.model.experiment import Design, DesignKind, Experiment
 from pgdyno.model.guc import readable_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pgdyno import formats
-from pgdyno.levers.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host

@@ -8,8 +8,8 @@ from pgdyno.app.inspection.inspect import inspect_dsn
 from pgdyno.app.inspection.server_programs import programs_of
 from pgdyno.app.installations import installation_in
 from pgdyno.app.planning.planning import Subject, subject_of
-from pgdyno.levers.durability import check_found
-from pgdyno.levers.resources import Figures, holds_huge_pages
+from pgdyno.levers.engine.durability import check_found
+from pgdyno.levers.engine.resources import Figures, holds_huge_pages
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.guc import Guc

@@ -17,8 +17,8 @@ from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.planning.statement_plans import plan_workload, together
 from pgdyno.experiments.peers.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.peers.tuned_profile import tuned_files
-from pgdyno.levers.planner import PlanRequest, make_plan
-from pgdyno.levers.resources import Figures, Resources
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.resources import Figures, Resources
 from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown

@@ -19,8 +19,8 @@ from pgdyno.app.studying.page_support import find_page_support
 from pgdyno.app.studying.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.experiments.decisions.stopping import minimum_rounds
 from pgdyno.experiments.planner.sql_text import first_word
-from pgdyno.levers.planner import PlanRequest
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.planner import PlanRequest
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Experiment
 from pgdyno.model.ports import Progress

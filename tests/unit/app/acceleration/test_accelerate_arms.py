@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.levers.test_sharing_memory import GB, MB, MEMORY
+from tests.unit.levers.engine.test_sharing_memory import GB, MB, MEMORY
 
 from pgdyno.app.acceleration.arms import Arms, arms_of
-from pgdyno.levers.sharing_memory import Memory
+from pgdyno.levers.engine.sharing_memory import Memory
 from pgdyno.model.plan import HUGE_PAGES, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.variant import Variant
 

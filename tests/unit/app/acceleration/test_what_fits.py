@@ -14,7 +14,7 @@ from pgdyno.app.acceleration.budget import what_fits
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.main import cli
-from pgdyno.levers.planner import PlanRequest
+from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiment import Design

@@ -11,8 +11,8 @@ from tests.fix_settings import host_of, server_of
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.planning.advise import AdviseRequest, advise
 from pgdyno.host.tree import Tree
-from pgdyno.levers.planner import PlanRequest, make_plan
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.facts import Fact
 from pgdyno.model.host import Host, Owner

@@ -12,7 +12,7 @@ from pgdyno import levers
 from pgdyno.app.inspection.inspect import InspectedServer, Inspection
 from pgdyno.app.inspection.lever_findings import choose_levers, describe_levers
 from pgdyno.cli.levers import command
-from pgdyno.levers.resources import Figures, resources_of
+from pgdyno.levers.engine.resources import Figures, resources_of
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown, unknown
 from pgdyno.model.lever import LeverEntry

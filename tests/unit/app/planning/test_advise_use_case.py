@@ -8,8 +8,8 @@ import pytest
 from tests.fix_settings import GB, host_of, server_of
 
 from pgdyno.app.planning.advise import AdviseRequest, advise, format_names
-from pgdyno.levers.planner import PlanRequest
-from pgdyno.levers.resources import Figures
+from pgdyno.levers.engine.planner import PlanRequest
+from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import MemoryProofError, UsageError
 
 

@@ -10,10 +10,10 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.memory_proof import PLANNED_BELOW, memory_proof
-from pgdyno.levers.metadata import Goal, Lever
-from pgdyno.levers.resources import Resources, StorageKind
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.memory_proof import PLANNED_BELOW, memory_proof
+from pgdyno.levers.engine.metadata import Goal, Lever
+from pgdyno.levers.engine.resources import Resources, StorageKind
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.facts import Fact, Unknown, unknown

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdyno.levers.durability import durability_findings
-from pgdyno.levers.effective import owner_of
-from pgdyno.levers.overrides import scope_of
+from pgdyno.levers.engine.durability import durability_findings
+from pgdyno.levers.engine.effective import owner_of
+from pgdyno.levers.engine.overrides import scope_of
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plan import SETTING, Finding, PlanLine
 from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server, SettingOverride

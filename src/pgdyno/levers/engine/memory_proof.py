@@ -15,15 +15,15 @@ from bisect import bisect_left
 from dataclasses import replace
 from decimal import Decimal
 
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.overrides import (
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.overrides import (
     OwnSessions,
     largest_override,
     own_sessions,
     scope_of,
     with_largest_overrides,
 )
-from pgdyno.levers.resources import Resources
+from pgdyno.levers.engine.resources import Resources
 from pgdyno.model.errors import MemoryProofError
 from pgdyno.model.facts import Fact
 from pgdyno.model.guc import format_bytes

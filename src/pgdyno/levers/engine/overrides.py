@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pgdyno.levers.effective import EffectiveSettings
+from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.model.server import SettingOverride
 
 SESSION_SETTINGS = ("work_mem", "hash_mem_multiplier")

@@ -9,9 +9,9 @@ import pytest
 from tests.fix_servers import RealServer
 from tests.fix_settings import GB, MB, host_of, server_of
 
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
-from pgdyno.levers.resources import Figures, Resources, resources_of
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
+from pgdyno.levers.engine.resources import Figures, Resources, resources_of
 from pgdyno.model.errors import MemoryProofError
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.host import HugePagePool

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.levers.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
 from pgdyno.model.variant import Variant
 
 GB, MB = 1 << 30, 1 << 20

@@ -9,7 +9,7 @@ import pytest
 from tests.fix_settings import GB, MB, host_of, reference_figures, server_of, set_by, settings_of
 from tests.unit.host.machines import load
 
-from pgdyno.levers.resources import Figures, HugePages, StorageKind, proven_host, resources_of
+from pgdyno.levers.engine.resources import Figures, HugePages, StorageKind, proven_host, resources_of
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount

@@ -35,10 +35,10 @@ from pgdyno.levers._contract import (
     propose,
     verify_settings,
 )
-from pgdyno.levers.durability import check_found
-from pgdyno.levers.memory_proof import PLANNED_BELOW
-from pgdyno.levers.planner import PlanRequest, make_plan
-from pgdyno.levers.resources import Figures, StorageKind
+from pgdyno.levers.engine.durability import check_found
+from pgdyno.levers.engine.memory_proof import PLANNED_BELOW
+from pgdyno.levers.engine.planner import PlanRequest, make_plan
+from pgdyno.levers.engine.resources import Figures, StorageKind
 from pgdyno.model.errors import DurabilityError, MemoryProofError, SettingError
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.plan import REFUSED_ABOVE, Effect, Finding, Layer, Plan, Risk

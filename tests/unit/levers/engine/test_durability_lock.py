@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fix_settings import MAJORS, server_of, set_by, settings_of
 
-from pgdyno.levers.durability import LOCKED_SETTINGS, check_durability, durability_findings
+from pgdyno.levers.engine.durability import LOCKED_SETTINGS, check_durability, durability_findings
 from pgdyno.model.errors import DurabilityError
 
 HINT = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.levers.sharing import SideBySide, not_shareable, side_by_side
+from pgdyno.levers.engine.sharing import SideBySide, not_shareable, side_by_side
 from pgdyno.model.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

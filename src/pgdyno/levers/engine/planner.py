@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.levers import load
 from pgdyno.levers._contract import Goal, Lever, LeverModule, PlanContext, Probe, matches, why_absent
-from pgdyno.levers.durability import LOCKED_SETTINGS, check_durability
-from pgdyno.levers.effective import EffectiveSettings
-from pgdyno.levers.findings import findings_for
-from pgdyno.levers.memory_proof import check_memory_proof, memory_proof
-from pgdyno.levers.resources import Figures, proven_host, resources_of, with_pool_changed
+from pgdyno.levers.engine.durability import LOCKED_SETTINGS, check_durability
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.findings import findings_for
+from pgdyno.levers.engine.memory_proof import check_memory_proof, memory_proof
+from pgdyno.levers.engine.resources import Figures, proven_host, resources_of, with_pool_changed
 from pgdyno.model.builds import KnownBuild
 from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import SettingError
