@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pgdyno.search.levels import first_levels, next_levels
-from pgdyno.stats.scaling import observe
+from pgdyno.stats.curves.scaling import observe
 
 
 def usl(contention: float, crosstalk: float) -> Callable[[int], float]:

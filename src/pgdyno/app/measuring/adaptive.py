@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pgdyno.experiments.verdicts.scaling import MeasuredCurve, measured_curves
 from pgdyno.model.experiment import Experiment
 from pgdyno.search.levels import ENOUGH, first_levels, next_levels
-from pgdyno.stats.scaling import observe
+from pgdyno.stats.curves.scaling import observe
 
 
 def next_cells(experiment: Experiment, rounds_left: int) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from pgdyno.model.metric import LAUNCHED_WORKERS, PLANNED_WORKERS
 from pgdyno.model.scaling import Knee, Level
 from pgdyno.model.tpch import PREFIX, REFRESHES, TPCH_RUNS, TpchFacts
 from pgdyno.model.variant import Variant
-from pgdyno.stats.knee import LEVEL
-from pgdyno.stats.scaling import observe
+from pgdyno.stats.curves.knee import LEVEL
+from pgdyno.stats.curves.scaling import observe
 
 SETTING = "max_parallel_workers_per_gather"
 _LEAST_LEVELS = 2

@@ -12,8 +12,8 @@ from pgdyno.model.experiment import Block, Cell, Experiment
 from pgdyno.model.guc import readable_bytes
 from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.model.scaling import Confirmation, Knee, Scaling
-from pgdyno.stats.confirmation import confirm
-from pgdyno.stats.scaling import analyse, observe
+from pgdyno.stats.curves.confirmation import confirm
+from pgdyno.stats.curves.scaling import analyse, observe
 
 THROUGHPUT = "throughput_tps"
 _OFFSETS = {"clients": 0, "workers": 1}  # how many work at level 0: beside its workers the leader does

@@ -14,7 +14,7 @@ from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Tabl
 from pgdyno.report.grids.scaling import bounded
 from pgdyno.report.text import numbers
 from pgdyno.report.text.words import listed
-from pgdyno.stats.knee import LEVEL, TOLERANCE
+from pgdyno.stats.curves.knee import LEVEL, TOLERANCE
 
 _TO_SET = "To set in a query's own transaction, as certain all together"
 _NO_WORKERS = "no workers planned"

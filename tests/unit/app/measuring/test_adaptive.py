@@ -14,7 +14,7 @@ from pgdyno.app.measuring.adaptive import next_cells
 from pgdyno.experiments.verdicts.scaling import knees, measured_curves
 from pgdyno.model.experiment import ArmBlock, Block, Cell, Experiment
 from pgdyno.model.variant import Variant
-from pgdyno.stats.scaling import observe
+from pgdyno.stats.curves.scaling import observe
 
 SIZE = 1 << 30
 

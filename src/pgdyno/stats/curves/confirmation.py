@@ -16,8 +16,8 @@ import numpy as np
 
 from pgdyno.model.scaling import Confirmation
 from pgdyno.model.verdict import Interval
-from pgdyno.stats import knee
-from pgdyno.stats.curve import MINIMUM_BLOCKS, Curve
+from pgdyno.stats.curves import knee
+from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 
 
 def confirm(

@@ -27,9 +27,9 @@ from scipy import special
 
 from pgdyno.model.scaling import Law
 from pgdyno.model.verdict import Interval
-from pgdyno.stats.curve import Curve
+from pgdyno.stats.curves.curve import Curve
+from pgdyno.stats.curves.scaling_fit import SCALES, fit_all
 from pgdyno.stats.sample import FloatArray
-from pgdyno.stats.scaling_fit import SCALES, fit_all
 
 AMDAHL, USL = "Amdahl", "USL"
 RESAMPLES = 1000  # arbitrary: with eight blocks, the ends are the sixth lowest and highest

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pgdyno.stats.curve import Curve
-from pgdyno.stats.scaling_law import AMDAHL, USL, fit, fit_laws, lack_of_fit, simplest
+from pgdyno.stats.curves.curve import Curve
+from pgdyno.stats.curves.scaling_law import AMDAHL, USL, fit, fit_laws, lack_of_fit, simplest
 
 RAYTRACER = {
     1: 20, 4: 78, 8: 130, 12: 170, 16: 190, 20: 200, 24: 210, 28: 230, 32: 260, 48: 280, 64: 310,

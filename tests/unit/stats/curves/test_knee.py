@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pgdyno.model.scaling import Dip, Knee
-from pgdyno.stats import knee
-from pgdyno.stats.curve import Curve
-from pgdyno.stats.scaling import analyse, observe
+from pgdyno.stats.curves import knee
+from pgdyno.stats.curves.curve import Curve
+from pgdyno.stats.curves.scaling import analyse, observe
 
 Blocks = list[dict[int, float]]
 Law = Callable[[int], float]

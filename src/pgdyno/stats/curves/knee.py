@@ -27,7 +27,7 @@ import numpy as np
 
 from pgdyno.model.scaling import Dip, Knee, Level
 from pgdyno.model.verdict import Interval
-from pgdyno.stats.curve import MINIMUM_BLOCKS, Curve
+from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 from pgdyno.stats.sample import BoolArray
 
 TOLERANCE = 0.05  # of the highest rate: what less is not worth more workers

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from pgdyno.stats.confirmation import confirm
+from pgdyno.stats.curves.confirmation import confirm
 
 
 def rounds(rates: Mapping[int, float], factors: Sequence[float]) -> list[Mapping[int, float]]:

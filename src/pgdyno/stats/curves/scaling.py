@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pgdyno.model.scaling import Scaling
-from pgdyno.stats import knee
-from pgdyno.stats.curve import Curve
-from pgdyno.stats.scaling_law import fit_laws, simplest
+from pgdyno.stats.curves import knee
+from pgdyno.stats.curves.curve import Curve
+from pgdyno.stats.curves.scaling_law import fit_laws, simplest
 
 Blocks = Sequence[Mapping[int, float]]
 """Rates by level, block by block."""

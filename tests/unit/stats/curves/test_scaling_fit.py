@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from pgdyno.stats.curves.scaling_fit import fit_all
 from pgdyno.stats.sample import FloatArray
-from pgdyno.stats.scaling_fit import fit_all
 
 LEVELS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 BOTH = np.stack([LEVELS - 1, LEVELS * (LEVELS - 1)])

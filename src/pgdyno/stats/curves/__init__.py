@@ -1,0 +1,1 @@
+"""Rates over levels: the knee, and laws that are fitted."""
