@@ -23,8 +23,8 @@ import numpy as np
 
 from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import online_cpus, workspace
-from pgdyno.host.spinners import find_top, spinning, why_no_spinners
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
 from pgdyno.model.facts import Unknown
 from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
 from pgdyno.stats.inference import infer

@@ -26,8 +26,8 @@ HELD = ("200000", "N", "200000")
 HOLD = """
 import sys, time
 from pgdyno.app.changes.host_state import this_host
-from pgdyno.host.idling import polling_wanted
-from pgdyno.host.tree import Tree
+from pgdyno.host.probing.idling import polling_wanted
+from pgdyno.host.files.tree import Tree
 with this_host().holding(polling_wanted(Tree())):
     print("held", flush=True)
     time.sleep(600)

@@ -17,8 +17,8 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.host.kernel_files import read_kernel_files
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.kernel_files import read_kernel_files
+from pgdyno.host.files.tree import Tree
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.levers._contract import PlanContext, Skipped, State
 from pgdyno.levers.engine.effective import EffectiveSettings

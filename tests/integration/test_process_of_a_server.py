@@ -16,7 +16,7 @@ from tests.fix_servers import RealServer
 
 from pgdyno import levers
 from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
-from pgdyno.host.program import inspect_program
+from pgdyno.host.processes.program import inspect_program
 from pgdyno.levers._contract import Detected, PlanContext, State
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.resources import Figures

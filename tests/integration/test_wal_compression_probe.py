@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 from tests.fix_servers import RealServer
-from tests.unit.host.test_page_compression import needs_lz4
+from tests.unit.host.probing.test_page_compression import needs_lz4
 
-from pgdyno.host.page_compression import probe_page_compression
+from pgdyno.host.probing.page_compression import probe_page_compression
 from pgdyno.model.facts import Unknown
 from pgdyno.model.page_compression import PageCompression
 

@@ -6,9 +6,9 @@ import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from pgdyno.host.cgroups import read_hierarchy, read_membership
-from pgdyno.host.limits import available_memory
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.machine.cgroups import read_hierarchy, read_membership
+from pgdyno.host.machine.limits import available_memory
 from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model.errors import PrivilegeError
 from pgdyno.model.facts import Unknown

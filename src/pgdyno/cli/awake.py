@@ -41,7 +41,7 @@ def command(*, is_unit: bool) -> None:
     """
     from pgdyno.app.awake.stay_awake import staying_awake
     from pgdyno.app.local_machine import online_cpus
-    from pgdyno.host.tree import Tree
+    from pgdyno.host.files.tree import Tree
     from pgdyno.report.page.awake import awake_sentence
 
     if is_unit:

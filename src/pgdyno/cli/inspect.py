@@ -70,7 +70,7 @@ def command(
 
 def _probed() -> Probes:
     from pgdyno.app.local_machine import workspace
-    from pgdyno.host.probes import run_probes
+    from pgdyno.host.probing.probes import run_probes
 
     with workspace().scratch() as directory:
         return run_probes(directory)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.atomics import read_atomics
+from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.model.build import parse_profile
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.server import Atomics

@@ -12,8 +12,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from pgdyno.host.inspection import inspect_tree
-from pgdyno.host.tree import NO_SUCH_FILE, Tree
+from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
+from pgdyno.host.machine.inspection import inspect_tree
 from pgdyno.model.document import to_document
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.host import Host, Mount

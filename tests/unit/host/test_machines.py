@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.host.machines import MACHINES, facts_of, load, plain
 
-from pgdyno.host.tree import NO_SUCH_FILE
+from pgdyno.host.files.tree import NO_SUCH_FILE
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -23,7 +23,7 @@ from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.experiments.decisions.plan_decision import decide_plan
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
-from pgdyno.host.spinners import burstable_type
+from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError
 from pgdyno.model.experiment import Design, Experiment

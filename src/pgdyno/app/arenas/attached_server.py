@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgdyno.host.colocation import find_postmaster
+from pgdyno.host.processes.colocation import find_postmaster
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.server.connection.connection import Connection, connect

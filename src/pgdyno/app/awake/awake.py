@@ -17,9 +17,9 @@ from types import MappingProxyType
 from pgdyno.app.arenas.scratch_arena import Spin
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import online_cpus
-from pgdyno.host.idling import boot_line, polling_wanted, why_no_polling
-from pgdyno.host.spinners import find_top, spinning, why_no_spinners
-from pgdyno.host.wakeup import measure_wake_up
+from pgdyno.host.probing.idling import boot_line, polling_wanted, why_no_polling
+from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
+from pgdyno.host.probing.wakeup import measure_wake_up
 from pgdyno.model.awake import POLLING, Awake, AwakeMeans, idling_files
 from pgdyno.model.errors import PgdynoError, StillChangedError, UsageError
 from pgdyno.model.kernel_file import display_name

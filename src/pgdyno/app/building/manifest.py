@@ -12,7 +12,7 @@ from pathlib import Path
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.training import SECONDS
-from pgdyno.host.atomics import read_atomics
+from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.model.facts import Unknown
 from pgdyno.toolchain.compiling.build_log import used_flags
 from pgdyno.toolchain.compiling.build_plan import BuildPlan

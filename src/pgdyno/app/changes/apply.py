@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.changes.persist import Persisted, Persisting
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
 from pgdyno.journal.configuration.foreign_edits import read_foreign_edits
 from pgdyno.journal.configuration.standby_order import check_standby_order
 from pgdyno.journal.configuration.statements import restore_statement

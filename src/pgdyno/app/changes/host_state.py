@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.local_machine import workspace
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
 from pgdyno.journal.ledger.log import open_journal
 from pgdyno.journal.runs.by_hand import still_changed
 from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, write_receipts

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.inspection.start_check import StartCheck
-from pgdyno.host.cpu import inspect_cpu
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.machine.cpu import inspect_cpu
 from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import Session
 from pgdyno.journal.session.target import bound_to

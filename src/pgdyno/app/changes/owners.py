@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdyno.host.owners import find_owners
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.machine.owners import find_owners
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.kernel_file import display_name
 from pgdyno.model.plan import Change

@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.formats._at_start import START_FILES, StartFile, changes_in
 from pgdyno.formats._places import Place, device_file, place_of
-from pgdyno.host.at_start import set_later, why_no_sysctls, why_no_tmpfiles, why_no_udev, why_not_this_etc
-from pgdyno.host.memory import inspect_memory
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.machine.at_start import (
+    set_later,
+    why_no_sysctls,
+    why_no_tmpfiles,
+    why_no_udev,
+    why_not_this_etc,
+)
+from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.journal.ledger.log import Contents
 from pgdyno.journal.runs.host_run import receipts_of_host
 from pgdyno.model.errors import OwnershipError

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno import levers
-from pgdyno.host.colocation import find_postmaster
-from pgdyno.host.inspection import inspect_host
-from pgdyno.host.program import inspect_program
+from pgdyno.host.machine.inspection import inspect_host
+from pgdyno.host.processes.colocation import find_postmaster
+from pgdyno.host.processes.program import inspect_program
 from pgdyno.levers.engine.resources import Figures, Resources, resources_of
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, Unknown

@@ -11,7 +11,7 @@ from pathlib import Path
 from pgdyno.app.inspection.start_check import NEEDED_BYTES, scratch_options, taken_over
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
-from pgdyno.host.page_compression import probe_page_compression
+from pgdyno.host.probing.page_compression import probe_page_compression
 from pgdyno.journal.files.file_identity import acting_as
 from pgdyno.model.errors import PgdynoError
 from pgdyno.model.facts import Fact, Unknown, unknown

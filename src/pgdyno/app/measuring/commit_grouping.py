@@ -8,7 +8,7 @@ from contextlib import closing
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.load import Loads
-from pgdyno.host.probes import measure_fsync_us
+from pgdyno.host.probing.probes import measure_fsync_us
 from pgdyno.model.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
 from pgdyno.model.experiment import Design
 from pgdyno.model.facts import Fact, Unknown, unknown

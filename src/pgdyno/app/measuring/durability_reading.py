@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.host.loaded_libraries import LoadedLibraries, inspect_libraries
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.processes.loaded_libraries import LoadedLibraries, inspect_libraries
 from pgdyno.model.durability_reading import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
 
 _SETTINGS = """

@@ -9,8 +9,8 @@ from pathlib import Path
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.inspection.inspect import inspect_dsn
 from pgdyno.app.measuring.durability_reading import read_durability
-from pgdyno.host.kernel_files import read_kernel_files
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.kernel_files import read_kernel_files
+from pgdyno.host.files.tree import Tree
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.document import to_document
 from pgdyno.model.durability_reading import DurabilityReading

@@ -14,7 +14,7 @@ from pgdyno.app.changes.allowed_files import require_allowed_files
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, open_store
 from pgdyno.app.measuring.experiment import Context, ExperimentRun, Futile
-from pgdyno.host.spinners import burstable_type
+from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pgdyno.app.changes.host_state import HostState, this_host
 from pgdyno.app.local_machine import workspace
-from pgdyno.host.kernel_files import read_kernel_files
-from pgdyno.host.memory import inspect_memory
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.kernel_files import read_kernel_files
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.model.errors import SettingError, UsageError
 from pgdyno.model.host import HugePagePool
 from pgdyno.model.kernel_file import choices_in

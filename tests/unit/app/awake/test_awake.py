@@ -15,7 +15,7 @@ from pgdyno.app.awake.awake import AwakeKeeper, Keeping, Probe, as_booted_beside
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.changes.revert import RevertRequest
 from pgdyno.app.changes.revert_host import revert_host
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
 from pgdyno.journal.ledger.log import open_journal, read_journal
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess

@@ -10,7 +10,7 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.planning.advise import AdviseRequest, advise
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import OwnershipError

@@ -11,7 +11,7 @@ from tests.unit.journal.machines import BOOT, SWAPPINESS, carry_out, change, mak
 from tests.unit.journal.receipts import TARGET
 
 from pgdyno.app.changes.persist import Persisted, Persisting
-from pgdyno.host.tree import Tree
+from pgdyno.host.files.tree import Tree
 from pgdyno.journal.ledger.log import Journal, open_journal
 from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers

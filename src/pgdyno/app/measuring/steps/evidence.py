@@ -18,8 +18,8 @@ import psycopg
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.experiments.blocks.published import DeviceUse, Footprint, SystemUse
 from pgdyno.experiments.design.isolation import CpuSplit
-from pgdyno.host.tree import Tree
-from pgdyno.host.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.machine.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
 from pgdyno.model.activity import ActivitySample
 from pgdyno.model.errors import ServerCrashedError
 from pgdyno.server.process.processes import pin

@@ -10,7 +10,7 @@ from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters
 from pgdyno.app.measuring.steps.records import operations, step_record
 from pgdyno.experiments.blocks.published import Footprint
 from pgdyno.generators.step_run import StepResult
-from pgdyno.host.usage import DeviceCounters, SystemCounters
+from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
 from pgdyno.model.activity import ActivitySample, Wait
 from pgdyno.model.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.workload import Step

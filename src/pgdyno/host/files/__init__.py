@@ -1,0 +1,1 @@
+"""Files of the inspected host, and the formats in which the kernel writes values."""

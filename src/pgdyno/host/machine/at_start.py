@@ -1,0 +1,96 @@
+"""What sets the kernel's values whenever this machine starts, and who wins where two files set the same.
+
+Sources: sysctl.d(5); sysctl(8) of procps; sd_booted(3), by which systemd's own programs tell that it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
+
+from pgdyno.host.files.tree import EMPTY, Tree
+from pgdyno.host.machine.cpu import inspect_cpu
+from pgdyno.model.facts import Fact
+from pgdyno.model.kernel_file import SYSCTL_ROOT
+
+_SYSTEMD, _UDEV = "/run/systemd/system", "/run/udev"
+_SYSCTL_PROGRAMS = ("/usr/sbin/sysctl", "/sbin/sysctl", "/usr/bin/sysctl", "/bin/sysctl")
+_CONTAINER = "container:"
+
+# Of files with the same name only the first is read. systemd does not read the last; sysctl(8) does.
+_DIRECTORIES = (
+    "/etc/sysctl.d",
+    "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
+    "/usr/lib/sysctl.d",
+    "/lib/sysctl.d",
+)
+_LAST = "/etc/sysctl.conf"
+
+
+def why_not_this_etc(tree: Tree) -> str | None:
+    """Say why the /etc that we see is not what the machine starts with; None if it is."""
+    where = inspect_cpu(tree, "self").virtualisation
+    if not where.or_else("").startswith(_CONTAINER):
+        return None
+    return f"pgdyno runs in a container ({where.value}), whose /etc is not the machine's"
+
+
+def why_no_sysctls(tree: Tree) -> str | None:
+    """Say why nothing reads /etc/sysctl.d at the start; None if something does."""
+    if _is_there(tree, _SYSTEMD) or any(_is_file(tree, path) for path in _SYSCTL_PROGRAMS):
+        return None
+    return "neither systemd nor the program sysctl is here to set them"
+
+
+def why_no_udev(tree: Tree) -> str | None:
+    """Say why nothing reads udev's rules; None if something does."""
+    return None if _is_there(tree, _UDEV) else "udev does not run here"
+
+
+def why_no_tmpfiles(tree: Tree) -> str | None:
+    """Say why nothing reads /etc/tmpfiles.d at the start; None if something does."""
+    return None if _is_there(tree, _SYSTEMD) else "systemd, which reads tmpfiles.d, does not run this machine"
+
+
+def set_later(tree: Tree, path: str, keys: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield a file and a key for each of these sysctls that is set once more after the file at ``path``.
+
+    Keys are paths, ``/proc/sys/vm/swappiness``.
+    """
+    name = path.rpartition("/")[2]
+    files: dict[str, str] = {}
+    for directory in _DIRECTORIES:
+        for other in tree.names(directory).or_else(()):
+            if other.endswith(".conf") and other > name:
+                files.setdefault(other, f"{directory}/{other}")
+    in_order = [files[other] for other in sorted(files)]
+    is_linked = any(tree.is_same_file(_LAST, file).or_else(default=False) for file in in_order)
+    is_read = not is_linked and not _is_there(tree, _SYSTEMD)
+    for file in (*in_order, *([_LAST] if is_read else [])):
+        patterns = tuple(_patterns_in(tree.text(file)))
+        yield from ((file, key) for key in keys if any(fnmatchcase(key, pattern) for pattern in patterns))
+
+
+def _patterns_in(text: Fact[str]) -> Iterator[str]:
+    """Yield what a file of sysctl.d sets, as paths; names may hold ``*``."""
+    for line in text.or_else("").splitlines():
+        name, is_set, _ = line.partition("=")
+        name = name.strip().removeprefix("-")
+        if is_set and not line.lstrip().startswith(("#", ";")):
+            yield SYSCTL_ROOT + _as_path(name)
+
+
+def _as_path(name: str) -> str:
+    """Turn a name into a path: if its first separator is a dot, dots and slashes change places."""
+    first = next((char for char in name if char in "./"), "/")
+    return name if first == "/" else name.translate(str.maketrans("./", "/."))
+
+
+def _is_there(tree: Tree, directory: str) -> bool:
+    return tree.names(directory).is_known
+
+
+def _is_file(tree: Tree, path: str) -> bool:
+    text = tree.text(path, limit_bytes=1)
+    return text.is_known or text.value == EMPTY

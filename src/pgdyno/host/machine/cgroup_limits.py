@@ -1,0 +1,147 @@
+"""The limits that the control groups of a process set, topmost group first.
+
+"No limit" is written as ``max`` (v2), -1 (v1), an absent file (the root group has none) or a huge number
+(9223372036854771712 in v1): the last is a limit like any other, and larger than what any host has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
+
+from pgdyno.host.files.kernel_text import cpu_list, number
+from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
+from pgdyno.host.machine.cgroups import Membership, read_hierarchy
+from pgdyno.model.facts import Fact, Unknown, unknown
+
+T = TypeVar("T")
+Parsers: TypeAlias = Mapping[str, Callable[[str], T | Unknown]]  # file name → parser
+
+NO_LIMIT = Unknown("no limit")
+_MEMORY_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
+"""By cgroup version: the limit, what is used, and the key in memory.stat of cache that is given up first."""
+
+
+def memory_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
+    """Return the hard limits in bytes; v1's statistics also know of groups above what is mounted."""
+    v1: Parsers[int] = {"memory.limit_in_bytes": limit, "memory.stat": hierarchical_limit}
+    return _limits(tree, membership, "memory", {1: v1, 2: {"memory.max": limit}})
+
+
+def memory_high_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
+    """Return the limits in bytes above which processes are slowed down; only v2 has them."""
+    return _limits(tree, membership, "memory", {1: {}, 2: {"memory.high": limit}})
+
+
+def memory_left(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
+    """Return how many bytes each group that is limited may still use; file cache it can give up counts."""
+    hierarchy = read_hierarchy(tree, membership, "memory")
+    if isinstance(hierarchy.value, Unknown):
+        return [Fact(hierarchy.value, hierarchy.source)]
+    maximum, current, cache = _MEMORY_FILES[hierarchy.value.version]
+    return [_left(tree, directory, maximum, current, cache) for directory in hierarchy.value.directories]
+
+
+def _left(tree: Tree, directory: str, maximum: str, current: str, cache: str) -> Fact[int]:
+    most = tree.read(f"{directory}/{maximum}", limit)
+    used = tree.read(f"{directory}/{current}", number)
+    if isinstance(most.value, Unknown) or isinstance(used.value, Unknown):
+        return most if isinstance(most.value, Unknown) else used
+    stat = tree.read(
+        f"{directory}/memory.stat", lambda text: dict(line.split() for line in text.splitlines())
+    )
+    given_up = int(stat.or_else({}).get(cache, "0"))
+    return Fact(max(0, most.value - used.value + given_up), f"{most.source}, {used.source}")
+
+
+def pids_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
+    """Return the limits on the number of processes and threads."""
+    return _limits(tree, membership, "pids", {1: {"pids.max": limit}, 2: {"pids.max": limit}})
+
+
+def hugetlb_limits(tree: Tree, membership: Fact[Membership], page_bytes: int) -> list[Fact[int]]:
+    """Return the limits in bytes on huge pages of one size: on their use and on their reservation."""
+    pages = f"hugetlb.{_page_size_name(page_bytes)}"
+    v1: Parsers[int] = {f"{pages}.limit_in_bytes": limit, f"{pages}.rsvd.limit_in_bytes": limit}
+    return _limits(
+        tree, membership, "hugetlb", {1: v1, 2: {f"{pages}.max": limit, f"{pages}.rsvd.max": limit}}
+    )
+
+
+def cpusets(tree: Tree, membership: Fact[Membership]) -> list[Fact[tuple[int, ...]]]:
+    """Return the CPUs that each group may use."""
+    v1: Parsers[tuple[int, ...]] = {"cpuset.effective_cpus": cpu_list, "cpuset.cpus": cpu_list}
+    return _limits(tree, membership, "cpuset", {1: v1, 2: {"cpuset.cpus.effective": cpu_list}})
+
+
+def cpu_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[float]]:
+    """Return the CPU bandwidth that each group may use, in CPUs."""
+    hierarchy = read_hierarchy(tree, membership, "cpu")
+    if isinstance(hierarchy.value, Unknown):
+        return [Fact(hierarchy.value, hierarchy.source)]
+    if hierarchy.value.version == 1:
+        return [_quota_and_period(tree, directory) for directory in hierarchy.value.directories]
+    return [tree.read(f"{directory}/cpu.max", cpu_max) for directory in hierarchy.value.directories]
+
+
+def limit(text: str) -> int | Unknown:
+    """Parse a limit that is a number, ``max`` or -1."""
+    return NO_LIMIT if text in ("max", "-1") else number(text)
+
+
+def cpu_max(text: str) -> float | Unknown:
+    """Parse v2's ``quota period`` in microseconds: ``150000 100000`` → 1.5, ``max 100000`` → no limit."""
+    quota, _, period = text.partition(" ")
+    return _cpus(limit(quota), number(period))
+
+
+def hierarchical_limit(text: str) -> int | Unknown:
+    """Find the smallest limit of a group and all groups above it in v1's memory.stat."""
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        if key == "hierarchical_memory_limit":
+            return number(value)
+    return NO_SUCH_FILE
+
+
+def _quota_and_period(tree: Tree, directory: str) -> Fact[float]:
+    quota = tree.read(f"{directory}/cpu.cfs_quota_us", limit)
+    period = tree.read(f"{directory}/cpu.cfs_period_us", number)
+    if isinstance(quota.value, Unknown):
+        return Fact(quota.value, quota.source)
+    if isinstance(period.value, Unknown):
+        return unknown(f"{period.value.reason}: {period.source}", quota.source)
+    return Fact(_cpus(quota.value, period.value), quota.source)
+
+
+def _cpus(quota_us: int | Unknown, period_us: int | Unknown) -> float | Unknown:
+    if isinstance(quota_us, Unknown):
+        return quota_us
+    if isinstance(period_us, Unknown):
+        return period_us
+    return quota_us / period_us if period_us > 0 else Unknown(f"not a period: {period_us} us")
+
+
+def _limits(
+    tree: Tree, membership: Fact[Membership], controller: str, files: Mapping[int, Parsers[T]]
+) -> list[Fact[T]]:
+    """Read the files of every group; ``files`` says which, by cgroup version."""
+    hierarchy = read_hierarchy(tree, membership, controller)
+    if isinstance(hierarchy.value, Unknown):
+        return [Fact(hierarchy.value, hierarchy.source)]
+    return [
+        tree.read(f"{directory}/{name}", parse)
+        for directory in hierarchy.value.directories
+        for name, parse in files[hierarchy.value.version].items()
+    ]
+
+
+def _page_size_name(page_bytes: int) -> str:
+    """Name a huge page size as the kernel's mem_fmt does in file names: 2MB, 1GB, 64KB."""
+    for shift, unit in ((30, "GB"), (20, "MB")):
+        if page_bytes >= 1 << shift:
+            return f"{page_bytes >> shift}{unit}"
+    return f"{page_bytes >> 10}KB"

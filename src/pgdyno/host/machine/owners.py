@@ -1,0 +1,63 @@
+"""Programs that set values of the running kernel by themselves: what is written behind them does not last.
+
+Sources: TuneD, tuned/consts.py (ACTIVE_PROFILE_FILE), tuned-adm(8): without a profile it sets nothing; TLP,
+tlp-func-base (PWRRUNFILE): it is no daemon, and remembers there what it has set last; irqbalance(1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgdyno.host.files.tree import Tree, parsed
+from pgdyno.host.processes.processes import process_ids
+from pgdyno.model.facts import Fact
+from pgdyno.model.host import Owner
+
+_ACTIVE_PROFILE = "/etc/tuned/active_profile"
+_TLP_HAS_SET = "/run/tlp/last_pwr"
+_EVERYTHING = ("*",)  # which values a profile sets is written in several files that include each other
+_FREQUENCIES = tuple(
+    f"/sys/devices/system/cpu/cpufreq/*/{name}"
+    for name in ("scaling_governor", "energy_performance_preference")
+)
+_DAEMONS = {
+    "power-profiles-daemon": _FREQUENCIES,
+    "auto-cpufreq": _FREQUENCIES,
+    "irqbalance": ("/proc/irq/*",),
+}
+_PYTHON = "python"
+
+
+def find_owners(tree: Tree) -> Fact[tuple[Owner, ...]]:
+    """Return who sets values of this machine's kernel now, with the files that are theirs."""
+    pids = process_ids(tree)
+    return parsed(pids, lambda found: tuple(_owners(tree, _programs(tree, found))))
+
+
+def _owners(tree: Tree, programs: set[str]) -> Iterator[Owner]:
+    profile = tree.text(_ACTIVE_PROFILE).or_none()
+    if "tuned" in programs and profile is not None:
+        yield Owner(
+            "TuneD",
+            f"is active with profile {profile}",
+            _EVERYTHING,
+            "pgdyno advise --layers all --format tuned writes a profile for it; or stop it: tuned-adm off",
+        )
+    if tree.text(_TLP_HAS_SET).is_known:
+        yield Owner("TLP", "is active", _FREQUENCIES, "switch it off: TLP_ENABLE=0 in /etc/tlp.conf")
+    for program in sorted(programs & _DAEMONS.keys()):
+        yield Owner(program, "runs", _DAEMONS[program], f"stop it: systemctl stop {program}")
+
+
+def _programs(tree: Tree, pids: tuple[int, ...]) -> set[str]:
+    """Return the names of the programs that run; of scripts in Python the script's."""
+    lines = (tree.text(f"/proc/{pid}/cmdline").or_else("") for pid in pids)
+    return {_program(line.split("\0")) for line in lines}
+
+
+def _program(words: list[str]) -> str:
+    name = words[0].rpartition("/")[2]
+    if not name.startswith(_PYTHON):
+        return name
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    return script.rpartition("/")[2]

@@ -1,0 +1,100 @@
+"""What a host has done since it was started: CPU time, context switches, and what a block device did.
+
+Formats: proc_stat(5), and the kernel's Documentation/admin-guide/iostats.rst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.host.files.tree import Tree, parsed
+from pgdyno.host.machine.mounts import mount_of, read_mountinfo
+from pgdyno.host.processes.processes import TICKS_PER_S
+from pgdyno.model.facts import Fact, Unknown
+
+_SECTOR_BYTES = 512  # /proc/diskstats counts these whatever the disk's own sector size is
+_DISK_FIELDS = 10  # numbers, name, and what is read here; newer kernels have more
+
+
+@dataclass(frozen=True)
+class SystemCounters:
+    """The whole host, as vmstat counts: busy is user (with nice) and system (with interrupts)."""
+
+    cpus: int
+    busy_s: float
+    total_s: float
+    context_switches: int
+
+
+@dataclass(frozen=True)
+class DeviceCounters:
+    """Completed requests of a block device, as iostat counts them."""
+
+    reads: int
+    read_bytes: int
+    writes: int
+    written_bytes: int
+
+
+def read_system(tree: Tree) -> Fact[SystemCounters]:
+    """Return the counters of the whole host."""
+    return tree.read("/proc/stat", parse_system)
+
+
+def parse_system(text: str) -> SystemCounters | Unknown:
+    """Parse /proc/stat. Guest time is contained in user time."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    values = {name: rest for name, *rest in lines}
+    try:
+        user, nice, system, idle, iowait, irq, softirq, steal = (int(n) for n in values["cpu"][:8])
+        switches = int(values["ctxt"][0])
+    except (KeyError, ValueError, IndexError):
+        return Unknown("no CPU times and context switches in it")
+    busy = user + nice + system + irq + softirq
+    return SystemCounters(
+        cpus=sum(name.startswith("cpu") and name != "cpu" for name in values),
+        busy_s=busy / TICKS_PER_S,
+        total_s=(busy + idle + iowait + steal) / TICKS_PER_S,
+        context_switches=switches,
+    )
+
+
+def device_of(tree: Tree, pid: int) -> Fact[str]:
+    """Return the number (``major:minor``) of the block device that holds a process's working directory.
+
+    A postmaster's is its data directory. Some file systems (overlay, tmpfs, btrfs, zfs) name no device.
+    """
+    directory = tree.link(f"/proc/{pid}/cwd")
+    if isinstance(directory.value, Unknown):
+        return Fact(directory.value, directory.source)
+    path = directory.value
+    mounts = read_mountinfo(tree, str(pid))
+    found = parsed(mounts, lambda entries: mount_of(path, entries) or Unknown(f"no mount holds {path}"))
+    return parsed(
+        found,
+        lambda mount: (
+            Unknown(f"{mount.filesystem} has no block device of its own")
+            if mount.device_number.startswith("0:")
+            else mount.device_number
+        ),
+    )
+
+
+def read_device(tree: Tree, device: Fact[str]) -> Fact[DeviceCounters]:
+    """Return the counters of a block device."""
+    if isinstance(device.value, Unknown):
+        return Fact(device.value, device.source)
+    number = device.value
+    return tree.read("/proc/diskstats", lambda text: parse_device(text, number))
+
+
+def parse_device(text: str, number: str) -> DeviceCounters | Unknown:
+    """Parse the line of a device, given as ``major:minor``, in /proc/diskstats."""
+    for fields in map(str.split, text.splitlines()):
+        if len(fields) >= _DISK_FIELDS and f"{fields[0]}:{fields[1]}" == number:
+            # Between them: merged requests, and the milliseconds that reading took.
+            reads, sectors_read, writes, sectors_written = (int(fields[place]) for place in (3, 5, 7, 9))
+            return DeviceCounters(
+                reads, sectors_read * _SECTOR_BYTES, writes, sectors_written * _SECTOR_BYTES
+            )
+    return Unknown(f"no device {number}")

@@ -1,0 +1,1 @@
+"""What operations cost here, and how CPUs idle: measured, not read."""

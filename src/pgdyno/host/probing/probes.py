@@ -1,0 +1,109 @@
+"""Measures what single operations of the kernel cost here: less than a second in all."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pgdyno.host.files.tree import Tree, parsed
+from pgdyno.host.probing.wakeup import measure_wake_up
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.probes import Probes
+
+_CALLS = 20_000
+_PAGES = 4_000
+_SYNCS = 50
+_SYNCS_LIMIT_S = 0.5
+_WAL_PAGE_BYTES = 8192
+_REPEATS = 5  # of which the fastest counts: whatever else runs only makes it slower
+_STOLEN_FIELD = 8  # of the line "cpu" of /proc/stat, see proc_stat(5)
+
+
+def run_probes(directory: Path, tree: Tree | None = None) -> Probes:
+    """Measure all of them; a file in ``directory`` is written, synchronised and removed.
+
+    Units: as the fields are named. What cannot be measured is unknown, with the reason.
+    """
+    tree = tree or Tree()
+    before = _cpu_ticks(tree)
+    wake_up = measure_wake_up()
+    system_call, page_fault = measure_system_call_ns(), measure_page_fault_ns()
+    fsync = measure_fsync_us(directory)
+    return Probes(wake_up, system_call, page_fault, fsync, stolen_between(before, _cpu_ticks(tree)))
+
+
+def measure_system_call_ns() -> Fact[float]:
+    """Return what getppid takes beyond a call of Python's that asks the kernel nothing."""
+
+    def per_call_ns(function: Callable[[], object]) -> float:
+        began = time.perf_counter_ns()
+        for _ in range(_CALLS):
+            function()
+        return (time.perf_counter_ns() - began) / _CALLS
+
+    asking = min(per_call_ns(os.getppid) for _ in range(_REPEATS))
+    not_asking = min(per_call_ns(sys.getrecursionlimit) for _ in range(_REPEATS))
+    return Fact(max(0.0, asking - not_asking), f"getppid, fastest of {_REPEATS} times {_CALLS:,}")
+
+
+def measure_page_fault_ns() -> Fact[float]:
+    """Return what the first write to a page of fresh memory takes, with the zeroing that belongs to it."""
+
+    def per_page_ns() -> float:
+        with mmap.mmap(-1, _PAGES * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
+            began = time.perf_counter_ns()
+            memory[:: mmap.PAGESIZE] = bytes(_PAGES)
+            return (time.perf_counter_ns() - began) / _PAGES
+
+    source = f"first write to {mmap.PAGESIZE // 1024} kB of memory, fastest of {_REPEATS} times {_PAGES:,}"
+    try:
+        return Fact(min(per_page_ns() for _ in range(_REPEATS)), source)
+    except OSError as error:  # a kernel without transparent huge pages refuses the advice
+        return Fact(Unknown(os.strerror(error.errno or 0).lower()), source)
+
+
+def measure_fsync_us(directory: Path) -> Fact[float]:
+    """Return the time of overwriting 8 kB of a file and synchronising it."""
+    source = f"write and fsync of 8 kB in {directory}"
+    page = bytes(_WAL_PAGE_BYTES)
+    times: list[float] = []
+    try:
+        with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+            ends = time.perf_counter() + _SYNCS_LIMIT_S
+            while len(times) <= _SYNCS and (len(times) < 2 or time.perf_counter() < ends):
+                began = time.perf_counter_ns()
+                os.pwrite(file.fileno(), page, 0)
+                os.fsync(file.fileno())
+                times.append((time.perf_counter_ns() - began) / 1000)
+    except OSError as error:
+        return Fact(Unknown(os.strerror(error.errno or 0).lower()), source)
+    counted = times[1:]  # the first one made the file grow
+    return Fact(statistics.median(counted), f"{source}, median of {len(counted)}")
+
+
+def stolen_between(before: Fact[tuple[int, int]], after: Fact[tuple[int, int]]) -> Fact[float]:
+    """Return the share of the CPUs' time that the hypervisor kept for others."""
+    if isinstance(before.value, Unknown) or isinstance(after.value, Unknown):
+        return Fact(Unknown("the CPUs' times cannot be read"), before.source)
+    stolen, total = (late - early for early, late in zip(before.value, after.value, strict=True))
+    return Fact(stolen / total if total else Unknown("no time has passed"), before.source)
+
+
+def _cpu_ticks(tree: Tree) -> Fact[tuple[int, int]]:
+    """Return the ticks stolen and all ticks, of all CPUs."""
+
+    def parse(text: str) -> tuple[int, int] | Unknown:
+        words = text.partition("\n")[0].split()
+        if len(words) <= _STOLEN_FIELD or words[0] != "cpu":
+            return Unknown("no time stolen in it")
+        ticks = [int(word) for word in words[1 : _STOLEN_FIELD + 1]]
+        return ticks[-1], sum(ticks)
+
+    return parsed(tree.text("/proc/stat"), parse)

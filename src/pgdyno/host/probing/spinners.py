@@ -1,0 +1,153 @@
+"""Keeps CPUs awake by a process of the lowest priority on each, in a control group that is idle as a whole.
+
+A process under SCHED_IDLE yields to every other one of its group; that its group yields to all other groups
+takes ``cpu.idle`` = 1 on a group directly below the root (Linux 5.15, admin-guide/cgroup-v2.rst).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from pgdyno.host.files.kernel_text import cpu_list
+from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree
+from pgdyno.host.machine.cgroup_limits import NO_LIMIT, cpu_limits
+from pgdyno.host.machine.cgroups import Hierarchy, read_hierarchy, read_membership
+from pgdyno.host.machine.cpu import inspect_cpu
+from pgdyno.model.errors import PrivilegeError, ServerError
+from pgdyno.model.facts import Unknown
+
+_PROGRAM = Path(__file__).with_name("_spin_program.py")
+_PREFIX, _IDLE = "pgdyno-awake-", "cpu.idle"
+_UNLIMITED = (NO_LIMIT, NO_SUCH_FILE, EMPTY)
+_SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+_PRODUCT = "/sys/class/dmi/id/product_name"
+_BURSTABLE = re.compile(r"t[1-4][a-z]*\.\w+")
+"""Types of machines with CPU credits: Amazon's, which alone show their type in a file."""
+
+
+def why_no_spinners(tree: Tree, cpus: Collection[int]) -> str | None:
+    """Say why these CPUs must not be kept busy, or cannot be below everything else; None if they can."""
+    place = find_top(tree)
+    return (
+        _contained(tree)
+        or _limited(tree)
+        or next(filter(None, (_shared_core(tree, cpu) for cpu in sorted(cpus))), None)
+        or _credited(tree)
+        or (place.reason if isinstance(place, Unknown) else None)
+    )
+
+
+def burstable_type(tree: Tree) -> str:
+    """Return the machine's type if it is known to have CPU credits, else nothing."""
+    product = tree.text(_PRODUCT).or_else("")
+    return product if _BURSTABLE.fullmatch(product) else ""
+
+
+def _contained(tree: Tree) -> str | None:
+    machine = inspect_cpu(tree, "self").virtualisation.value
+    if isinstance(machine, Unknown):
+        return f"it is not known what the kernel runs on: {machine.reason}"
+    is_container = machine.startswith("container")
+    return "in a container it would slow down others of the machine" if is_container else None
+
+
+def _limited(tree: Tree) -> str | None:
+    limits = cpu_limits(tree, read_membership(tree, "self"))
+    is_limited = any(limit.value not in _UNLIMITED for limit in limits)
+    return "a quota limits the CPU time, which spinning would use up" if is_limited else None
+
+
+def _shared_core(tree: Tree, cpu: int) -> str | None:
+    siblings = tree.read(_SIBLINGS.format(cpu), cpu_list).value
+    if isinstance(siblings, Unknown):
+        return f"it is not known which CPUs share a core: {siblings.reason}"
+    is_shared = len(siblings) > 1
+    return (
+        f"CPU {cpu} shares its core with another one, which spinning would slow down" if is_shared else None
+    )
+
+
+def _credited(tree: Tree) -> str | None:
+    product = burstable_type(tree)
+    return f"{product} has CPU credits, which spinning would use up" if product else None
+
+
+def find_top(tree: Tree) -> Path | Unknown:
+    """Return the root of the control groups for CPU time, where a group can be made."""
+    hierarchy = read_hierarchy(tree, read_membership(tree, "self"), "cpu").value
+    if isinstance(hierarchy, Unknown) or not hierarchy.directories:
+        return Unknown("no control groups for CPU time are mounted")
+    top = Path(tree.locate(hierarchy.directories[0]))
+    if not _gives_cpu(hierarchy, top):
+        return Unknown("the root control group gives its children no CPU controller")
+    if not os.access(top, os.W_OK | os.X_OK):
+        return Unknown("only root may make a control group")
+    return top
+
+
+def _gives_cpu(hierarchy: Hierarchy, top: Path) -> bool:
+    file = top / "cgroup.subtree_control"
+    return hierarchy.version == 1 or (file.is_file() and "cpu" in file.read_text().split())
+
+
+@contextmanager
+def spinning(cpus: Collection[int], top: Path) -> Iterator[tuple[int, ...]]:
+    """Keep these CPUs busy meanwhile; yields the processes that do.
+
+    They end with us, whatever ends us. A group that a killed pgdyno has left is removed by the next one.
+    Raises: PrivilegeError if the kernel has no idle groups, or refuses one; ServerError if a process ends.
+    """
+    _remove_left(top)
+    group = _make_group(top)
+    try:
+        with ExitStack() as stack:
+            yield tuple(stack.enter_context(_spinner(cpu, group)) for cpu in sorted(cpus))
+    finally:
+        group.rmdir()
+
+
+def _make_group(top: Path) -> Path:
+    group = top / f"{_PREFIX}{os.getpid()}"
+    try:
+        group.mkdir()
+        if (group / _IDLE).exists():
+            (group / _IDLE).write_text("1\n")
+            return group
+        group.rmdir()
+    except OSError as error:
+        raise PrivilegeError(
+            f"could not make the control group {group}", detail=os.strerror(error.errno or 0)
+        ) from error
+    raise PrivilegeError("this kernel has no idle control groups", detail=f"no {_IDLE} in {group}")
+
+
+@contextmanager
+def _spinner(cpu: int, group: Path) -> Iterator[int]:
+    command = [sys.executable, "-I", "-S", str(_PROGRAM), str(cpu), str(group / "cgroup.procs")]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for us, who then end it
+    ) as process:
+        try:
+            if process.stdout is None or process.stdout.readline() != "spinning\n":
+                raise ServerError(f"no process could be made to keep CPU {cpu} awake")
+            yield process.pid
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _remove_left(top: Path) -> None:
+    """Remove groups that a killed pgdyno has left; the kernel keeps those in which something runs."""
+    for group in top.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            group.rmdir()

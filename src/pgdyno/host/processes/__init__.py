@@ -1,0 +1,1 @@
+"""Processes and the programs that they run."""

@@ -1,0 +1,77 @@
+"""Processes, by /proc/PID/stat and /proc/PID/status. Formats: proc_pid_stat(5), proc_pid_status(5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.host.files.tree import Tree, parsed
+from pgdyno.model.facts import Fact, Unknown
+
+# USER_HZ, the unit of times in /proc, is 100 on every architecture of Linux but Alpha.
+TICKS_PER_S = 100
+_PARENT_FIELD, _START_FIELD, _POLICY_FIELD = 4, 22, 41  # counted from 1, as in the manual page
+
+# Linux, include/uapi/linux/sched.h.
+_POLICIES = {
+    "0": "SCHED_OTHER",
+    "1": "SCHED_FIFO",
+    "2": "SCHED_RR",
+    "3": "SCHED_BATCH",
+    "5": "SCHED_IDLE",
+    "6": "SCHED_DEADLINE",
+    "7": "SCHED_EXT",
+}
+
+
+@dataclass(frozen=True)
+class Process:
+    """What one line of /proc/PID/stat says."""
+
+    pid: int
+    parent_pid: int
+    name: str
+    start_ticks: int  # since boot
+
+
+def process_ids(tree: Tree) -> Fact[tuple[int, ...]]:
+    """Return the numbers of the processes that can be seen."""
+    return parsed(tree.names("/proc"), lambda names: tuple(sorted(int(n) for n in names if n.isdecimal())))
+
+
+def parse_stat(text: str) -> Process | Unknown:
+    """Parse /proc/PID/stat, whose second field is a name in parentheses that may contain anything."""
+    pid, opening, rest = text.partition(" (")
+    name, closing, _ = rest.rpartition(") ")
+    fields = _third_field_on(text)
+    try:
+        return Process(
+            pid=int(pid),
+            parent_pid=int(fields[_PARENT_FIELD - 3]),
+            name=name,
+            start_ticks=int(fields[_START_FIELD - 3]),
+        )
+    except (ValueError, IndexError):
+        return Unknown("not a process status" if opening and closing else "no name in parentheses")
+
+
+def scheduling_policy(text: str) -> str | Unknown:
+    """Return the policy that /proc/PID/stat tells, by the kernel's name: SCHED_OTHER, SCHED_BATCH."""
+    fields = _third_field_on(text)
+    if len(fields) <= _POLICY_FIELD - 3:
+        return Unknown("no scheduling policy in it")
+    number = fields[_POLICY_FIELD - 3]
+    return _POLICIES.get(number, Unknown(f"an unknown policy: {number}"))
+
+
+def _third_field_on(text: str) -> list[str]:
+    """Return the fields after the name, which may itself contain anything."""
+    return text.rpartition(") ")[2].split()
+
+
+def innermost_pid(status: dict[str, str]) -> int | Unknown:
+    """Return the number that a process has for itself: in a container not the one that the host sees.
+
+    NSpid lists the numbers from the reader's PID namespace down to the process's own; since Linux 4.1.
+    """
+    numbers = status.get("NSpid", status.get("Pid", "")).split()
+    return int(numbers[-1]) if numbers and numbers[-1].isdecimal() else Unknown("no process id")
