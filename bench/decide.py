@@ -19,7 +19,7 @@ import numpy as np
 from bench.simulate import seeded
 
 from pgdyno.experiments.decisions.plan_decision import Outcome, PlanState, decide, estimate
-from pgdyno.model.terms import Terms
+from pgdyno.model.plans.terms import Terms
 from pgdyno.stats.sample import FloatArray
 
 BLOCKS = 2

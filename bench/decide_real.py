@@ -24,12 +24,12 @@ from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.decisions.plan_decision import PlanState, decide_plan
-from pgdyno.model.experiment import Design, ResetPolicy
-from pgdyno.model.study import Study
-from pgdyno.model.terms import PLAN, Terms
+from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.plans.terms import PLAN, Terms
 from pgdyno.model.units import parse_duration_s
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.variants.variant import Variant
 
 SCRIPT = r"""
 \set aid random(1, 100000 * :scale)

@@ -21,7 +21,7 @@ from bench.noise import ROUND_SD
 from bench.simulate import LEVEL, MARGIN, seeded
 
 from pgdyno.experiments.blocks.disturbance import audit_windows, left_out, raised
-from pgdyno.model.experiment import Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import Slice, VoidThresholds
 from pgdyno.stats.inference import infer
 from pgdyno.stats.nested import missing
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample

@@ -43,9 +43,9 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.units import parse_duration_s
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.stats import nested
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, infer
 from pgdyno.stats.sample import Sample

@@ -19,7 +19,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.generators import driver
 from pgdyno.meters.server import cpu
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.server.process.account import caller
 
 CLIENTS = 4

@@ -21,7 +21,7 @@ import psycopg
 from pgdyno.app.local_machine import workspace
 from pgdyno.generators._contract import Target
 from pgdyno.generators.discovery import find_driver
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet
 from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
 from pgdyno.server.process.registry import find_installation
 from pgdyno.stats.inference import infer

@@ -18,8 +18,8 @@ from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
-from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant
 
 ARMS = 2
 VARIANT = Variant("default")

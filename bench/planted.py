@@ -19,10 +19,10 @@ from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress
-from pgdyno.model.experiment import Design, Experiment, ResetPolicy
+from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.units import parse_duration_s
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.variants.variant import Variant
 
 SCRIPT = r"""
 \set aid random(1, 100000 * :scale)

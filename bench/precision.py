@@ -25,10 +25,10 @@ from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.verdicts.analysis import analyse
-from pgdyno.model.experiment import Design, Experiment
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.model.units import parse_duration_s
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DRIVER
+from pgdyno.model.variants.variant import Variant
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction")
 

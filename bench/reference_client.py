@@ -34,8 +34,8 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
 from pgdyno.cli.output import Lines
 from pgdyno.generators import driver
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.variants.variant import Variant
 
 GOAL = 0.1  # client CPU per row, driver / reference
 STAND_IN = "psycopg loop"

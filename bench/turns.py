@@ -31,10 +31,10 @@ from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.blocks.blocks import void_reason
-from pgdyno.model.experiment import Block, Design, VoidThresholds
+from pgdyno.model.experiments.experiment import Block, Design, VoidThresholds
+from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.model.units import parse_duration_s
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DRIVER
+from pgdyno.model.variants.variant import Variant
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction", "latency_ms_p99")
 NOTHING_IS_VOID = VoidThresholds(1.0, 1.0, 2.0, 1.0, 1.0)

@@ -10,8 +10,19 @@ import dataclasses
 
 from tests.fix_settings import server_of, settings_of
 
-from pgdyno.model.plan import HUGE_PAGES, KERNEL, MSR, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import (
+    HUGE_PAGES,
+    KERNEL,
+    MSR,
+    SETTING,
+    Change,
+    Effect,
+    Layer,
+    Plan,
+    PlanLine,
+    Risk,
+)
+from pgdyno.model.servers.server import Server
 
 AWKWARD = """it's "special": 100 % #1, {{ braces }}, ${dollars}, %{percents}, `ticks` and a \\ at last"""
 

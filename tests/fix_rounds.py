@@ -9,8 +9,8 @@ import numpy as np
 
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring.rounds import Running
-from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant
 
 DESIGN = Design()
 

@@ -14,8 +14,8 @@ from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.model.experiment import Cell, Experiment
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Cell, Experiment
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.page import render_page
 
 PHONE, DESKTOP = 360, 1200

@@ -16,8 +16,8 @@ from tests.hostile_strings import HOSTILE, is_utf8_without_nul, outcome
 
 from pgdyno import formats
 from pgdyno.model.errors import FormatError, SettingError
-from pgdyno.model.plan import Finding, MemoryItem, MemoryProof, Plan, PlanLine, Skipped
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Finding, MemoryItem, MemoryProof, Plan, PlanLine, Skipped
+from pgdyno.model.servers.server import Server
 
 YAML = ("ansible", "cnpg", "crunchy", "patroni", "zalando")
 HARMLESS = "harmless"

@@ -35,10 +35,10 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import PlanRequest, make_plan, plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Host
-from pgdyno.model.kernel_file import COUPLED
-from pgdyno.model.plan import HOST_KINDS, SETTING, Layer, Plan
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.hosts.kernel_file import COUPLED
+from pgdyno.model.plans.plan import HOST_KINDS, SETTING, Layer, Plan
+from pgdyno.model.servers.server import Server
 
 LEVERS = levers.load()
 GB = 1024 * MB

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pgdyno.meters import MeterModule, load
-from pgdyno.model.metric import METRICS
+from pgdyno.model.experiments.metric import METRICS
 
 METERS = load()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.workloads import load
 
 WORKLOADS = list(load().values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from pgdyno.model.experiment import (
+from pgdyno.model.experiments.experiment import (
     ArmBlock,
     Block,
     Design,
@@ -21,7 +21,8 @@ from pgdyno.model.experiment import (
     Stopping,
     VoidThresholds,
 )
-from pgdyno.model.plan import (
+from pgdyno.model.experiments.verdict import Decision, Interval, VarianceComponents, Verdict
+from pgdyno.model.plans.plan import (
     Change,
     Effect,
     Finding,
@@ -33,8 +34,7 @@ from pgdyno.model.plan import (
     Risk,
     Skipped,
 )
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision, Interval, VarianceComponents, Verdict
+from pgdyno.model.variants.variant import Variant
 
 READ_ONLY, READ_WRITE = "sysbench-read-only", "sysbench-read-write"
 ROUNDS, BLOCKS = 6, 2

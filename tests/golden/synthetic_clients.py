@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
-from pgdyno.model.experiment import ArmBlock, Block, Cell, Experiment, ResetPolicy
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment, ResetPolicy
+from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 8
 LOAD, SIZE_BYTES = "pgbench-select", 620_000_000

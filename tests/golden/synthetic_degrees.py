@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from tests.golden.synthetic_tpch import NAMES, experiment_of
 
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 
 SETTING = "max_parallel_workers_per_gather"
 SEED = 20_261_122

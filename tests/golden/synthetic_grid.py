@@ -12,7 +12,7 @@ from dataclasses import replace
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
 from pgdyno.experiments.verdicts.analysis import analyse
-from pgdyno.model.experiment import (
+from pgdyno.model.experiments.experiment import (
     ArmBlock,
     Block,
     Cell,
@@ -21,7 +21,7 @@ from pgdyno.model.experiment import (
     ResetPolicy,
     SettingDifference,
 )
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 6
 MIB, GIB = 1 << 20, 1 << 30

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.model.experiment import ArmBlock, Block, Experiment
-from pgdyno.model.terms import Terms
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.plans.terms import Terms
+from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 8
 TIMES = {

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
-from pgdyno.model.experiment import ArmBlock, Block, Cell, Experiment, ResetPolicy
-from pgdyno.model.loop import C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment, ResetPolicy
+from pgdyno.model.experiments.loop import C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP
+from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 8
 SIZE_BYTES = 620_000_000

@@ -12,8 +12,8 @@ from dataclasses import replace
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
 from pgdyno.experiments.verdicts.analysis import analyse
-from pgdyno.model.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
-from pgdyno.model.step_record import (
+from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
+from pgdyno.model.experiments.step_record import (
     ClientRecord,
     IntervalRecord,
     RoleRecord,
@@ -21,7 +21,7 @@ from pgdyno.model.step_record import (
     StallCause,
     StepRecord,
 )
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 PREFIX = "insert-benchmark-"
 ROUNDS, CLIENTS, STEP_S = 6, 2, 30

@@ -12,10 +12,10 @@ from dataclasses import replace
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
 from pgdyno.experiments.verdicts.analysis import analyse
-from pgdyno.model.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
-from pgdyno.model.query_plan import PlanNode
-from pgdyno.model.tpch import DISCLAIMER, TpchFacts
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
+from pgdyno.model.experiments.tpch import DISCLAIMER, TpchFacts
+from pgdyno.model.servers.query_plan import PlanNode
+from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 6
 NAMES = (*(f"q{number}" for number in range(1, 23)), "rf1", "rf2", "power", "throughput")

@@ -18,7 +18,7 @@ from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.machines.machine_text import machine_comparison_text
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_lines, verdict_table

@@ -26,7 +26,7 @@ from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
 from pgdyno.journal.session.access import ServerAccess, no_steps
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.model.plan import PERSISTED_FILE, Change, Effect, kind_of
+from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect, kind_of
 from pgdyno.server.connection.connection import addresses, connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -16,7 +16,7 @@ from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
-from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
+from pgdyno.model.plans.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
 from pgdyno.server.connection.connection import addresses, connect
 
 NOWHERE = Path("/nonexistent")

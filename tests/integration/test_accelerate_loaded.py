@@ -23,7 +23,7 @@ from pgdyno.app.planning.attached import attach
 from pgdyno.cli.output import Lines
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError
-from pgdyno.model.experiment import Design, DesignKind
+from pgdyno.model.experiments.experiment import Design, DesignKind
 from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]

@@ -21,7 +21,7 @@ from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import DurabilityError
-from pgdyno.model.plan import Layer
+from pgdyno.model.plans.plan import Layer
 from pgdyno.server.connection.connection import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.root]

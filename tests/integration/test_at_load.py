@@ -18,7 +18,6 @@ from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.results.stored import load_stored
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.decisions.time_needed import time_needed
-from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import (
     HugePagesError,
     InterruptedByUserError,
@@ -26,9 +25,10 @@ from pgdyno.model.errors import (
     PgdynoError,
     StillChangedError,
 )
-from pgdyno.model.experiment import Design, Experiment, Phase
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Design, Experiment, Phase
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import ExperimentStore
 
 NAME = "pgbench-select"

@@ -16,11 +16,11 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring import commit_grouping
 from pgdyno.app.measuring.commit_grouping import count_commits
 from pgdyno.cli.output import Lines
-from pgdyno.model.commit_grouping import CommitGrouping
-from pgdyno.model.experiment import Design
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.servers.commit_grouping import CommitGrouping
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.workloads import load as bundled_workloads
 

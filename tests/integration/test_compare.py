@@ -25,10 +25,10 @@ from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import bench
 from pgdyno.cli.output import Lines
-from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import ExperimentStore
 
 SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--block", "1s")

@@ -13,7 +13,7 @@ from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
 
 from pgdyno.cli.main import cli
-from pgdyno.model.experiment import Design, VoidThresholds
+from pgdyno.model.experiments.experiment import Design, VoidThresholds
 
 # Rounds as many as a verdict takes, each as short as can be; what comes out does not matter here.
 SHORT = Design(
@@ -76,7 +76,7 @@ def test_a_plan_is_applied_with_a_restart_and_reverted_without_a_trace(debian15:
 def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that_pays(
     debian15: DebianCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.model.experiment.Design", partial(replace, SHORT))
+    monkeypatch.setattr("pgdyno.model.experiments.experiment.Design", partial(replace, SHORT))
     before = settings(debian15)
     restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
     workload = ("--workload", "pgbench-select", "--scale", "1", "--budget", "50s")

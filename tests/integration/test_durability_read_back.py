@@ -20,8 +20,8 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.measuring.durability_reading import read_durability
 from pgdyno.experiments.verdicts.durability import breaches
-from pgdyno.model.durability_reading import READ_BACK, DurabilityReading
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.durability_reading import READ_BACK, DurabilityReading
+from pgdyno.model.variants.variant import Variant
 
 pytestmark = pytest.mark.server
 

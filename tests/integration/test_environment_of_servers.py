@@ -13,7 +13,7 @@ from tests.fix_servers import RealServer
 from pgdyno.app.arenas.attached_server import reach_server
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.cli.output import Lines
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.instance import Instance, initialise

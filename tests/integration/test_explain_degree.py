@@ -19,7 +19,7 @@ from tests.integration.degree_cases import DEBUG, MADE, SIZES, Case, cases, sett
 
 from pgdyno.app.degrees.explain_degree import explain_degree_of
 from pgdyno.model.errors import PrivilegeError, ServerError, UsageError
-from pgdyno.model.parallel_degree import Degree, Limit, Step
+from pgdyno.model.servers.parallel_degree import Degree, Limit, Step
 from pgdyno.report.plain.degree_text import headline
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.settings import read_settings

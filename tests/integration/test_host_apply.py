@@ -53,8 +53,8 @@ from pgdyno.model.errors import (
     StillChangedError,
     UsageError,
 )
-from pgdyno.model.journal import Drift, OnDrift, ReceiptState
-from pgdyno.model.plan import Effect, Plan
+from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
+from pgdyno.model.plans.plan import Effect, Plan
 from pgdyno.report.plain.journal_text import apply_text, revert_text, status_text
 
 pytestmark = [pytest.mark.server, pytest.mark.root]

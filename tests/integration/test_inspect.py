@@ -26,7 +26,7 @@ from pgdyno.app.inspection.inspect import (
 from pgdyno.levers.engine.resources import Figures, StorageKind
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, UsageError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import Host
+from pgdyno.model.hosts.host import Host
 
 pytestmark = pytest.mark.server
 

@@ -9,8 +9,8 @@ import pytest
 from tests.fix_servers import RealServer
 
 from pgdyno.model.errors import ServerError
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import Server
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import Connection, connect
 from pgdyno.server.inspection import inspection
 from pgdyno.server.inspection.settings import read_settings

@@ -16,7 +16,7 @@ from tests.fix_servers import RealServer, wait_until
 from pgdyno.model.document import to_document
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.server import Server, SettingOverride, Standby
+from pgdyno.model.servers.server import Server, SettingOverride, Standby
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.inspection import identify_backend, inspect_server
 

@@ -15,7 +15,7 @@ import pytest
 from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.studying.io_support import find_io_support
-from pgdyno.model.io_uring import IoUringCause
+from pgdyno.model.hosts.io_uring import IoUringCause
 from pgdyno.server.process.account import Account, current_account
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.instance import initialise

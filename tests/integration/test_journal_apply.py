@@ -45,8 +45,8 @@ from pgdyno.model.errors import (
     StorageError,
     UsageError,
 )
-from pgdyno.model.journal import ReceiptState
-from pgdyno.model.plan import Finding
+from pgdyno.model.plans.journal import ReceiptState
+from pgdyno.model.plans.plan import Finding
 from pgdyno.report.plain.journal_text import apply_text
 
 pytestmark = pytest.mark.server

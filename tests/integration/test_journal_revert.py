@@ -31,7 +31,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import locked_session
 from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
-from pgdyno.model.journal import Drift, OnDrift, ReceiptState
+from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
 from pgdyno.report.plain.journal_text import revert_text, status_text
 from pgdyno.server.connection.connection import addresses, connect
 

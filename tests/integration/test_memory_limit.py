@@ -20,8 +20,8 @@ from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import memory_group_place
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PrivilegeError, ServerCrashedError
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.instance import Instance, initialise

@@ -31,7 +31,7 @@ from pgdyno.levers._contract import PlanContext, State
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import SettingError
-from pgdyno.model.host import Host
+from pgdyno.model.hosts.host import Host
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
 

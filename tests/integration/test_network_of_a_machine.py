@@ -26,7 +26,7 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 pytestmark = pytest.mark.root
 

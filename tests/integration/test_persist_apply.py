@@ -24,7 +24,7 @@ from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import OwnershipError
-from pgdyno.model.journal import ReceiptState
+from pgdyno.model.plans.journal import ReceiptState
 from pgdyno.report.plain.journal_text import apply_text, revert_text
 
 pytestmark = pytest.mark.server

@@ -9,7 +9,7 @@ import pytest
 from tests.fix_servers import RealServer
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.statements import PlanningShare
+from pgdyno.model.servers.statements import PlanningShare
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.settings import read_settings
 from pgdyno.server.sampling.planning_share import read_planning_share

@@ -17,10 +17,10 @@ from pgdyno.app.planning.statement_plans import plan_statement, plan_workload
 from pgdyno.generators.discovery import find_driver
 from pgdyno.generators.driver import Driver
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
+from pgdyno.model.experiments.workload import DataSet, Workload
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.plan import Plan
-from pgdyno.model.statements import PlannedStatement, PreparedStatement, WorkloadStatements
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.statements import PlannedStatement, PreparedStatement, WorkloadStatements
 from pgdyno.workloads import load
 
 pytestmark = pytest.mark.server

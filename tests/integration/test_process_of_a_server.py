@@ -20,8 +20,8 @@ from pgdyno.host.processes.program import inspect_program
 from pgdyno.levers._contract import Detected, PlanContext, State
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.host import Host
-from pgdyno.model.variant import parse_variant
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.variants.variant import parse_variant
 from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.instance import Instance, initialise

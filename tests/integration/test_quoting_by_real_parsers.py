@@ -20,7 +20,7 @@ from tests.hostile_strings import WRITABLE, expressible
 from pgdyno.formats import _script, ansible, conf, sql, sysctl, terraform, tuned
 from pgdyno.formats._places import tmpfiles_line
 from pgdyno.formats._yaml import document, quoted, untemplated, verbatim
-from pgdyno.model.plan import KERNEL, Change, Effect
+from pgdyno.model.plans.plan import KERNEL, Change, Effect
 
 pytestmark = pytest.mark.tools
 TUNED = Path(os.environ.get("PGDYNO_TUNED_ROOT", "/"))

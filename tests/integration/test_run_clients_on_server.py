@@ -17,8 +17,8 @@ from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.visited_clients import measure_clients_of
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PgdynoError, PrivilegeError, UsageError
-from pgdyno.model.experiment import Experiment, VoidThresholds
-from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.studies import clients as study_file
 from pgdyno.studies._contract import Sizing
 

@@ -13,9 +13,9 @@ from tests.fix_machine import POOL, Machine, nothing_beside
 from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.studying.run import find_study, run_bundled, sized
-from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import ServerStartError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.studies import _contract as contract
 from pgdyno.studies import huge_pages
 

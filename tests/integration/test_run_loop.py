@@ -18,10 +18,10 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.cli.output import Lines
-from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.experiment import Experiment, VoidThresholds
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import loop as study_file
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library

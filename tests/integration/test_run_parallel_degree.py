@@ -27,11 +27,11 @@ from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.app.studying.visited_degree import look
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
-from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import MeasurementError, ServerError, UsageError
-from pgdyno.model.experiment import Experiment, VoidThresholds
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import parallel_degree as study_file
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 

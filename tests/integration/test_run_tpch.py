@@ -36,8 +36,8 @@ from pgdyno.model.errors import (
     ServerCrashedError,
     StorageError,
 )
-from pgdyno.model.experiment import ArmBlock, Design, Experiment
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Design, Experiment
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import Sizing
 from pgdyno.studies._tpch.answers import Answer
 from pgdyno.studies.tpch import workloads

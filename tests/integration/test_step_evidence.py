@@ -17,11 +17,11 @@ from pgdyno.app.installations import installation_in
 from pgdyno.app.measuring.steps.steps import measure_step
 from pgdyno.cli.output import Lines
 from pgdyno.meters import load as load_meters
-from pgdyno.model.activity import Wait
 from pgdyno.model.errors import ServerError
-from pgdyno.model.experiment import ArmBlock, Design
-from pgdyno.model.step_record import StepRecord
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Design
+from pgdyno.model.experiments.step_record import StepRecord
+from pgdyno.model.hosts.activity import Wait
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.sampling.activity import ActivitySampling
 from pgdyno.server.sampling.counters import (
     Connection,

@@ -9,7 +9,7 @@ from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, arm_answers, loaded_arm, values
 
 from pgdyno.generators.query_session import QuerySession
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._tpch.answers import known_answers
 from pgdyno.studies._tpch.refresh import refresh, refreshed_orders, sparse_key
 

@@ -11,7 +11,7 @@ from tests.unit.host.probing.test_page_compression import needs_lz4
 
 from pgdyno.host.probing.page_compression import probe_page_compression
 from pgdyno.model.facts import Unknown
-from pgdyno.model.page_compression import PageCompression
+from pgdyno.model.hosts.page_compression import PageCompression
 
 pytestmark = [pytest.mark.server, needs_lz4]
 

@@ -14,7 +14,7 @@ from pgdyno.app.arenas.scratch_arena import wal_kept
 from pgdyno.app.installations import installation_in
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import ServerError, SettingError, StorageError
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.wal_segments import fill_ahead

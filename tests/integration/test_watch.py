@@ -36,9 +36,9 @@ from pgdyno.experiments.decisions.watch_decision import WatchState
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import InterruptedByUserError, StillChangedError, UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.plan import Plan
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.variants.variant import Variant
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 

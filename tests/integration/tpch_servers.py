@@ -11,7 +11,7 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.arenas.arm import DATABASE, Arm
 from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import installation_at
 from pgdyno.studies._tpch.answers import Answer, answer_of

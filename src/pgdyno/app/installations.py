@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation, embedded_installation, installation_at
 from pgdyno.server.process.registry import find_installation
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli.output import print_json
-from pgdyno.model.kernel_file import display_name
+from pgdyno.model.hosts.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.attached import AttachedAcceleration

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pgdyno.model.errors import SettingError, UsageError
-from pgdyno.model.guc import normalise
-from pgdyno.model.plan import Layer
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.servers.guc import normalise
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.inspection.inspect import Inspection

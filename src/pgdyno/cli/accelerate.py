@@ -21,17 +21,17 @@ from pgdyno.cli._server_options import (
 )
 from pgdyno.cli.measuring import CYCLE, phase_option, require_writing
 from pgdyno.cli.output import json_option, open_progress
-from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Phase
-from pgdyno.model.plan import Layer
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Phase
+from pgdyno.model.plans.plan import Layer
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.accelerate import AccelerateRequest
     from pgdyno.app.acceleration.attached import AttachedAcceleration
+    from pgdyno.model.experiments.workload import Workload
     from pgdyno.model.ports import Progress
-    from pgdyno.model.workload import Workload
     from pgdyno.server.process.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
@@ -318,8 +318,8 @@ class Asked:
         from pgdyno.app.measuring.measure import Conditions
         from pgdyno.app.measuring.workload_choice import find_workloads
         from pgdyno.levers.engine.planner import PlanRequest
-        from pgdyno.model.experiment import Design
-        from pgdyno.model.variant import Variant
+        from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.variants.variant import Variant
 
         names = self.workloads or DEFAULT_WORKLOADS
         workloads = find_workloads(names, (), self.scale)

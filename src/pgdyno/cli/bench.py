@@ -11,7 +11,7 @@ from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options
 from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.model.experiment import Experiment
+    from pgdyno.model.experiments.experiment import Experiment
     from pgdyno.model.ports import Progress
 
 
@@ -36,7 +36,7 @@ def command(variant: str, *, emulated: bool, is_json: bool, **options: Any) -> N
     """Measure one variant alone: figures with their spread, no verdict."""
     from pgdyno.app.studying.compare import bench
     from pgdyno.cli.results import deliver
-    from pgdyno.model.variant import parse_variant
+    from pgdyno.model.variants.variant import parse_variant
 
     asked = Measuring(**options)
     parsed = parse_variant(variant)

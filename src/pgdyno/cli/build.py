@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli.output import json_option, open_progress, print_json
-from pgdyno.model.build import AUTO, COMPILERS
 from pgdyno.model.errors import InterruptedByUserError, UsageError
+from pgdyno.model.plans.build import AUTO, COMPILERS
 
 if TYPE_CHECKING:
     from pgdyno.toolchain.product.manifest import Manifest

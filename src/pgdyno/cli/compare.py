@@ -31,7 +31,7 @@ def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None
     """
     from pgdyno.app.studying.compare import compare
     from pgdyno.cli.results import deliver
-    from pgdyno.model.variant import parse_variant
+    from pgdyno.model.variants.variant import parse_variant
 
     asked = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)

@@ -8,7 +8,7 @@ import click
 
 from pgdyno.cli._server_options import require_one_server, warn_about_password
 from pgdyno.cli.output import json_option, print_json
-from pgdyno.model.parallel_degree import MAX_WORKERS
+from pgdyno.model.servers.parallel_degree import MAX_WORKERS
 
 
 @click.command(

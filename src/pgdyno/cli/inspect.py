@@ -21,7 +21,7 @@ from pgdyno.model.facts import Unknown
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.inspection.inspect import InspectedServer, Inspection
-    from pgdyno.model.probes import Probes
+    from pgdyno.model.hosts.probes import Probes
 
 
 @click.command(name="inspect")

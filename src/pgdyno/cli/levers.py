@@ -18,11 +18,11 @@ from pgdyno.cli._server_options import (
 )
 from pgdyno.cli.output import json_option, print_json
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plan import Layer
+from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.inspection.inspect import Inspection
-    from pgdyno.model.lever import LeverEntry
+    from pgdyno.model.plans.lever import LeverEntry
 
 
 @click.command(

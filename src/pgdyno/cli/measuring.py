@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pgdyno.model.awake import AS_ASKED
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import WRITING_SLICE_S, Design, Phase, Stopping
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import WRITING_SLICE_S, Design, Phase, Stopping
 from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.measure import Conditions
-    from pgdyno.model.workload import Workload
+    from pgdyno.model.experiments.workload import Workload
     from pgdyno.server.process.installation import Installation
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])

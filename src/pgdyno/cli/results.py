@@ -10,10 +10,10 @@ import click
 
 from pgdyno.cli.output import open_progress, print_json
 from pgdyno.model.document import Json, to_document
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.tpch import DISCLAIMER
+from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.model.ports import Progress
-from pgdyno.model.tpch import DISCLAIMER
-from pgdyno.model.verdict import Decision, Verdict
 
 if TYPE_CHECKING:  # the report loads numerical libraries: commands start without them
     from rich.console import RenderableType

@@ -64,7 +64,7 @@ def command(
     from pgdyno.app.changes.revert_host import concerns_host_alone, preview_revert_host, revert_host
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.model.document import to_document
-    from pgdyno.model.journal import OnDrift
+    from pgdyno.model.plans.journal import OnDrift
     from pgdyno.report.plain.journal_text import revert_text
 
     request = RevertRequest(

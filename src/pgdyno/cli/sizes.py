@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.workload import PROTOCOLS
+from pgdyno.model.experiments.workload import PROTOCOLS
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.cli.measuring import Measuring

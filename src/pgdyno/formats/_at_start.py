@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pgdyno.formats import sysctl, udev
 from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._places import TMPFILES_PATH, Place, place_of, tmpfiles_line
-from pgdyno.model.kernel_file import display_name, sysctl_path
-from pgdyno.model.plan import Change
+from pgdyno.model.hosts.kernel_file import display_name, sysctl_path
+from pgdyno.model.plans.plan import Change
 
 
 @dataclass(frozen=True)

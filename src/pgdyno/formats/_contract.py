@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import HOST_KINDS, SETTING, Effect, Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.plan import HOST_KINDS, SETTING, Effect, Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 
 @dataclass(frozen=True)

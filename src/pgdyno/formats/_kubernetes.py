@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pgdyno.formats._contract import setting_lines, summary
 from pgdyno.formats._targets import select, target
 from pgdyno.formats._yaml import Entry, below, document
-from pgdyno.model.plan import HUGE_PAGES, Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import HUGE_PAGES, Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 _POOL = re.compile(r"/hugepages-(\d+)kB/nr_hugepages$")
 _KB_PER_MB = 1 << 10

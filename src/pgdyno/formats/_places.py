@@ -12,9 +12,9 @@ from enum import Enum
 
 from pgdyno.formats._contract import counted, host_lines, setting_lines
 from pgdyno.formats._expressible import kernel_path, plain
-from pgdyno.model.kernel_file import COUPLED, SYSCTL_ROOT, display_name
-from pgdyno.model.msr import register_of
-from pgdyno.model.plan import Change, Plan, PlanLine
+from pgdyno.model.hosts.kernel_file import COUPLED, SYSCTL_ROOT, display_name
+from pgdyno.model.hosts.msr import register_of
+from pgdyno.model.plans.plan import Change, Plan, PlanLine
 
 _DEVICE = re.compile(r"^/sys/(?:class/)?(block|net)/([^/]+)/(.+)$")
 _TMPFILES, _DASH = "tmpfiles.d", "\\x2d"

@@ -13,8 +13,8 @@ from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import setting_lines, summary
 from pgdyno.formats._expressible import encodable
 from pgdyno.formats._targets import Selection, in_base_unit, is_boolean, select, target
-from pgdyno.model.plan import Effect, Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Effect, Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 _INDENT = "  "
 

@@ -18,10 +18,10 @@ from typing import Any
 from pgdyno.formats._contract import explanation, host_lines, setting_lines
 from pgdyno.formats._expressible import setting_name
 from pgdyno.model.errors import SettingError
-from pgdyno.model.guc import Guc
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import Change, Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.plan import Change, Plan, PlanLine
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import Server
 
 
 @dataclass(frozen=True)

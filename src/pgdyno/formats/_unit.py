@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.model.server import Server
+from pgdyno.model.servers.server import Server
 
 _DEBIAN = re.compile(r"^/etc/postgresql/(\d+(?:\.\d+)?)/([A-Za-z0-9_.-]+)/", re.ASCII)
 _RED_HAT = re.compile(

@@ -16,8 +16,8 @@ from pgdyno.formats._contract import Format, counted, explanation, host_lines, s
 from pgdyno.formats._places import TMPFILES_PATH, Place, elsewhere, former_value, lines_in, tmpfiles_line
 from pgdyno.formats._unit import configuration_file, unit_of
 from pgdyno.formats._yaml import document, quoted, untemplated, verbatim
-from pgdyno.model.plan import Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("ansible", "Ansible playbook")
 _HERE = (Place.SYSCTL, Place.UDEV, Place.TMPFILES)

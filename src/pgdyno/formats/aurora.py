@@ -5,8 +5,8 @@ from __future__ import annotations
 from pgdyno.formats._amazon import parameter_groups
 from pgdyno.formats._contract import Format
 from pgdyno.formats._script import script
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("aurora", "Amazon Aurora cluster parameter group, by the AWS command line")
 _PROVIDER = parameter_groups(

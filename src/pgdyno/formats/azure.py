@@ -8,8 +8,8 @@ from __future__ import annotations
 from pgdyno.formats._contract import Format
 from pgdyno.formats._expressible import refusal
 from pgdyno.formats._script import Parameter, Provider, script
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("azure", "Azure Database for PostgreSQL, by the Azure command line")
 

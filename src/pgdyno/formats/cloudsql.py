@@ -9,8 +9,8 @@ from __future__ import annotations
 from pgdyno.formats._contract import Format
 from pgdyno.formats._expressible import held
 from pgdyno.formats._script import Parameter, Provider, script
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("cloudsql", "Google Cloud SQL database flags, by gcloud")
 _SEPARATOR = ";"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pgdyno.formats._contract import Format
 from pgdyno.formats._kubernetes import Operator, fragment
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("cnpg", "CloudNativePG Cluster, a fragment of the manifest")
 _OPERATOR = Operator(

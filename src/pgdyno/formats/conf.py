@@ -5,8 +5,8 @@ from __future__ import annotations
 from pgdyno.formats._comments import comments
 from pgdyno.formats._contract import Format, explanation, setting_lines, summary
 from pgdyno.formats._expressible import encodable, setting_name
-from pgdyno.model.plan import Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("conf", "snippet for postgresql.conf")
 _LANGUAGE = "postgresql.conf"

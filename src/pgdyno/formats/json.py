@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from pgdyno.formats._contract import Format
-from pgdyno.model.plan import REFUSED_ABOVE, MemoryProof, Plan
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryProof, Plan
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("json", "the whole plan as one JSON document")
 SCHEMA_VERSION = 1

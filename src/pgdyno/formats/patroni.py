@@ -8,8 +8,8 @@ from __future__ import annotations
 from pgdyno.formats._contract import Format, restart_settings, setting_lines, summary
 from pgdyno.formats._targets import select, target
 from pgdyno.formats._yaml import Entry, below, document
-from pgdyno.model.plan import Plan, PlanLine
-from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server
+from pgdyno.model.plans.plan import Plan, PlanLine
+from pgdyno.model.servers.server import STANDBY_FIRST_SETTINGS, Server
 
 FORMAT = Format("patroni", "Patroni's dynamic configuration")
 

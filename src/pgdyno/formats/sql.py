@@ -7,9 +7,9 @@ import re
 from pgdyno.formats._comments import comment, comments
 from pgdyno.formats._contract import Format, explanation, restart_settings, setting_lines, summary
 from pgdyno.formats._expressible import encodable
-from pgdyno.model.alter_system import statement_values
-from pgdyno.model.plan import Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan, PlanLine
+from pgdyno.model.servers.alter_system import statement_values
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("sql", "ALTER SYSTEM statements for psql")
 _MARK = "--"

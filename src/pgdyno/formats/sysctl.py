@@ -9,9 +9,9 @@ from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._expressible import kernel_path, plain
 from pgdyno.formats._places import Place, elsewhere, former_value, head_of, lines_in
-from pgdyno.model.kernel_file import SYSCTL_ROOT
-from pgdyno.model.plan import Change, Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.kernel_file import SYSCTL_ROOT
+from pgdyno.model.plans.plan import Change, Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("sysctl", "file for /etc/sysctl.d")
 _LANGUAGE = "sysctl.d"

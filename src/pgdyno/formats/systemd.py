@@ -14,8 +14,8 @@ from pgdyno.formats._contract import Format
 from pgdyno.formats._expressible import plain
 from pgdyno.formats._places import elsewhere
 from pgdyno.formats._unit import unit_of
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("systemd", "drop-in for the server's systemd unit")
 SOFT_LIMIT = 1024  # open files that systemd gives unless told: systemd-system.conf(5), DefaultLimitNOFILE

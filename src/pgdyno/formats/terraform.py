@@ -12,8 +12,8 @@ from pgdyno.formats._expressible import encodable
 from pgdyno.formats._script import parameter, undo_of
 from pgdyno.formats._targets import Selection, select, target
 from pgdyno.formats.rds import PROVIDER
-from pgdyno.model.plan import Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("terraform", "Terraform resource aws_db_parameter_group for Amazon RDS")
 _INDENT = "  "

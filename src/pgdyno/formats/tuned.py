@@ -16,9 +16,9 @@ from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._expressible import kernel_path, plain
 from pgdyno.formats._places import Place, device_file, elsewhere, head_of, lines_in, place_of
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.plan import Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("tuned", "TuneD profile, on top of TuneD's own for PostgreSQL")
 _LANGUAGE = "a TuneD profile"

@@ -9,8 +9,8 @@ from pgdyno.formats._comments import comments, joined
 from pgdyno.formats._contract import Format, counted, explanation
 from pgdyno.formats._expressible import kernel_path, plain
 from pgdyno.formats._places import Place, device_file, elsewhere, former_value, head_of, lines_in
-from pgdyno.model.plan import Change, Plan, PlanLine
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Change, Plan, PlanLine
+from pgdyno.model.servers.server import Server
 
 FORMAT = Format("udev", "udev rules for disks and network interfaces")
 _LANGUAGE = "a udev rule"

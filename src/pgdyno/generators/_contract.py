@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.model.workload import PREPARED, Workload
+from pgdyno.model.experiments.workload import PREPARED, Workload
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 _DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, Workload
 
 NAME = "driver"
 QUERY = "query"  # the driver's workload that executes any one statement

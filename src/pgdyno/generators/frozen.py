@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pgdyno.generators.process import LoadProcess, wait_until_connected
 from pgdyno.generators.turns import Servers
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 _CONNECT_TIMEOUT_S = 60.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import subprocess
 
 from pgdyno.generators.driver import Driver, job_options
 from pgdyno.model.errors import GeneratorFailedError
-from pgdyno.model.statements import PreparedStatement
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.servers.statements import PreparedStatement
 
 _TIMEOUT_S = 60.0  # generous: it computes for some milliseconds
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno.generators.driver_process import DriverProcess, Event
-from pgdyno.model.step_record import ClientRecord, IntervalRecord, RoleRecord
-from pgdyno.model.workload import Step
+from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
+from pgdyno.model.experiments.workload import Step
 
 _PERCENTILES = ("p50", "p95", "p99", "p999", "max")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pgdyno.generators.turns import Servers, Turns
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, Workload
 
 _WRAPPER = Path(__file__).with_name("sysbench_transactions.lua")
 

@@ -21,7 +21,7 @@ from psycopg.sql import SQL, Identifier
 from pgdyno.generators._contract import Target
 from pgdyno.generators.process import Wrap
 from pgdyno.model.errors import GeneratorFailedError
-from pgdyno.model.tpch import scale_text
+from pgdyno.model.experiments.tpch import scale_text
 
 Tell = Callable[[float], None]
 """Is told which share of the work is done."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 
 class Servers(Protocol):

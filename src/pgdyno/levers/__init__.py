@@ -17,7 +17,7 @@ from graphlib import TopologicalSorter
 from types import MappingProxyType
 
 from pgdyno.levers._contract import LeverModule
-from pgdyno.model.plan import Layer
+from pgdyno.model.plans.plan import Layer
 
 
 @cache

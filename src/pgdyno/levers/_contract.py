@@ -28,10 +28,8 @@ from pgdyno.levers.engine.memory_proof import reserved_connections, shared_memor
 from pgdyno.levers.engine.metadata import HEADINGS, Detected, Evidence, Goal, Lever, Maturity, Need, State
 from pgdyno.levers.engine.resources import HugePages, StorageKind, is_virtual
 from pgdyno.model.facts import Unknown
-from pgdyno.model.guc import Guc, format_bytes
-from pgdyno.model.guc import readable_bytes as readable
-from pgdyno.model.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path, value_in
-from pgdyno.model.plan import (
+from pgdyno.model.hosts.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path, value_in
+from pgdyno.model.plans.plan import (
     REFUSED_ABOVE,
     SERVER,
     SETTING,
@@ -43,6 +41,8 @@ from pgdyno.model.plan import (
     Skipped,
     kind_of,
 )
+from pgdyno.model.servers.guc import Guc, format_bytes
+from pgdyno.model.servers.guc import readable_bytes as readable
 
 __all__ = [
     "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "SERVER", "WORTH_A_CHANGE",

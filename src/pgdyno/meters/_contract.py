@@ -19,7 +19,7 @@ Counters = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Meter:
-    """A meter: the metric that it yields (``model/metric.py``) and where the figure comes from.
+    """A meter: the metric that it yields (``model/experiments/metric.py``) and where the figure comes from.
 
     ``reports_late`` tells statistics that backends report when they end, and until then up to a second late.
     """

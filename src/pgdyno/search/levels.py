@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pgdyno.model.scaling import Level, Scaling
+from pgdyno.model.experiments.scaling import Level, Scaling
 
 ENOUGH = 5  # blocks of a level, as for a verdict (decision 4)
 _FEW = 6  # levels, that are all measured from the beginning

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.sample import FloatArray
 
 RESAMPLES = 10_000

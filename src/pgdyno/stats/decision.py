@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pgdyno.model.experiment import Stopping
-from pgdyno.model.metric import Better, Metric
-from pgdyno.model.verdict import Decision, Equivalence, Interval, VarianceComponents, Verdict
+from pgdyno.model.experiments.experiment import Stopping
+from pgdyno.model.experiments.metric import Better, Metric
+from pgdyno.model.experiments.verdict import Decision, Equivalence, Interval, VarianceComponents, Verdict
 from pgdyno.stats import nested, wording
 from pgdyno.stats.holm import adjusted_p_values
 from pgdyno.stats.inference import Inference, infer, infer_product

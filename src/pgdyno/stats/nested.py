@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from pgdyno.model.experiments.verdict import Interval, VarianceComponents
 from pgdyno.model.facts import Unknown
-from pgdyno.model.verdict import Interval, VarianceComponents
 from pgdyno.stats import autocorrelation
 from pgdyno.stats.sample import FloatArray, Sample
 

@@ -22,7 +22,7 @@ import math
 import numpy as np
 from scipy import optimize, special
 
-from pgdyno.model.verdict import VarianceComponents
+from pgdyno.model.experiments.verdict import VarianceComponents
 from pgdyno.stats.autocorrelation import POWER_ALLOWANCE
 
 _LARGEST_NONCENTRALITY = 1e6  # an experiment that cannot find even this has no detectable effect

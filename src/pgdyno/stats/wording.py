@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.verdict import Equivalence, Interval
+from pgdyno.model.experiments.verdict import Equivalence, Interval
 
 
 def percent(ratio: float, *others: float) -> str:

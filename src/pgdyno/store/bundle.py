@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.facts import Unknown
 from pgdyno.store.documents import load_experiment
 from pgdyno.store.signature import Signature, check

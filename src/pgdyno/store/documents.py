@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pgdyno.model.document import Json, to_document
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 
 SCHEMA_VERSION = 1
 _MOST_PROBLEMS = 8  # listed at once: more do not help

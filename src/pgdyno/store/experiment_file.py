@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pgdyno.model.errors import ExperimentFileError
-from pgdyno.model.experiment import Design
-from pgdyno.model.study import Study, cross
-from pgdyno.model.variant import Variant, require_measurable
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study, cross
+from pgdyno.model.variants.variant import Variant, require_measurable
 
 V = TypeVar("V")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Block, Experiment, Slice
+from pgdyno.model.experiments.experiment import Block, Experiment, Slice
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS experiment (id TEXT PRIMARY KEY, created TEXT NOT NULL, document TEXT NOT NULL);

@@ -6,8 +6,8 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pgdyno.model.experiment import Block, Slice
-from pgdyno.model.step_record import RoleRecord, StepRecord
+from pgdyno.model.experiments.experiment import Block, Slice
+from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 
 RECORDED = ("drained_ns", "steal_share", "foreign_cpu_share")
 """Columns of a slice that not all files have, in their order."""

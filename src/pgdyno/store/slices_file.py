@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Experiment, Slice
+from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import RECORDED
 

@@ -21,10 +21,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol, cast
 
-from pgdyno.model.experiment import Design
-from pgdyno.model.plan import Layer
-from pgdyno.model.study import Study
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.plans.plan import Layer
 from pgdyno.studies._contract import Sizing, StudyContext
 
 

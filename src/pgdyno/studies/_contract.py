@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pgdyno.model.experiment import Design
-from pgdyno.model.io_uring import IoUringObstacle
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.hosts.io_uring import IoUringObstacle
+from pgdyno.model.variants.variant import Variant
 
 APPLICATION, SYSTEM = "application", "system"  # one layer of the plan alone
 PGTUNE, TUNED = "pgtune", "tuned"

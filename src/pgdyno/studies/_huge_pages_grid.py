@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pgdyno.model.errors import MemoryProofError, UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.studies._contract import Machine, Sizing
 
 DEFAULT_PRESET, PUBLISHED_PRESET = "scaled", "published"

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import DataSet, Step, Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import DataSet, Step, Workload
 from pgdyno.studies._insert_benchmark_sizes import RATES, ROWS_PER_COMMIT, Size
 
 PREFIX = "insert-benchmark-"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.guc import bytes_of, readable_bytes
+from pgdyno.model.servers.guc import bytes_of, readable_bytes
 from pgdyno.studies._contract import Sizing
 
 DEFAULT_PRESET = "quick"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pgdyno.model.experiment import Design
-from pgdyno.model.study import Study
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 TITLE = "throughput by the number of clients: where more of them stop paying, and what they cost"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.study import Study
-from pgdyno.model.terms import PLAN
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.terms import PLAN
 from pgdyno.studies._contract import PGTUNE, StudyContext
 
 TITLE = "the baseline against pgdyno's plan and pgtune's configuration"

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import PageSupport, Pool, Sizing, StudyContext
 from pgdyno.studies._huge_pages_grid import DESIGN as _DESIGN
 from pgdyno.studies._huge_pages_grid import PUBLISHED_PRESET, grid_of

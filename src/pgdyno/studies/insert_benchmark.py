@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pgdyno.model.study import Study
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._insert_benchmark import steps
 from pgdyno.studies._insert_benchmark_sizes import Size, size_of

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
 
 TITLE = "io_method: sync against worker and io_uring (PostgreSQL 18 and later)"

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from pgdyno.model.experiment import Design, VoidThresholds
-from pgdyno.model.loop import BESIDE, C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP, SCHEMA
-from pgdyno.model.study import Study
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import Design, VoidThresholds
+from pgdyno.model.experiments.loop import BESIDE, C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP, SCHEMA
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 TITLE = "one query by clients, in C and in PL/pgSQL inside the server: what a transaction's time is made of"

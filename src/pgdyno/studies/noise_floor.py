@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.study import Study
+from pgdyno.model.experiments.study import Study
 from pgdyno.studies._contract import StudyContext
 
 TITLE = "the baseline against itself: this machine's noise floor"

@@ -19,11 +19,11 @@ from math import ceil
 from typing import NamedTuple
 
 from pgdyno.model.errors import MemoryProofError, UsageError
-from pgdyno.model.experiment import Design, ResetPolicy, VoidThresholds
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.study import Study
-from pgdyno.model.variant import setting_key
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.experiment import Design, ResetPolicy, VoidThresholds
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.servers.guc import readable_bytes
+from pgdyno.model.variants.variant import setting_key
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 TITLE = "a query's time by its parallel workers: where more of them stop paying, and what they cost others"

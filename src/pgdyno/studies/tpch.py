@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from math import isfinite
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design, ResetPolicy
-from pgdyno.model.study import Study
-from pgdyno.model.tpch import DISCLAIMER, POWER, PREFIX, REFRESHES, THROUGHPUT, scale_text
-from pgdyno.model.workload import TpchStep, Workload
+from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.tpch import DISCLAIMER, POWER, PREFIX, REFRESHES, THROUGHPUT, scale_text
+from pgdyno.model.experiments.workload import TpchStep, Workload
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._tpch.queries import NUMBERS
 from pgdyno.studies._tpch.schema import data_set

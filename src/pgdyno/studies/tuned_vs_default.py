@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.plan import Layer
-from pgdyno.model.study import Study
-from pgdyno.model.terms import PLAN
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.terms import PLAN
 from pgdyno.studies._contract import APPLICATION, SYSTEM, TUNED, StudyContext
 
 TITLE = "the machine as it is against TuneD's profile and pgdyno's system layer"

@@ -7,7 +7,7 @@ confounded; whoever compares the builds as they are says so with --accept.
 from __future__ import annotations
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.study import SERVER_FACTOR, Study
+from pgdyno.model.experiments.study import SERVER_FACTOR, Study
 from pgdyno.studies._contract import StudyContext
 
 TITLE = "two PostgreSQL versions: name them with --factor server=A,B"

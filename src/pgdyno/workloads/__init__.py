@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.workload import Workload
 
 
 def load() -> Mapping[str, Workload]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet
 
 # Scale 40 is about 600 MB: several times the default shared_buffers of 128 MB.
 # Size measured with PostgreSQL 18: 15.0 MB per unit of scale.

@@ -7,8 +7,8 @@ are those of tables of 20 000 rows; ``driver/src/workload/scan.rs`` has the stat
 
 from __future__ import annotations
 
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import DataSet, Workload
 
 # ``scale`` counts thousands of rows per table; size per table as measured for SYSBENCH_DATA.
 _ROWS, _BYTES_PER_TABLE = 20, 256_250

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet
 
 # Eight tables of 300 000 rows are 612 MB: several times the default shared_buffers of 128 MB.
 # ``scale`` counts thousands of rows per table; size measured with PostgreSQL 18.

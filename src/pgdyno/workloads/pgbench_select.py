@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import Script, Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import Script, Workload
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
 WORKLOAD = Workload(

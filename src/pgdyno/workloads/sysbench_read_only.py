@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.workloads._sysbench import SYSBENCH_DATA
 
 WORKLOAD = Workload(

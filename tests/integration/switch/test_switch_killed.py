@@ -22,7 +22,7 @@ from tests.integration.switch.programs import (
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
-from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK
+from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.server.connection.connection import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pgdyno.host.processes.atomics import read_atomics
-from pgdyno.model.build import parse_profile
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.server import Atomics
+from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.servers.server import Atomics
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.host.find_compiler import _can_count

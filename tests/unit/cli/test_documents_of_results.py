@@ -11,7 +11,7 @@ from tests.golden.synthetic import experiment as without_steps
 from tests.golden.synthetic_steps import experiment
 
 from pgdyno.cli.results import comparison_document, gate_code
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.verdict import Decision
 
 
 @pytest.fixture(scope="module")

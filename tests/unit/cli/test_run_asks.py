@@ -17,9 +17,9 @@ from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.studying import run
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring
-from pgdyno.model.experiment import Experiment, Stopping
+from pgdyno.model.experiments.experiment import Experiment, Stopping
+from pgdyno.model.experiments.study import Study
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study
 from pgdyno.report.page.repeat import repeat_command
 from pgdyno.server.process.installation import Installation
 

@@ -12,7 +12,7 @@ from tests.fix_plan import kernel_file, plan_of, rich_plan, rich_server, setting
 from tests.fix_settings import server_of
 
 from pgdyno.formats import sysctl, systemd, tuned, udev
-from pgdyno.model.plan import HUGE_PAGES, Plan, Skipped
+from pgdyno.model.plans.plan import HUGE_PAGES, Plan, Skipped
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 SCHEDULER = "/sys/block/sda/queue/scheduler"

@@ -17,7 +17,7 @@ from tests.fix_plan import plan_of, rich_plan, rich_server, setting
 from pgdyno import formats
 from pgdyno.formats import cloudsql, cnpg, crunchy, patroni, rds, terraform, zalando
 from pgdyno.model.errors import SettingError
-from pgdyno.model.plan import Plan
+from pgdyno.model.plans.plan import Plan
 
 AS_WRITTEN = {
     "shared_buffers": "6GB",

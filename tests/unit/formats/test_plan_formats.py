@@ -20,7 +20,7 @@ from pgdyno.formats import conf, sql
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import SettingError
-from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.model.plans.plan import Change, Effect, Layer, Plan, PlanLine, Risk
 
 FORMATS = {name: formats.load(name) for name in formats.names()}
 every_format = pytest.mark.parametrize("name", FORMATS)

@@ -15,7 +15,7 @@ from tests.fix_plan import plan_of, rich_plan, rich_server, setting
 from pgdyno import formats
 from pgdyno.formats import aurora, azure, cloudsql, rds
 from pgdyno.model.errors import FormatError
-from pgdyno.model.plan import Plan
+from pgdyno.model.plans.plan import Plan
 
 IN_BASE_UNITS = {  # 6 GB in 8 kB, 24 MB in kB, 16 GB in MB, 15 min in s, 500 µs in ms
     "shared_buffers": "786432",

@@ -8,7 +8,7 @@ from pathlib import Path
 from pgdyno.generators._contract import LoadRequest, Target
 from pgdyno.generators.pgbench import Pgbench
 from pgdyno.generators.sysbench import Sysbench, wrapper_text
-from pgdyno.model.workload import Script, Workload
+from pgdyno.model.experiments.workload import Script, Workload
 from pgdyno.workloads import load
 
 TARGET = Target("/tmp/socket", 5433, "pgdyno", "bench")

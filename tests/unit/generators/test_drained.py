@@ -8,7 +8,7 @@ from typing import Any, cast
 from pgdyno.app.arenas.arm import ServerClocks
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver_process import DriverProcess
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 TURN = {
     "event": "slice",

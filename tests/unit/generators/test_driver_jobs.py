@@ -10,8 +10,8 @@ import pytest
 
 from pgdyno.generators._contract import LoadRequest, Target
 from pgdyno.generators.driver import ArmTarget, conninfo, job, job_options
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import DataSet, Workload
 
 TARGET = Target("/sockets", 5432, "postgres", "bench")
 WORKLOAD = Workload("w", "", DataSet("t_bit", 20, 60_236), ResetPolicy.KEEP)

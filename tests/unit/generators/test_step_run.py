@@ -14,8 +14,8 @@ import pytest
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.step_run import interval_records, role_record, run_step
 from pgdyno.model.errors import GeneratorFailedError
-from pgdyno.model.step_record import ClientRecord, IntervalRecord, RoleRecord
-from pgdyno.model.workload import Step
+from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
+from pgdyno.model.experiments.workload import Step
 
 SUMMARY = {"mean": 2.0, "p50": 1000.0, "p95": 2000.0, "p99": 3000.0, "p999": 4000.0, "max": 5000.0}
 IN_MS = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "p999": 4.0, "max": 5.0}

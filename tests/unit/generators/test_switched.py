@@ -7,7 +7,7 @@ from functools import partial
 
 from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.turns import Servers
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 
 class Noted:

@@ -16,7 +16,7 @@ from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.machine.inspection import inspect_tree
 from pgdyno.model.document import to_document
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import Host, Mount
+from pgdyno.model.hosts.host import Host, Mount
 
 HOSTS = Path(__file__).resolve().parents[2] / "fixtures" / "hosts"
 MACHINES = sorted(path.parent.name for path in HOSTS.glob("*/expected.toml"))

@@ -12,8 +12,8 @@ from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
 from pgdyno.journal.session.access import no_steps
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
-from pgdyno.model.journal import Receipt, Target
-from pgdyno.model.plan import Change, Effect, kind_of
+from pgdyno.model.plans.journal import Receipt, Target
+from pgdyno.model.plans.plan import Change, Effect, kind_of
 
 SWAPPINESS, AUTOGROUP = "/proc/sys/vm/swappiness", "/proc/sys/kernel/sched_autogroup_enabled"
 BOOT = "/proc/sys/kernel/random/boot_id"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pgdyno.model.errors import SettingError
-from pgdyno.model.journal import Receipt, Target
-from pgdyno.model.plan import Change, Effect
+from pgdyno.model.plans.journal import Receipt, Target
+from pgdyno.model.plans.plan import Change, Effect
 from pgdyno.model.ports import Found
 
 TARGET = Target(

@@ -12,8 +12,8 @@ from pgdyno.levers._contract import PlanContext, PlanLine, Skipped
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
-from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.facts import Fact, unknown
+from pgdyno.model.servers.commit_grouping import CommitGrouping
 
 SLOW = CommitGrouping("sysbench-read-write", clients=16, commits=1200, flushes=1000, flush_us=1501.0)
 

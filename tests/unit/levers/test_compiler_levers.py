@@ -10,9 +10,9 @@ from tests.fix_settings import server_of
 from pgdyno import levers
 from pgdyno.levers._contract import LeverModule, PlanLine, Skipped
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
-from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import SettingError
-from pgdyno.model.plan import Layer, Plan
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import Layer, Plan
 
 VERSION = server_of(18).version
 MODULE = levers.load()["optimised_build"]

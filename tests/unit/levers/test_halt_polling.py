@@ -11,9 +11,9 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import PlanRequest, make_plan, plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.levers.engine.sharing import not_shareable
-from pgdyno.model.host import Host
-from pgdyno.model.plan import Layer, Plan
-from pgdyno.model.variant import Variant
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.variants.variant import Variant
 
 LEVER = levers.load()["halt_polling"]
 PARAMETERS = "/sys/module/haltpoll/parameters/guest_halt_poll_"

@@ -15,9 +15,9 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import PlanRequest, make_plan, plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.host import Host
-from pgdyno.model.plan import Layer
-from pgdyno.model.server import Atomics, Program, Server
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.servers.server import Atomics, Program, Server
 
 LEVERS = levers.load()
 CPUS = "/sys/devices/system/cpu"

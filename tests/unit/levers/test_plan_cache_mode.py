@@ -10,9 +10,9 @@ from tests.fix_settings import host_of, server_of
 from pgdyno import levers
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import Server
-from pgdyno.model.statements import PlannedStatement, PlanningShare, StatementPlan, WorkloadStatements
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.server import Server
+from pgdyno.model.servers.statements import PlannedStatement, PlanningShare, StatementPlan, WorkloadStatements
 
 LEVERS = levers.load()
 SQL = "SELECT c FROM t WHERE id BETWEEN $1 AND $2"

@@ -13,9 +13,9 @@ from pgdyno.levers._contract import Detected, PlanContext, State
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Host
-from pgdyno.model.server import Program, Server
-from pgdyno.model.server_environment import why_not_given
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.servers.server import Program, Server
+from pgdyno.model.variants.server_environment import why_not_given
 
 LEVERS = levers.load()
 

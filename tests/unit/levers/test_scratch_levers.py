@@ -12,8 +12,8 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Host
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.servers.server import Server
 
 LEVERS = levers.load()
 QUEUE = "/sys/block/sda/queue/"

@@ -14,10 +14,10 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
-from pgdyno.model.page_compression import PageCompression
-from pgdyno.model.plan import Effect, Risk
-from pgdyno.model.server import Program, Server
+from pgdyno.model.hosts.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
+from pgdyno.model.hosts.page_compression import PageCompression
+from pgdyno.model.plans.plan import Effect, Risk
+from pgdyno.model.servers.server import Program, Server
 
 LEVERS = levers.load()
 SMALL_POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

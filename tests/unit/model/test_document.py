@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from pgdyno.model.document import to_document
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.host import HugePagePool
-from pgdyno.model.plan import Change, Effect, MemoryItem, MemoryProof
+from pgdyno.model.hosts.host import HugePagePool
+from pgdyno.model.plans.plan import Change, Effect, MemoryItem, MemoryProof
 
 
 class Colour(StrEnum):

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 
-from pgdyno.model.experiment import DesignKind, Experiment, Part
-from pgdyno.model.verdict import Decision, Interval, Verdict
+from pgdyno.model.experiments.experiment import DesignKind, Experiment, Part
+from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 
 
 def verdict(variant: str, baseline: str, workload: str, low: float, point: float, high: float) -> Verdict:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pgdyno.model.metric import METRICS
-from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.stats.decision import decide_apart
 from pgdyno.stats.inference import infer_product
 from pgdyno.stats.sample import Sample

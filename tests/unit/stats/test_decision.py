@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgdyno.model.experiment import Stopping
-from pgdyno.model.metric import METRICS
-from pgdyno.model.verdict import Decision, Equivalence, Interval, Verdict
+from pgdyno.model.experiments.experiment import Stopping
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.verdict import Decision, Equivalence, Interval, Verdict
 from pgdyno.stats.decision import adjust, decide
 
 CHANGED = [[0.031], [0.018], [0.044], [0.027], [0.012], [0.038]]

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from pgdyno.model.experiments.verdict import Interval, VarianceComponents
 from pgdyno.model.facts import Unknown
-from pgdyno.model.verdict import Interval, VarianceComponents
 from pgdyno.stats import nested
 from pgdyno.stats.sample import Sample
 

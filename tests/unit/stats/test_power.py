@@ -10,7 +10,7 @@ import math
 import pytest
 from scipy import special
 
-from pgdyno.model.verdict import VarianceComponents
+from pgdyno.model.experiments.verdict import VarianceComponents
 from pgdyno.stats.autocorrelation import POWER_ALLOWANCE
 from pgdyno.stats.power import detectable_effect, detectable_noncentrality, minimum_detectable_effect
 

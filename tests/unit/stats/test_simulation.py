@@ -19,7 +19,7 @@ from bench.simulate import (
     plain_t_coverage,
 )
 
-from pgdyno.model.verdict import VarianceComponents
+from pgdyno.model.experiments.verdict import VarianceComponents
 from pgdyno.stats.power import minimum_detectable_effect
 
 EXPERIMENTS = 2000

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.model.verdict import Equivalence, Interval
+from pgdyno.model.experiments.verdict import Equivalence, Interval
 from pgdyno.stats import wording
 
 BOUNDS = Interval(1.171, 1.192, 1.214, 0.95)

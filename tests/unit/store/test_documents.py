@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import experiment
 
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment, Stopping
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, Stopping
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.documents import SCHEMA_VERSION, dump_experiment, experiment_schema, load_experiment
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from tests.golden.synthetic import READ_ONLY, experiment
 
-from pgdyno.model.experiment import ArmBlock, Block, Slice
-from pgdyno.model.step_record import (
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice
+from pgdyno.model.experiments.step_record import (
     ClientRecord,
     IntervalRecord,
     RoleRecord,

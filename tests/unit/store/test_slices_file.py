@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import READ_ONLY, experiment
 
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import slices_csv
 from pgdyno.store.slices_file import read_slices

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 from pgdyno.store.experiments import ExperimentStore
 
 VERSION_1 = """

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.model.experiment import Cell
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Cell
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import clients
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 from pgdyno.workloads import load as bundled_workloads

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.experiment import Design
-from pgdyno.model.terms import PLAN
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import configurations
 from pgdyno.studies._contract import PGTUNE, StudyContext
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.model.errors import MemoryProofError, UsageError
-from pgdyno.model.experiment import Cell
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Cell
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import huge_pages
 from pgdyno.studies._contract import Machine, PageSupport, Pool, Sizing, StudyContext
 from pgdyno.studies._huge_pages_grid import client_counts, grid_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.workload import Step, Workload
+from pgdyno.model.experiments.workload import Step, Workload
 from pgdyno.studies._contract import Sizing
 from pgdyno.studies._insert_benchmark import steps
 from pgdyno.studies._insert_benchmark_sizes import PRESETS

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.model.durability import unsafe_settings
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.durability import unsafe_settings
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._insert_benchmark_sizes import PRESETS, size_of
 from pgdyno.studies.insert_benchmark import settings, study, workloads

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.io_uring import IoUringCause, IoUringObstacle
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.hosts.io_uring import IoUringCause, IoUringObstacle
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import io_method
 from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.model.experiment import Cell
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Cell
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import loop
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 from pgdyno.workloads import load as bundled_workloads

@@ -8,8 +8,8 @@ import pytest
 
 from pgdyno.generators.driver import workload_options
 from pgdyno.model.errors import MemoryProofError, UsageError
-from pgdyno.model.experiment import Cell
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Cell
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import parallel_degree as study_file
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 

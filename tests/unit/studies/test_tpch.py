@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design, ResetPolicy
-from pgdyno.model.tpch import scale_text
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.model.experiments.tpch import scale_text
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies._tpch.streams import ORDERS, usual_streams
 from pgdyno.studies.tpch import study, workloads

@@ -7,9 +7,9 @@ import dataclasses
 from tests.fix_settings import host_of
 
 from pgdyno.experiments.peers.tuned_profile import tuned_files
-from pgdyno.model.experiment import Design
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.facts import Fact
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import tuned_vs_default
 from pgdyno.studies._contract import StudyContext
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import version
 from pgdyno.studies._contract import StudyContext
 

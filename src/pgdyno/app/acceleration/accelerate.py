@@ -36,15 +36,15 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import shared_memory_bytes
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.sharing_memory import Memory
-from pgdyno.model.awake import idling_files
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.plan import Layer, Plan
+from pgdyno.model.experiments.awake import idling_files
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.terms import PLAN, WITHOUT, Terms, left_out_per_application
 from pgdyno.model.ports import Progress
-from pgdyno.model.server import Server
-from pgdyno.model.study import Study
-from pgdyno.model.terms import PLAN, WITHOUT, Terms, left_out_per_application
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.servers.server import Server
+from pgdyno.model.variants.variant import Variant
 
 DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
 _OTHER_PROGRAMS, _RESTART = 0.05, 0.02

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import PER_APPLICATION, Layer, Plan
-from pgdyno.model.terms import PLAN, WITHOUT, without_per_application
-from pgdyno.model.variant import Variant
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
+from pgdyno.model.plans.terms import PLAN, WITHOUT, without_per_application
+from pgdyno.model.variants.variant import Variant
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.verdicts.at_load import latencies_at_load, rates_at_load
-from pgdyno.model.at_load import AT_LOAD
 from pgdyno.model.errors import HugePagesError, MemoryProofError, PgdynoError
-from pgdyno.model.experiment import Design, DesignKind, Experiment, Phase
+from pgdyno.model.experiments.at_load import AT_LOAD
+from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, Phase
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study
-from pgdyno.model.terms import PLAN
-from pgdyno.model.workload import DRIVER, Workload
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
 
 SHARE = 0.6

@@ -24,11 +24,11 @@ from pgdyno.experiments.decisions.plan_decision import PlanState
 from pgdyno.experiments.decisions.watch_decision import Watched
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import UsageError
-from pgdyno.model.journal import ApplyResult
-from pgdyno.model.plan import Plan
+from pgdyno.model.plans.journal import ApplyResult
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
-from pgdyno.model.server import ConfigurationManager
-from pgdyno.model.terms import PLAN
+from pgdyno.model.servers.server import ConfigurationManager
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pgdyno import formats
 from pgdyno.levers.engine.effective import EffectiveSettings, owner_of
 from pgdyno.model.facts import Unknown
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import ConfigurationManager, Server
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.guc import readable_bytes
+from pgdyno.model.servers.server import ConfigurationManager, Server
 
 _AWAY_S = 5.0  # a guess at a stop and a start; measured on idle machines: below 2 s
 _WRITTEN_BYTES_PER_S = 200e6  # a guess at how fast a checkpoint writes

@@ -14,8 +14,8 @@ from pgdyno.app.arenas.datasets import place_of
 from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.model.errors import UsageError
-from pgdyno.model.plan import Layer
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.plans.plan import Layer
 from pgdyno.report.text import numbers
 
 

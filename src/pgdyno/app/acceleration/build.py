@@ -9,10 +9,10 @@ from pgdyno.app.building.built_servers import optimised_builds
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.planning.known_builds import known_builds
-from pgdyno.model.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
-from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import InstallationError, InterruptedByUserError
-from pgdyno.model.plan import Layer, Plan
+from pgdyno.model.plans.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.host.find_compiler import find_compiler

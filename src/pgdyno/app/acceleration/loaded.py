@@ -26,11 +26,11 @@ from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError
-from pgdyno.model.experiment import Design, Experiment
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study
-from pgdyno.model.terms import PLAN
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 _NOTE = (
     "measured on the running server itself: its CPU time includes whatever else it did, and it is restarted "

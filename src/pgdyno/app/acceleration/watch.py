@@ -34,8 +34,8 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
-from pgdyno.model.traffic import Traffic
-from pgdyno.model.variant import Variant
+from pgdyno.model.servers.traffic import Traffic
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.sampling.traffic import read_traffic
 
 _POLL_S = 0.5

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.load import Loads
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.variants.variant import Variant
 
 
 class Arena(Protocol):

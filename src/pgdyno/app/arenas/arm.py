@@ -16,8 +16,8 @@ from pgdyno.generators._contract import Target
 from pgdyno.meters import MeterModule
 from pgdyno.meters._contract import Counters
 from pgdyno.model.errors import ServerCrashedError, ServerError
-from pgdyno.model.metric import METRICS
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection_errors import control_failed
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 

@@ -17,9 +17,9 @@ from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.running_server import OnRunningServer
 from pgdyno.generators._contract import Target
+from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 

@@ -13,8 +13,8 @@ from pgdyno.app.arenas.load import Loads
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.generators._contract import Target
 from pgdyno.model.errors import GeneratorError, StorageError
+from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
-from pgdyno.model.workload import DataSet
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
 from pgdyno.server.process.workspace import Workspace

@@ -24,8 +24,8 @@ from pgdyno.generators.step_run import StepResult, run_step
 from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
-from pgdyno.model.experiment import Design
-from pgdyno.model.workload import DRIVER, TPCHGEN, DataSet, Workload
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import DRIVER, TPCHGEN, DataSet, Workload
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._tpch.queries import statements
 from pgdyno.studies._tpch.schema import exact_rows, usual_rows

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.loop import SCHEMA
+from pgdyno.model.experiments.loop import SCHEMA
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance
 from pgdyno.server.process.workspace import Workspace

@@ -23,7 +23,7 @@ from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_driver, find_generator
 from pgdyno.model.errors import GeneratorMissingError
 from pgdyno.model.ports import Progress
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Self
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.variants.variant import Variant
 
 
 class OnRunningServer:

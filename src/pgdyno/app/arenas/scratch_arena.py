@@ -17,12 +17,12 @@ from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.loop_library import LoopLibraries
 from pgdyno.app.changes.host_state import BeginTurn, HostState
 from pgdyno.model.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
-from pgdyno.model.experiment import DesignKind
-from pgdyno.model.guc import normalise, readable_bytes
-from pgdyno.model.plan import HUGE_PAGES, kind_of
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.experiment import DesignKind
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.servers.guc import normalise, readable_bytes
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance
 from pgdyno.server.process.memory_limit import (

@@ -13,8 +13,8 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.attached_server import find_attached_server
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.running_server import OnRunningServer
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.variants.variant import Variant
 
 
 @dataclass(frozen=True)

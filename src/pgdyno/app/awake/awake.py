@@ -20,10 +20,10 @@ from pgdyno.app.local_machine import online_cpus
 from pgdyno.host.probing.idling import boot_line, polling_wanted, why_no_polling
 from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
 from pgdyno.host.probing.wakeup import measure_wake_up
-from pgdyno.model.awake import POLLING, Awake, AwakeMeans, idling_files
 from pgdyno.model.errors import PgdynoError, StillChangedError, UsageError
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.awake import POLLING, Awake, AwakeMeans, idling_files
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.variants.variant import Variant
 
 SHORTER = 0.75
 """A wake-up has to come down to this share of what it took: arbitrary, above the probe's own spread."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from pgdyno.app.awake.awake import Probe, probe_us, try_files
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.model.awake import HALT_POLLING
-from pgdyno.model.plan import Plan, Skipped
+from pgdyno.model.experiments.awake import HALT_POLLING
+from pgdyno.model.plans.plan import Plan, Skipped
 
 
 def with_proven_polling(plan: Plan, host_state: HostState, probe: Probe = probe_us) -> Plan:

@@ -9,8 +9,8 @@ from pathlib import Path
 from pgdyno.app.awake.awake import Probe, is_shorter, probe_us
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
-from pgdyno.model.awake import Awake, AwakeMeans
 from pgdyno.model.errors import RefusedError
+from pgdyno.model.experiments.awake import Awake, AwakeMeans
 
 
 @contextmanager

@@ -23,7 +23,9 @@ from pgdyno.app.building.likeness import Likeness, find_likeness
 from pgdyno.app.building.reference import find_reference
 from pgdyno.app.local_machine import available_memory_bytes, workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.model.build import (
+from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.plans.build import (
     AUTO,
     PLAIN,
     STRONGEST,
@@ -33,8 +35,6 @@ from pgdyno.model.build import (
     parse_profile,
     parse_target,
 )
-from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.machine import is_foreign
+from pgdyno.model.hosts.machine import is_foreign
 from pgdyno.server.process.registry import NEWEST, is_packaged, registered_servers
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.debian_package import package_name

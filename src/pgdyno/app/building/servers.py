@@ -11,7 +11,7 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.journal.ledger.log import read_journal
 from pgdyno.model.errors import RefusedError, ServerError, UsageError
 from pgdyno.model.facts import Fact
-from pgdyno.model.plan import PROGRAM_KINDS
+from pgdyno.model.plans.plan import PROGRAM_KINDS
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.processes import running_from

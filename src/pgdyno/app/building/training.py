@@ -17,10 +17,10 @@ from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.model.experiment import Design
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.run.stages import Watch
 

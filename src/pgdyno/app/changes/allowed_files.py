@@ -13,10 +13,10 @@ from pgdyno.levers import load
 from pgdyno.levers.engine.context import matches
 from pgdyno.levers.system.irq_affinity import AFFINITIES
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError, UsageError
-from pgdyno.model.kernel_file import COUPLED, display_name, sysctl_path
-from pgdyno.model.refused_kernel_files import why_refused_file
-from pgdyno.model.variant import Variant, setting_key
-from pgdyno.model.variant_key import KeyKind, kind_of_key
+from pgdyno.model.hosts.kernel_file import COUPLED, display_name, sysctl_path
+from pgdyno.model.variants.refused_kernel_files import why_refused_file
+from pgdyno.model.variants.variant import Variant, setting_key
+from pgdyno.model.variants.variant_key import KeyKind, kind_of_key
 
 _POOL = sysctl_path("vm.nr_hugepages")  # another name of a pool that a lever fills
 

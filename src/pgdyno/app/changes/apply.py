@@ -38,9 +38,9 @@ from pgdyno.model.errors import (
     RefusedError,
     UsageError,
 )
-from pgdyno.model.journal import ApplyResult
-from pgdyno.model.plan import PER_APPLICATION, SETTING, Change, Effect, Plan
-from pgdyno.model.server import Server
+from pgdyno.model.plans.journal import ApplyResult
+from pgdyno.model.plans.plan import PER_APPLICATION, SETTING, Change, Effect, Plan
+from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import describe
 from pgdyno.server.inspection.inspection import inspect_server
 

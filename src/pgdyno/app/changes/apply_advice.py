@@ -14,7 +14,7 @@ from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import PrivilegeError, ServerError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plan import Layer
+from pgdyno.model.plans.plan import Layer
 
 
 @dataclass(frozen=True)

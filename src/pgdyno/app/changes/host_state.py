@@ -25,9 +25,9 @@ from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers, rec
 from pgdyno.journal.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.journal.session.access import no_steps
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, SettingError, StillChangedError
-from pgdyno.model.journal import Receipt
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import HUGE_PAGES, Change, Effect, kind_of
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.journal import Receipt
+from pgdyno.model.plans.plan import HUGE_PAGES, Change, Effect, kind_of
 from pgdyno.model.ports import HostWriter
 
 BeginTurn = Callable[[int], None]

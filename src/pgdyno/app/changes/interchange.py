@@ -14,8 +14,8 @@ from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import Session
 from pgdyno.journal.session.target import bound_to
 from pgdyno.model.errors import PrivilegeError, RefusedError, ServerStartError
-from pgdyno.model.interchange import Demands, Offers, changed, lacking, unfit_version
-from pgdyno.model.server import Server
+from pgdyno.model.servers.interchange import Demands, Offers, changed, lacking, unfit_version
+from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.connection.login_rules import login_rules
 from pgdyno.server.inspection.inspection import inspect_server

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.owners import find_owners
 from pgdyno.model.errors import OwnershipError
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import Change
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.plan import Change
 
 
 def check_owners(tree: Tree, changes: Sequence[Change]) -> None:

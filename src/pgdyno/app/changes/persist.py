@@ -24,9 +24,9 @@ from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.journal.ledger.log import Contents
 from pgdyno.journal.runs.host_run import receipts_of_host
 from pgdyno.model.errors import OwnershipError
-from pgdyno.model.journal import Receipt, Target
-from pgdyno.model.kernel_file import COUPLED, display_name
-from pgdyno.model.plan import HOST_KINDS, HUGE_PAGES, PERSISTED_FILE, Change, Effect
+from pgdyno.model.hosts.kernel_file import COUPLED, display_name
+from pgdyno.model.plans.journal import Receipt, Target
+from pgdyno.model.plans.plan import HOST_KINDS, HUGE_PAGES, PERSISTED_FILE, Change, Effect
 from pgdyno.model.ports import HostWriter
 
 _WHY_NOT = {Place.SYSCTL: why_no_sysctls, Place.UDEV: why_no_udev, Place.TMPFILES: why_no_tmpfiles}

@@ -33,10 +33,10 @@ from pgdyno.model.errors import (
     StillChangedError,
     UsageError,
 )
-from pgdyno.model.guc import Guc
-from pgdyno.model.journal import Drift, OnDrift, Receipt, RevertResult, Target
-from pgdyno.model.plan import PROGRAM_KINDS
-from pgdyno.model.server import STANDBY_FIRST_SETTINGS
+from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, RevertResult, Target
+from pgdyno.model.plans.plan import PROGRAM_KINDS
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import STANDBY_FIRST_SETTINGS
 from pgdyno.server.inspection.inspection import inspect_server
 
 # For a server whose restart was asked for by a pgdyno that was killed meanwhile: while there is a postmaster

@@ -11,7 +11,7 @@ from pgdyno.journal.runs.by_hand import outcome, restoring_statements
 from pgdyno.journal.runs.host_run import HostRun, drift_on_host, receipts_of_host
 from pgdyno.journal.runs.undo import Undone
 from pgdyno.journal.session.access import ServerAccess
-from pgdyno.model.journal import Receipt, RevertResult
+from pgdyno.model.plans.journal import Receipt, RevertResult
 
 
 def concerns_host_alone(access: ServerAccess) -> bool:

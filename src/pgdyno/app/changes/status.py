@@ -18,11 +18,11 @@ from pgdyno.journal.session.target import is_this_machine
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.program import ProgramWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
-from pgdyno.model.guc import Guc
-from pgdyno.model.journal import Receipt, ReceiptState, StatusEntry, StatusReport
-from pgdyno.model.persisted_file import shown
-from pgdyno.model.plan import PERSISTED_FILE
+from pgdyno.model.plans.journal import Receipt, ReceiptState, StatusEntry, StatusReport
+from pgdyno.model.plans.persisted_file import shown
+from pgdyno.model.plans.plan import PERSISTED_FILE
 from pgdyno.model.ports import HostWriter
+from pgdyno.model.servers.guc import Guc
 
 _FORMER_VALUE = "it has the value that was found before"
 

@@ -16,7 +16,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.target import is_on_this_machine
 from pgdyno.model.errors import ConnectionFailedError, UsageError
-from pgdyno.model.journal import Receipt, Target
+from pgdyno.model.plans.journal import Receipt, Target
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.session import reading_session
 from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.levers.compiler.optimised_build import LEVER
-from pgdyno.model import pg_ctl_conf
-from pgdyno.model.build import UNHARDENED
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.journal import ApplyResult
-from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK, Change, Effect, Plan, PlanLine
+from pgdyno.model.plans.build import UNHARDENED
+from pgdyno.model.plans.journal import ApplyResult
+from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK, Change, Effect, Plan, PlanLine
 from pgdyno.model.ports import Progress
-from pgdyno.model.server import Server
+from pgdyno.model.servers import pg_ctl_conf
+from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import describe
 from pgdyno.server.inspection.inspection import inspect_server
 from pgdyno.server.process.installation import Installation

@@ -9,9 +9,9 @@ from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import StillChangedError
-from pgdyno.model.journal import ApplyResult
-from pgdyno.model.plan import Plan
-from pgdyno.model.variant import Variant
+from pgdyno.model.plans.journal import ApplyResult
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.variants.variant import Variant
 
 
 @dataclass

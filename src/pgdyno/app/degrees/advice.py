@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pgdyno.app.degrees.inquiry import CAP, Inquiry
 from pgdyno.experiments.planner.parallel_plan import gathers, planned_workers
 from pgdyno.experiments.planner.parallel_rule import threshold_for
-from pgdyno.model.parallel_degree import (
+from pgdyno.model.servers.parallel_degree import (
     Cause,
     DegreeAdvice,
     ExplainedGather,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pgdyno.app.degrees.inquiry import FREE_OF_COST, UNCAPPED, Inquiry
 from pgdyno.experiments.planner.parallel_plan import same_gather
 from pgdyno.experiments.planner.parallel_rule import workers_by_children, workers_by_size
-from pgdyno.model.parallel_degree import Cause, ExplainedGather, Gather, Limit, Scan, SizeRule, Table
+from pgdyno.model.servers.parallel_degree import Cause, ExplainedGather, Gather, Limit, Scan, SizeRule, Table
 
 _NOT_A_TABLE = Table(
     "?", is_system=True, kind="?", is_temporary=False, pages=0, parallel_workers=None

@@ -31,7 +31,7 @@ from pgdyno.experiments.planner.sql_text import (
     operators_in,
 )
 from pgdyno.model.errors import UsageError
-from pgdyno.model.parallel_degree import Cause, Degree, ExplainedGather, Gather, Limit, Pools
+from pgdyno.model.servers.parallel_degree import Cause, Degree, ExplainedGather, Gather, Limit, Pools
 from pgdyno.server.connection.connection import Connection, connect
 from pgdyno.server.inspection.connection_by_directory import connect_by_directory
 from pgdyno.server.inspection.settings import read_settings

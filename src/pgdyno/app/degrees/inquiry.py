@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pgdyno.experiments.planner.parallel_plan import Plan
-from pgdyno.model.guc import Guc
-from pgdyno.model.parallel_degree import MAX_WORKERS, Hazard, Limit, Scan, Table
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.parallel_degree import MAX_WORKERS, Hazard, Limit, Scan, Table
 
 _DEBUG_BEFORE_16 = "force_parallel_mode"
 CAP = Limit.CAP.value

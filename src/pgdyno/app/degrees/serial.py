@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pgdyno.app.degrees.causes import not_found_out, reloption
 from pgdyno.app.degrees.inquiry import CAP, Inquiry
 from pgdyno.experiments.planner.parallel_plan import Plan, gathers, has_node, planned_workers, scans
-from pgdyno.model.parallel_degree import Cause, Gather, Hazard, Limit, Scan, Table
+from pgdyno.model.servers.parallel_degree import Cause, Gather, Hazard, Limit, Scan, Table
 
 DEFAULT_CAP = 2  # PostgreSQL's own, in all versions since 10
 _FUZZ = 1.01  # a path has to be cheaper by this to be preferred: STD_FUZZ_FACTOR in pathnode.c

@@ -17,8 +17,8 @@ from pgdyno.host.processes.program import inspect_program
 from pgdyno.levers.engine.resources import Figures, Resources, resources_of
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import Host
-from pgdyno.model.server import DataDirectory, Program, Server
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.servers.server import DataDirectory, Program, Server
 from pgdyno.server.connection.connection import Connection, connect, describe
 from pgdyno.server.inspection.connection_by_directory import connect_as_owner
 from pgdyno.server.inspection.data_directory import read_data_directory

@@ -13,8 +13,8 @@ from pgdyno.levers.engine.planner import PlanRequest, context_of, run_levers
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.lever import LeverEntry, LeverFinding
-from pgdyno.model.plan import Layer, PlanLine, Skipped
+from pgdyno.model.plans.lever import LeverEntry, LeverFinding
+from pgdyno.model.plans.plan import Layer, PlanLine, Skipped
 
 
 def choose_levers(name: str | None, layer: Layer | None) -> tuple[LeverModule, ...]:

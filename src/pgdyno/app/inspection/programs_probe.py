@@ -15,9 +15,9 @@ from pgdyno.host.probing.page_compression import probe_page_compression
 from pgdyno.journal.files.file_identity import acting_as
 from pgdyno.model.errors import PgdynoError
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.guc import bytes_of
-from pgdyno.model.page_compression import PageCompression
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.page_compression import PageCompression
+from pgdyno.model.servers.guc import bytes_of
+from pgdyno.model.servers.server import Server
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import initialise
 from pgdyno.server.process.workspace import Workspace

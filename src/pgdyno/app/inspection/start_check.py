@@ -16,8 +16,8 @@ from pathlib import Path
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import ServerStartError
-from pgdyno.model.guc import Guc, bytes_of
-from pgdyno.model.server import Server
+from pgdyno.model.servers.guc import Guc, bytes_of
+from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise

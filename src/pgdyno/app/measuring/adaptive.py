@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pgdyno.experiments.verdicts.scaling import MeasuredCurve, measured_curves
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.search.levels import ENOUGH, first_levels, next_levels
 from pgdyno.stats.curves.scaling import observe
 

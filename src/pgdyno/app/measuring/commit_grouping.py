@@ -9,10 +9,10 @@ from contextlib import closing
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.load import Loads
 from pgdyno.host.probing.probes import measure_fsync_us
-from pgdyno.model.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
-from pgdyno.model.experiment import Design
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.workload import Workload
+from pgdyno.model.servers.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
 from pgdyno.server.process.workspace import Workspace
 
 SECONDS = 3.0  # arbitrary: some hundred flushes of a slow disk

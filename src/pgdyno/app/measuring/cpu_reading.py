@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters._cpu import cpu_us
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 from pgdyno.server.process.processes import HostCpu, read_host_cpu
 
 

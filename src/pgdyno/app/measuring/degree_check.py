@@ -21,7 +21,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.degrees.explain_degree import causes_of
 from pgdyno.experiments.planner.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.server.planner.planner import plan_of
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "

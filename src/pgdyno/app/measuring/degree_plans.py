@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.workload import Workload
 
 
 @dataclass

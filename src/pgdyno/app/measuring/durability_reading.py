@@ -10,7 +10,7 @@ import psycopg
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.loaded_libraries import LoadedLibraries, inspect_libraries
-from pgdyno.model.durability_reading import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
+from pgdyno.model.variants.durability_reading import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
 
 _SETTINGS = """
     SELECT pg_catalog.lower(name), pg_catalog.current_setting(name)

@@ -13,13 +13,13 @@ from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.document import to_document
-from pgdyno.model.durability_reading import DurabilityReading
-from pgdyno.model.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.study import Study
 from pgdyno.model.facts import Unknown
-from pgdyno.model.kernel_file import value_in
-from pgdyno.model.plan import HUGE_PAGES, kind_of
-from pgdyno.model.study import Study
-from pgdyno.model.variant import is_guc
+from pgdyno.model.hosts.kernel_file import value_in
+from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variants.durability_reading import DurabilityReading
+from pgdyno.model.variants.variant import is_guc
 
 Facts = Mapping[str, object]
 

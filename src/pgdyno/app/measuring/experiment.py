@@ -44,15 +44,15 @@ from pgdyno.experiments.design.phase import with_phase
 from pgdyno.experiments.verdicts.analysis import analyse
 from pgdyno.experiments.verdicts.durability import is_hopeless, withhold
 from pgdyno.meters import load as load_meters
-from pgdyno.model.awake import Awake
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
-from pgdyno.model.experiment import Experiment, NoiseFloor, Stopping
-from pgdyno.model.plan import Plan
+from pgdyno.model.experiments.awake import Awake
+from pgdyno.model.experiments.experiment import Experiment, NoiseFloor, Stopping
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.plans.terms import Terms
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study
-from pgdyno.model.terms import Terms
-from pgdyno.model.verdict import Verdict
-from pgdyno.model.workload import Workload
 from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3

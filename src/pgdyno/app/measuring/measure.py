@@ -18,13 +18,13 @@ from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
-from pgdyno.model.experiment import Design, DesignKind, Experiment
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.kernel_file import display_name
+from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant, require_measurable
-from pgdyno.model.workload import DRIVER, Workload
+from pgdyno.model.servers.guc import readable_bytes
+from pgdyno.model.variants.variant import Variant, require_measurable
 from pgdyno.server.process.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
 

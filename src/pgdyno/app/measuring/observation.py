@@ -27,10 +27,10 @@ from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import Block, Design, Slice
-from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
-from pgdyno.model.plan import HUGE_PAGES, kind_of
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Block, Design, Slice
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.processes import HostCpu
 
 _CHECKPOINT_SETTINGS = (

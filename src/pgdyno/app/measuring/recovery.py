@@ -17,8 +17,8 @@ from pgdyno.app.measuring.rounds import log_label
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.experiments.design.schedule import balanced_slices
 from pgdyno.generators.transaction_log import TransactionLog
-from pgdyno.model.experiment import Block, DesignKind, Experiment
-from pgdyno.model.workload import DRIVER, Workload
+from pgdyno.model.experiments.experiment import Block, DesignKind, Experiment
+from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.store.experiments import ExperimentStore, Place
 
 

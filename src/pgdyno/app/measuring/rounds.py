@@ -45,10 +45,10 @@ from pgdyno.experiments.design.schedule import (
 from pgdyno.generators.turns import Turns
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, MeasurementError
-from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
-from pgdyno.model.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DRIVER, Workload
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
+from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
+from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.processes import read_host_cpu
 
 _OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import USER_SCRIPTS, Script, Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import USER_SCRIPTS, Script, Workload
 from pgdyno.workloads import load as bundled_workloads
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 

@@ -8,9 +8,9 @@ from pgdyno import formats
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Host
-from pgdyno.model.plan import Plan
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.servers.server import Server
 from pgdyno.report.plain.plan_text import WIDTH, plan_text
 
 TEXT = "text"

@@ -12,10 +12,10 @@ from pgdyno.levers.engine.durability import check_found
 from pgdyno.levers.engine.resources import Figures, holds_huge_pages
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.refused_settings import why_refused
-from pgdyno.model.server import Server
-from pgdyno.model.variant import Variant
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import Server
+from pgdyno.model.variants.refused_settings import why_refused
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 
 # Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server

@@ -7,9 +7,9 @@ from itertools import takewhile
 from pathlib import Path
 
 from pgdyno.app.building.built_servers import optimised_builds
-from pgdyno.model.build import UNHARDENED
-from pgdyno.model.builds import KnownBuild
-from pgdyno.model.machine import is_foreign
+from pgdyno.model.hosts.machine import is_foreign
+from pgdyno.model.plans.build import UNHARDENED
+from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
 

@@ -19,17 +19,17 @@ from pgdyno.experiments.peers.pgtune import PeerSettings, accepted_by, pgtune_se
 from pgdyno.experiments.peers.tuned_profile import tuned_files
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures, Resources
-from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import Host
-from pgdyno.model.page_compression import LZ4, PageCompression
-from pgdyno.model.plan import Layer, Plan
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.hosts.page_compression import LZ4, PageCompression
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
-from pgdyno.model.server import Server
-from pgdyno.model.statements import WorkloadStatements
-from pgdyno.model.terms import PLAN
-from pgdyno.model.variant import Variant, require_measurable
+from pgdyno.model.servers.commit_grouping import CommitGrouping
+from pgdyno.model.servers.server import Server
+from pgdyno.model.servers.statements import WorkloadStatements
+from pgdyno.model.variants.variant import Variant, require_measurable
 from pgdyno.server.connection.connection import Connection
 from pgdyno.studies._contract import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
 

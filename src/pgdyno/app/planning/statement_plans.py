@@ -10,9 +10,14 @@ from pgdyno.experiments.planner.sql_text import first_word
 from pgdyno.generators.driver import Driver
 from pgdyno.generators.statements import prepared_statements
 from pgdyno.model.errors import PgdynoError
+from pgdyno.model.experiments.workload import DRIVER, PREPARED, Workload
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.statements import PlannedStatement, PreparedStatement, StatementPlan, WorkloadStatements
-from pgdyno.model.workload import DRIVER, PREPARED, Workload
+from pgdyno.model.servers.statements import (
+    PlannedStatement,
+    PreparedStatement,
+    StatementPlan,
+    WorkloadStatements,
+)
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.sampling.prepared_plans import Document, explain_prepared
 

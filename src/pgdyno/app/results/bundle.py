@@ -13,7 +13,7 @@ from pgdyno.experiments.blocks.histogram_text import decode
 from pgdyno.experiments.blocks.slice_consistency import slice_contradictions
 from pgdyno.experiments.verdicts.consistency import contradictions
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Experiment, Slice
+from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.report.page.page import render_page
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, read_verified
 from pgdyno.store.documents import dump_experiment, experiment_schema

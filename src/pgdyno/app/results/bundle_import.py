@@ -12,7 +12,7 @@ from pgdyno.app.local_machine import open_store
 from pgdyno.app.results.bundle import read_bundle_slices, verify_bundle
 from pgdyno.app.results.privacy.portable import portable
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.store.bundle import Verification
 from pgdyno.store.experiments import ExperimentStore, Origin
 

@@ -10,8 +10,8 @@ from pgdyno.app.results.bundle_import import verified_experiment
 from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.stored import load_stored
 from pgdyno.experiments.machines.machine_comparison import compare_machines
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.machine_comparison import MachineComparison
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.machines.machine_page import render_machines
 from pgdyno.store.files import write_whole
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.results.privacy.redaction import without_secrets
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.page.page import render_page
 from pgdyno.store.files import write_whole
 

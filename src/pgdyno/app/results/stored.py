@@ -6,9 +6,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pgdyno.app.local_machine import open_store
-from pgdyno.model.at_load import AT_LOAD
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.at_load import AT_LOAD
+from pgdyno.model.experiments.experiment import Experiment
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pgdyno.app.measuring.measure import Conditions, measure, require_durable
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.study import Study, unique_names
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study, unique_names
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 
 def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Progress) -> Experiment:

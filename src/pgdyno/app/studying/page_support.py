@@ -12,8 +12,8 @@ from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.model.errors import SettingError, UsageError
-from pgdyno.model.host import HugePagePool
-from pgdyno.model.kernel_file import choices_in
+from pgdyno.model.hosts.host import HugePagePool
+from pgdyno.model.hosts.kernel_file import choices_in
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import initialise
 from pgdyno.studies._contract import PageSupport, Pool

@@ -22,11 +22,11 @@ from pgdyno.experiments.planner.sql_text import first_word
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.studies import (
     StudyModule,

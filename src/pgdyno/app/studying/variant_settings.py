@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pgdyno.app.installations import installation_of, none_named
 from pgdyno.app.measuring.measure import require_durable
-from pgdyno.model.durability import unsafe_settings
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.variants.durability import unsafe_settings
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 
 _SINCE_MAJOR: Mapping[str, int] = {

@@ -17,9 +17,9 @@ from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.ports import Progress
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import connect
 from pgdyno.studies import clients
 from pgdyno.studies._contract import Sizing, StudyContext

@@ -20,12 +20,12 @@ from pgdyno.app.measuring.experiment import Context, ExperimentRun
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.experiments.planner.parallel_plan import Plan, planned_workers, scans
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.guc import Guc
-from pgdyno.model.parallel_degree import Pools
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.parallel_degree import Pools
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import Connection, connect
 from pgdyno.server.inspection.settings import read_settings
 from pgdyno.server.planner.parallel_catalog import read_pools, read_tables

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.experiments.blocks.transactions import Transactions
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 from pgdyno.experiments.blocks.attribution import ArmCount, charged_running_s
 from pgdyno.experiments.blocks.drains import drain_share
 from pgdyno.experiments.blocks.tail import tail_mean
-from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
-from pgdyno.model.metric import DRAIN_SHARE, LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
+from pgdyno.model.experiments.metric import DRAIN_SHARE, LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
 
 BY_OTHERS = {
     "steal_share": "of the CPU time was stolen by the hypervisor",

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.experiments.blocks.blocks import BY_OTHERS, is_from_audit, trials_void, void_reason
-from pgdyno.model.experiment import Block, Experiment, Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import Block, Experiment, Slice, VoidThresholds
 
 LEFT_OUT = "left_out_share"
 DISTURBED = "machine disturbed:"

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pgdyno.model.step_record import IntervalRecord
+from pgdyno.model.experiments.step_record import IntervalRecord
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _SECOND = 0.95  # intervals add up to about a second, not exactly

@@ -11,7 +11,7 @@ from pgdyno.experiments.blocks.attribution import CountedParts, latencies_us
 from pgdyno.experiments.blocks.histogram import Histogram
 from pgdyno.experiments.blocks.histogram_text import encode
 from pgdyno.experiments.blocks.transactions import Transactions
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 
 def count_slices(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.model.experiment import Block, Experiment
-from pgdyno.model.metric import WAL_SEGMENTS
+from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.experiments.metric import WAL_SEGMENTS
 
 
 def wal_notes(experiment: Experiment) -> tuple[str, ...]:

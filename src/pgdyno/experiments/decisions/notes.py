@@ -12,9 +12,9 @@ from pgdyno.experiments.decisions.stopping import (
 )
 from pgdyno.experiments.design.phase import phase_note
 from pgdyno.experiments.verdicts.durability import is_hopeless
-from pgdyno.model.experiment import Design, Experiment
-from pgdyno.model.study import Study
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
 
 
 def noise_note(experiment: Experiment) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ from scipy import special
 from pgdyno.experiments.decisions.stopping import round_s
 from pgdyno.experiments.verdicts.analysis import log_ratios
 from pgdyno.experiments.verdicts.durability import doubts
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.terms import Terms
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.plans.terms import Terms
 from pgdyno.stats import nested
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
 from pgdyno.stats.sample import Sample

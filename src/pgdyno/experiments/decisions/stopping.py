@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pgdyno.experiments.verdicts.analysis import is_comparable
-from pgdyno.model.experiment import Block, Design, DesignKind, Experiment, Stopping
-from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Experiment, Stopping
+from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
 
 _JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little

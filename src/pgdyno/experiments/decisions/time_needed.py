@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pgdyno.experiments.decisions.stopping import as_even, minimum_rounds
 from pgdyno.experiments.design.schedule import turns_of
-from pgdyno.model.experiment import Design, DesignKind
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.experiment import Design, DesignKind
+from pgdyno.model.experiments.workload import DataSet, Workload
 
 _START_S = 2.0  # a guess: to copy, start, stop and checkpoint a server; measured: 1.3 … 2 s
 _TURNS_LAST = 1.05  # a guess: the ends of turns, and what is read between blocks; measured: 1.01 … 1.05

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgdyno.model.traffic import Traffic
+from pgdyno.model.servers.traffic import Traffic
 from pgdyno.stats import anytime, nested
 from pgdyno.stats.sample import FloatArray, Sample
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.model.experiment import Design, Experiment, Phase, ResetPolicy
-from pgdyno.model.guc import normalise
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design, Experiment, Phase, ResetPolicy
+from pgdyno.model.servers.guc import normalise
+from pgdyno.model.variants.variant import Variant
 
 _TIMEOUT = "checkpoint_timeout"
 _USUAL_S = 300.0  # PostgreSQL's default of it

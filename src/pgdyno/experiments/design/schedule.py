@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from pgdyno.model.experiment import Design, DesignKind, Slice
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import Design, DesignKind, Slice
+from pgdyno.model.experiments.workload import Workload
 
 _WINDOW_S = 1.0  # the least in which ticks cannot exceed half of the limit of 10 %
 

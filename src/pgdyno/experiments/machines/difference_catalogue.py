@@ -31,8 +31,8 @@ from pgdyno.experiments.machines.recorded_facts import (
     stolen_share,
     yes_or_no,
 )
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.machine_comparison import Weight
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import Weight
 
 Weighing = Callable[[str, str], Weight]
 _MUCH_STOLEN = 10  # percent of the CPU time: as much as makes a block void

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pgdyno.experiments.machines.difference_catalogue import ENTRIES, NAMED_SYSCTLS, Entry
 from pgdyno.experiments.machines.recorded_facts import sysctls
 from pgdyno.experiments.machines.setting_differences import setting_differences, variant_differences
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.machine_comparison import Difference, Weight
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import Difference, Weight
 
 _MOST_NAMED = 8
 

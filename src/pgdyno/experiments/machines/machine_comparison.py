@@ -21,8 +21,8 @@ from pgdyno.experiments.machines.recorded_facts import client_share, fact_at, fr
 from pgdyno.experiments.machines.same_experiment import Common, common_part
 from pgdyno.experiments.verdicts.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
 from pgdyno.experiments.verdicts.durability import breaches, warnings
-from pgdyno.model.experiment import Experiment, VoidThresholds
-from pgdyno.model.machine_comparison import (
+from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.machine_comparison import (
     A,
     B,
     ComparedMetric,
@@ -30,8 +30,8 @@ from pgdyno.model.machine_comparison import (
     MachineComparison,
     Side,
 )
-from pgdyno.model.metric import SERVER_CPU, Metric
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.metric import SERVER_CPU, Metric
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.decision import adjust, decide_apart
 from pgdyno.stats.sample import Sample
 

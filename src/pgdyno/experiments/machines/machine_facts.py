@@ -15,8 +15,8 @@ from pgdyno.experiments.machines.recorded_facts import (
     server_cpus,
     size,
 )
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.machine_comparison import MachineFact
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import MachineFact
 
 
 def _disk(disk: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from pgdyno.experiments.machines.confounding import (
 )
 from pgdyno.experiments.machines.recorded_facts import fact_at
 from pgdyno.model.errors import ServerError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 
 BETWEEN_FLAGS, BETWEEN_OPTIONS = " ", ", "
 """What stands between the items of a text, of which only those that differ are worth telling."""

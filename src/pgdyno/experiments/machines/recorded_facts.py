@@ -11,9 +11,9 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
-from pgdyno.model.experiment import DesignKind, Experiment
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.experiment import DesignKind, Experiment
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.servers.guc import readable_bytes
 
 Told: TypeAlias = "Callable[[Experiment], str | None]"
 """Returns a fact of an experiment in words, or None."""

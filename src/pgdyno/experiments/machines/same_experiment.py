@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.machine_comparison import A, B, Difference, Weight
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import USER_SCRIPTS
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import A, B, Difference, Weight
+from pgdyno.model.experiments.workload import USER_SCRIPTS
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.servers.guc import readable_bytes
+from pgdyno.model.variants.variant import Variant
 
 _NO_SOURCE = "arithmetic: another amount of work"
 _UNSET = "as it was"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno.experiments.machines.recorded_facts import fact_at
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.guc import format_with_unit
-from pgdyno.model.machine_comparison import Difference, Weight
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import Difference, Weight
+from pgdyno.model.servers.guc import format_with_unit
 
 _NUMBER = re.compile(r"-?\d{1,18}")
 _UNIT = re.compile(r"[1-9]?[0-9]{0,3}[A-Za-z]{1,3}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgdyno.model.errors import SettingError
-from pgdyno.model.server import Server
+from pgdyno.model.servers.server import Server
 
 Storage = Literal["hdd", "ssd", "san", "nvme"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from pgdyno.model.host import Host
-from pgdyno.model.kernel_file import choices_in, sysctl_path
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.hosts.kernel_file import choices_in, sysctl_path
 
 PROFILE: Mapping[str, str] = {
     "/sys/devices/system/cpu/*/cpufreq/scaling_governor": "performance",

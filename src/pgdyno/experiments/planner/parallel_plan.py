@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from pgdyno.model.parallel_degree import Gather, Scan
+from pgdyno.model.servers.parallel_degree import Gather, Scan
 
 Plan: TypeAlias = Mapping[str, Any]
 

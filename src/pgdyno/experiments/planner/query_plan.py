@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pgdyno.model.query_plan import PlanNode
+from pgdyno.model.servers.query_plan import PlanNode
 
 _DETAILS = ("Index Name", "CTE Name", "Join Type", "Strategy", "Partial Mode", "Subplan Name")
 _SAY_NOTHING = frozenset({"Inner", "Plain", "Simple"})

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.model.experiment import Block, Design
-from pgdyno.model.metric import METRICS, Metric
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.experiments.experiment import Block, Design
+from pgdyno.model.experiments.metric import METRICS, Metric
+from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.stats.decision import adjust, decide
 
 BACKGROUND_RATE_ASKED = 0.95  # the Insert Benchmark's service level

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from statistics import fmean
 
 from pgdyno.experiments.verdicts.analysis import log_ratios
-from pgdyno.model.at_load import AtLoad, LatencyAtLoad
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import TAIL_MEAN
 from pgdyno.model.facts import Unknown
-from pgdyno.model.metric import TAIL_MEAN
 from pgdyno.stats.nested import mean_interval
 
 LATENCIES = ("latency_ms_p50", "latency_ms_p95", TAIL_MEAN, "latency_ms_p99")

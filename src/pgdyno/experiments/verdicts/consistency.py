@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from pgdyno.experiments.verdicts.durability import doubts
-from pgdyno.model.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # it names files, and is typed
 _MOST = 1_000_000  # rounds, and blocks in one: arbitrary, far above any experiment

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pgdyno.experiments.verdicts.scaling import ScalingCurve, scaling_curves
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.scaling import Knee
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.scaling import Knee
+from pgdyno.model.experiments.verdict import Interval
 
 QUERIES, BUILDS = "max_parallel_workers_per_gather", "max_parallel_maintenance_workers"
 _PARTITION_WISE = ("enable_partitionwise_join", "enable_partitionwise_aggregate")

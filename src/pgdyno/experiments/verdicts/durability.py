@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from pgdyno.model.durability import DURABILITY_LOCK, is_same_value
-from pgdyno.model.durability_reading import READ_BACK, DurabilityReading
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Decision, Verdict
+from pgdyno.model.variants.durability import DURABILITY_LOCK, is_same_value
+from pgdyno.model.variants.durability_reading import READ_BACK, DurabilityReading
+from pgdyno.model.variants.variant import Variant
 
 _FIXED_BY_INITDB = "data_checksums"
 """Off is what many servers are created with, and is no choice of a variant: only a difference counts."""

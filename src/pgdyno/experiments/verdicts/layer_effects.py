@@ -20,11 +20,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pgdyno.model.experiment import Block, Experiment
+from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plan import Layer
-from pgdyno.model.terms import PLAN, WITHOUT
-from pgdyno.model.verdict import Interval
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.terms import PLAN, WITHOUT
 from pgdyno.stats.nested import mean_interval
 
 _THROUGHPUT = "throughput_tps"

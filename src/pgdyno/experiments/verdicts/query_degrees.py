@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS, THROUGHPUT
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.metric import LAUNCHED_WORKERS, PLANNED_WORKERS
-from pgdyno.model.scaling import Knee, Level
-from pgdyno.model.tpch import PREFIX, REFRESHES, TPCH_RUNS, TpchFacts
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import LAUNCHED_WORKERS, PLANNED_WORKERS
+from pgdyno.model.experiments.scaling import Knee, Level
+from pgdyno.model.experiments.tpch import PREFIX, REFRESHES, TPCH_RUNS, TpchFacts
+from pgdyno.model.variants.variant import Variant
 from pgdyno.stats.curves.knee import LEVEL
 from pgdyno.stats.curves.scaling import observe
 

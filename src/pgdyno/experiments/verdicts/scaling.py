@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, geometric_mean
 
-from pgdyno.model.experiment import Block, Cell, Experiment
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
-from pgdyno.model.scaling import Confirmation, Knee, Scaling
+from pgdyno.model.experiments.experiment import Block, Cell, Experiment
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.scaling import Confirmation, Knee, Scaling
+from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.stats.curves.confirmation import confirm
 from pgdyno.stats.curves.scaling import analyse, observe
 

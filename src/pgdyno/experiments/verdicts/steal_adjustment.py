@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from pgdyno.experiments.blocks.blocks import BY_OTHERS
 from pgdyno.experiments.verdicts.analysis import verdict_metrics
-from pgdyno.model.awake import idling_files
-from pgdyno.model.experiment import DesignKind, Experiment
+from pgdyno.model.experiments.awake import idling_files
+from pgdyno.model.experiments.experiment import DesignKind, Experiment
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.facts import Unknown
-from pgdyno.model.verdict import Interval
 from pgdyno.stats.covariate import Trial, adjust_for_covariate, differs_between_arms
 
 STOLEN = "steal_share"

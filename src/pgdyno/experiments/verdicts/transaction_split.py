@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS, THROUGHPUT
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.loop import BESIDE, C_LOOP, CLIENT, CURVES, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP
-from pgdyno.model.metric import SERVER_CPU
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.loop import BESIDE, C_LOOP, CLIENT, CURVES, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP
+from pgdyno.model.experiments.metric import SERVER_CPU
 from pgdyno.stats.amount import Amount, mean_amount
 
 _LOADS = (*CURVES, *BESIDE)

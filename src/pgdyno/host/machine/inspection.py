@@ -16,7 +16,7 @@ from pgdyno.host.machine.mounts import inspect_mounts
 from pgdyno.host.machine.network import inspect_nics
 from pgdyno.host.machine.owners import find_owners
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Host
+from pgdyno.model.hosts.host import Host
 
 
 def inspect_host(

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from pgdyno.host.files.tree import Tree, first_known
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import Kernel
+from pgdyno.model.hosts.host import Kernel
 
 SYSCTLS = (
     "vm.swappiness",

@@ -18,7 +18,7 @@ from pgdyno.host.machine.cgroups import Membership, cgroup_version, read_members
 from pgdyno.host.machine.memory import meminfo
 from pgdyno.host.machine.mounts import MountEntry, read_mountinfo
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.host import Limits
+from pgdyno.model.hosts.host import Limits
 
 N = TypeVar("N", int, float)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import Mount
+from pgdyno.model.hosts.host import Mount
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, parsed, together
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 _DIRECTORY = "/sys/class/net"
 

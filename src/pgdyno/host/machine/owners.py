@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.processes.processes import process_ids
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Owner
+from pgdyno.model.hosts.host import Owner
 
 _ACTIVE_PROFILE = "/etc/tuned/active_profile"
 _TLP_HAS_SET = "/run/tlp/last_pwr"

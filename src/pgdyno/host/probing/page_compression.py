@@ -19,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.page_compression import PageCompression
+from pgdyno.model.hosts.page_compression import PageCompression
 
 PAGES = 64
 _LIBRARY = "liblz4.so.1"

@@ -14,7 +14,7 @@ from pathlib import Path
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.probing.wakeup import measure_wake_up
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.probes import Probes
+from pgdyno.model.hosts.probes import Probes
 
 _CALLS = 20_000
 _PAGES = 4_000

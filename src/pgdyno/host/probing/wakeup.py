@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.probes import WakeUp
+from pgdyno.model.hosts.probes import WakeUp
 
 _PROGRAM = Path(__file__).with_name("_wakeup_program.py")
 _TIMEOUT_S = 20.0  # for a measurement of 0.2 s, on a machine that is busy with other things

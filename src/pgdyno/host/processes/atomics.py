@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from pgdyno.host.processes.elf import AARCH64, read_code
 from pgdyno.model.facts import Unknown
-from pgdyno.model.server import Atomics
+from pgdyno.model.servers.server import Atomics
 
 _WORD_BYTES = 4  # every instruction, aligned and with its least significant byte first
 _LSE = (  # mask, value

@@ -12,7 +12,7 @@ from pgdyno.host.files.tree import EMPTY, Tree, parsed
 from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.host.processes.processes import scheduling_policy
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.server import Program
+from pgdyno.model.servers.server import Program
 
 _HUGE_PAGES = re.compile(r"^HugetlbPages:\s+(\d+) kB$", re.MULTILINE)
 _VARIABLE = re.compile(r"LD_PRELOAD|GLIBC_TUNABLES|(MALLOC|MIMALLOC|TCMALLOC)_\w+")

@@ -13,7 +13,7 @@ from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.settings import FileEntry, read_file_entries, read_gucs
 from pgdyno.model.errors import RefusedError, SettingError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.guc import Guc
+from pgdyno.model.servers.guc import Guc
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from pgdyno.model.errors import RefusedError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import STANDBY_FIRST_SETTINGS, Server
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """ALTER SYSTEM statements, quoted so that the server stores exactly the value that was meant. Pure.
 
-How values are quoted, lists above all, stands in ``model/alter_system.py``.
+How values are quoted, lists above all, stands in ``model/servers/alter_system.py``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 from psycopg import sql
 
-from pgdyno.model.alter_system import QUOTED_LISTS, list_elements, statement_values
+from pgdyno.model.servers.alter_system import QUOTED_LISTS, list_elements, statement_values
 
 _NAME = re.compile(r"^(ALTER SYSTEM (?:RE)?SET )(\S+)")
 

@@ -20,8 +20,8 @@ from types import MappingProxyType
 
 from pgdyno.journal.files.kernel_path import file_system_of, hold_beneath
 from pgdyno.model.errors import RefusedError
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.msr import Register
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.hosts.msr import Register
 
 _PROCFS, _SYSFS, _DEBUGFS = 0x9FA0, 0x62656572, 0x64626720  # include/uapi/linux/magic.h
 _DEBUGS = "/sys/kernel/debug/"

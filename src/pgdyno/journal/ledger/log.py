@@ -33,7 +33,7 @@ from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.journal.ledger.receipt import advanced, receipt_document, receipt_of
 from pgdyno.model.document import Json
 from pgdyno.model.errors import StorageError
-from pgdyno.model.journal import Receipt, ReceiptState
+from pgdyno.model.plans.journal import Receipt, ReceiptState
 
 FILE = "journal.jsonl"
 _LOCK = "lock"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pgdyno.journal.ledger.log import FILE, read_journal
 from pgdyno.model.errors import StorageError
-from pgdyno.model.journal import OtherJournal
+from pgdyno.model.plans.journal import OtherJournal
 
 SYSTEM_DIRECTORY = Path("/var/lib/pgdyno/journal")
 USER_STATE = Path(".local/state")

@@ -12,8 +12,8 @@ from typing import Any
 
 from pgdyno.model.document import Json, to_document
 from pgdyno.model.errors import StorageError
-from pgdyno.model.journal import Receipt, ReceiptState, Target
-from pgdyno.model.plan import Change, Effect
+from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plans.plan import Change, Effect
 from pgdyno.model.ports import Found
 
 _CLOSING = frozenset({ReceiptState.REVERTED, ReceiptState.RELEASED})

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from pgdyno.journal.configuration.statements import restore_statement, set_statement, text_of
 from pgdyno.journal.writers.kernel_file import COUNTERPART, set_anew
 from pgdyno.model.errors import PgdynoError, StillChangedError
-from pgdyno.model.guc import Guc
-from pgdyno.model.journal import Outcome, Receipt
-from pgdyno.model.kernel_file import COUPLED
-from pgdyno.model.msr import register_of
-from pgdyno.model.persisted_file import shown
-from pgdyno.model.pg_ctl_conf import NAME
-from pgdyno.model.plan import HOST_KINDS, PERSISTED_FILE, PG_CTL_OPTIONS, PROGRAM_KINDS, Change
+from pgdyno.model.hosts.kernel_file import COUPLED
+from pgdyno.model.hosts.msr import register_of
+from pgdyno.model.plans.journal import Outcome, Receipt
+from pgdyno.model.plans.persisted_file import shown
+from pgdyno.model.plans.plan import HOST_KINDS, PERSISTED_FILE, PG_CTL_OPTIONS, PROGRAM_KINDS, Change
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.pg_ctl_conf import NAME
 
 
 def making_statement(change: Change) -> str:

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pgdyno.journal.ledger.log import Journal
 from pgdyno.journal.session.access import Steps
 from pgdyno.model.errors import PgdynoError, ServerError, UsageError
-from pgdyno.model.journal import Receipt, ReceiptState, Target
-from pgdyno.model.plan import PROGRAM_KINDS, Change
+from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plans.plan import PROGRAM_KINDS, Change
 from pgdyno.model.ports import ChangeWriter, Found
 
 _STOP_AND_START = "pg_ctl restart starts what ran before: the restart command has to stop, and to start"

@@ -22,9 +22,9 @@ from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.journal.writers.msr import MsrWriter
 from pgdyno.journal.writers.persisted_file import PersistedFileWriter
 from pgdyno.model.errors import PgdynoError, ServerError, StorageError
-from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState, Target
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.persisted_file import shown
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState, Target
+from pgdyno.model.plans.persisted_file import shown
 from pgdyno.model.ports import HostWriter
 
 _THIS_HOST = Path("/")

@@ -17,9 +17,9 @@ from pgdyno.journal.session.session import Session
 from pgdyno.journal.session.settings import FileEntry, read_file_entries, read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.auto_conf_file import AutoConfFileWriter
-from pgdyno.model.alter_system import QUOTED_LISTS
-from pgdyno.model.guc import Guc
-from pgdyno.model.journal import Receipt
+from pgdyno.model.plans.journal import Receipt
+from pgdyno.model.servers.alter_system import QUOTED_LISTS
+from pgdyno.model.servers.guc import Guc
 
 
 def clear_stale_marks(

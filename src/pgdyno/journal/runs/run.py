@@ -26,8 +26,8 @@ from pgdyno.model.errors import (
     ServerStartError,
     StillChangedError,
 )
-from pgdyno.model.journal import OnDrift, Receipt
-from pgdyno.model.plan import HOST_KINDS, PROGRAM_KINDS, Effect
+from pgdyno.model.plans.journal import OnDrift, Receipt
+from pgdyno.model.plans.plan import HOST_KINDS, PROGRAM_KINDS, Effect
 from pgdyno.model.ports import Restarter
 
 

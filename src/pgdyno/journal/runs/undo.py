@@ -19,10 +19,10 @@ from pgdyno.journal.session.session import Session
 from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.program import are_former, running_programs
-from pgdyno.model.guc import Guc
-from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState
-from pgdyno.model.plan import PROGRAM_KINDS
+from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState
+from pgdyno.model.plans.plan import PROGRAM_KINDS
 from pgdyno.model.ports import ChangeWriter, Restarter
+from pgdyno.model.servers.guc import Guc
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pgdyno.journal.ledger.log import Contents
 from pgdyno.journal.session.target import is_this_machine
 from pgdyno.model.errors import RefusedError, StorageError
-from pgdyno.model.journal import Receipt, Target
-from pgdyno.model.kernel_file import display_name
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.journal import Receipt, Target
 
 REVERT_HOST = "pgdyno revert --host-only"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pgdyno.model.errors import OwnershipError, SettingError
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import ConfigurationManager
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import ConfigurationManager
 
 _MASKING = {
     "command line": "on the server's command line, which is stronger than ALTER SYSTEM",

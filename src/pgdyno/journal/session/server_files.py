@@ -19,7 +19,7 @@ from pgdyno.journal.session.query import Connection, run
 from pgdyno.journal.session.settings import AUTO_CONF
 from pgdyno.journal.session.target import this_machine
 from pgdyno.model.errors import DataDirectoryError, PgdynoError, StorageError
-from pgdyno.model.journal import Target
+from pgdyno.model.plans.journal import Target
 
 _TEMPORARY = "postgresql.auto.conf.pgdyno"
 _IDENTIFIER_BYTES = 8  # at the beginning of ControlFileData

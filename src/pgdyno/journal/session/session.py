@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pgdyno.journal.session.query import Connect, Connection, run
 from pgdyno.journal.session.target import bound_to, read_target
 from pgdyno.model.errors import LockHeldError, PgdynoError
-from pgdyno.model.journal import Target
+from pgdyno.model.plans.journal import Target
 
 _LOCK_KEY = 0x7067_6479  # "pgdy"; one 64-bit key shows in pg_locks as classid 0, objid key, objsubid 1
 _WAIT_S = 5.0  # a killed client's backend ends within milliseconds, or when its statement is done

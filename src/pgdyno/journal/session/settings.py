@@ -12,7 +12,7 @@ from typing import LiteralString
 from pgdyno.journal.session.query import Connection, ask, run
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import SETTINGS_QUERY, Guc, guc_of
+from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
 
 AUTO_CONF = "postgresql.auto.conf"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pgdyno.journal.session.query import Connect, Connection, ask, run
 from pgdyno.model.errors import ConnectionFailedError, PgdynoError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.journal import Target
+from pgdyno.model.plans.journal import Target
 
 _MACHINE_ID = Path("/etc/machine-id")  # 32 digits and a line feed; see machine-id(5)
 _SOCKET = "host=/"

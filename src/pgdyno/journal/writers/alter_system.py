@@ -19,8 +19,8 @@ from pgdyno.journal.session.session import Session
 from pgdyno.journal.session.settings import FileEntry, read_file_entries, read_guc
 from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.guc import Guc
 from pgdyno.model.ports import Found
+from pgdyno.model.servers.guc import Guc
 
 
 @dataclass

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.errors import HugePagesError
-from pgdyno.model.kernel_file import sysctl_path
+from pgdyno.model.hosts.kernel_file import sysctl_path
 
 _COMPACT = sysctl_path("vm.compact_memory")
 _ATTEMPTS = 3  # arbitrary; what compaction has not found by then stays scattered

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pgdyno.journal.files.kernel_open import KernelTree
 from pgdyno.model.errors import PrivilegeError, SettingError
-from pgdyno.model.kernel_file import BOOT_ID, COUPLED, display_name, is_same, set_anew_by, value_in
+from pgdyno.model.hosts.kernel_file import BOOT_ID, COUPLED, display_name, is_same, set_anew_by, value_in
 from pgdyno.model.ports import Found
 
 BOOT, COUNTERPART = "boot_id", "counterpart"  # keys of Found.state

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.model.errors import PgdynoError, PrivilegeError, SettingError
-from pgdyno.model.msr import PREFETCHERS, Register, register_of
+from pgdyno.model.hosts.msr import PREFETCHERS, Register, register_of
 from pgdyno.model.ports import Found
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from pathlib import Path
 from pgdyno.journal.files.directory import failure, roots_directory
 from pgdyno.journal.files.durable import replace_file, sync_directory, written_beside
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, StorageError
-from pgdyno.model.persisted_file import as_bytes, as_text, checksum
-from pgdyno.model.plan import PERSISTED_FILE
+from pgdyno.model.plans.persisted_file import as_bytes, as_text, checksum
+from pgdyno.model.plans.plan import PERSISTED_FILE
 from pgdyno.model.ports import Found
 
 MADE = "made"  # key of Found.state: directories that are missing, the outermost first

@@ -14,11 +14,11 @@ from pathlib import Path
 from pgdyno.journal.files.directory import UntrustedError, failure, opened_directory
 from pgdyno.journal.files.durable import replace_file, replace_link, written_beside
 from pgdyno.journal.session.query import Connect, run
-from pgdyno.model import pg_ctl_conf
 from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, ServerError, StorageError
-from pgdyno.model.persisted_file import as_bytes, as_text
-from pgdyno.model.plan import PG_CTL_OPTIONS, PROGRAM_LINK
+from pgdyno.model.plans.persisted_file import as_bytes, as_text
+from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.model.ports import Found
+from pgdyno.model.servers import pg_ctl_conf
 
 _RUNNING = "setting"  # in Found.state: what outcomes show as the value before
 

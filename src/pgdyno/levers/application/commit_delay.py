@@ -47,8 +47,8 @@ from pgdyno.levers._contract import (
     propose,
     verify_settings,
 )
-from pgdyno.model.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
 from pgdyno.model.facts import Unknown
+from pgdyno.model.servers.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
 
 SHARED_ALREADY = 1.5  # arbitrary: commits per flush from which on they meet without waiting
 LONGEST_US = 100_000  # commit_delay's maximum

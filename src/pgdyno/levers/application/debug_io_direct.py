@@ -45,7 +45,7 @@ from pgdyno.levers._contract import (
     verify_settings,
 )
 from pgdyno.model.facts import Unknown
-from pgdyno.model.host import Mount
+from pgdyno.model.hosts.host import Mount
 
 RELEASE, MOUNTS = "host.kernel.release", "host.mounts"
 WAL_INIT = "wal_init"

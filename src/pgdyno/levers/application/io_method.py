@@ -50,7 +50,7 @@ from pgdyno.levers._contract import (
     readable,
     verify_settings,
 )
-from pgdyno.model.host import Host
+from pgdyno.model.hosts.host import Host
 
 CHOICE = "io_uring"
 KERNEL_SWITCH = "kernel.io_uring_disabled"  # 0 = everybody may, since Linux 6.6

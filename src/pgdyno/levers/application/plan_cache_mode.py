@@ -51,7 +51,7 @@ from pgdyno.levers._contract import (
     verify_settings,
 )
 from pgdyno.model.facts import Unknown
-from pgdyno.model.statements import PlannedStatement, WorkloadStatements
+from pgdyno.model.servers.statements import PlannedStatement, WorkloadStatements
 
 ONE_PLAN = "force_generic_plan"
 WORTHWHILE = (

@@ -52,7 +52,7 @@ from pgdyno.levers._contract import (
     verify_settings,
 )
 from pgdyno.model.facts import Unknown
-from pgdyno.model.page_compression import LZ4, PageCompression
+from pgdyno.model.hosts.page_compression import LZ4, PageCompression
 
 LEVER = Lever(
     name="wal_compression",

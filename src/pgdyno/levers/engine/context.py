@@ -14,16 +14,16 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import PLANNED_BELOW, memory_proof
 from pgdyno.levers.engine.metadata import Goal, Lever
 from pgdyno.levers.engine.resources import Resources, StorageKind
-from pgdyno.model.builds import KnownBuild
-from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.guc import format_bytes
-from pgdyno.model.host import BlockDevice, Host, Owner
-from pgdyno.model.kernel_file import value_in
-from pgdyno.model.page_compression import PageCompression
-from pgdyno.model.plan import MemoryProof
-from pgdyno.model.server import Server
-from pgdyno.model.statements import WorkloadStatements
+from pgdyno.model.hosts.host import BlockDevice, Host, Owner
+from pgdyno.model.hosts.kernel_file import value_in
+from pgdyno.model.hosts.page_compression import PageCompression
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import MemoryProof
+from pgdyno.model.servers.commit_grouping import CommitGrouping
+from pgdyno.model.servers.guc import format_bytes
+from pgdyno.model.servers.server import Server
+from pgdyno.model.servers.statements import WorkloadStatements
 
 T = TypeVar("T")
 

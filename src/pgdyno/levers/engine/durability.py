@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pgdyno.model.durability import DURABILITY_LOCK, WAL_LEVELS, unsafe_settings
 from pgdyno.model.errors import DurabilityError
-from pgdyno.model.plan import Finding
-from pgdyno.model.server import Server
+from pgdyno.model.plans.plan import Finding
+from pgdyno.model.servers.server import Server
+from pgdyno.model.variants.durability import DURABILITY_LOCK, WAL_LEVELS, unsafe_settings
 
 LOCKED_SETTINGS = frozenset({*DURABILITY_LOCK, "synchronous_standby_names"})
 """What a plan may not contain at all, not even with a safe value: those changes are the user's own."""

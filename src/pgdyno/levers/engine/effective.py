@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from pgdyno.model.guc import Guc, bytes_of
-from pgdyno.model.server import Server
+from pgdyno.model.servers.guc import Guc, bytes_of
+from pgdyno.model.servers.server import Server
 
 NOT_SET_BY_ANYONE = ("default", "override")
 """Values of ``pg_settings.source`` that the server itself chose."""

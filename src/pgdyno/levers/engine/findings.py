@@ -8,8 +8,8 @@ from pgdyno.levers.engine.durability import durability_findings
 from pgdyno.levers.engine.effective import owner_of
 from pgdyno.levers.engine.overrides import scope_of
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plan import SETTING, Finding, PlanLine
-from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server, SettingOverride
+from pgdyno.model.plans.plan import SETTING, Finding, PlanLine
+from pgdyno.model.servers.server import STANDBY_FIRST_SETTINGS, Server, SettingOverride
 
 KNOWN_MAJORS = (15, 16, 17, 18)
 BEST_EFFORT_MAJORS = (14,)

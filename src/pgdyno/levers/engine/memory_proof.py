@@ -26,9 +26,9 @@ from pgdyno.levers.engine.overrides import (
 from pgdyno.levers.engine.resources import Resources
 from pgdyno.model.errors import MemoryProofError
 from pgdyno.model.facts import Fact
-from pgdyno.model.guc import format_bytes
-from pgdyno.model.guc import readable_bytes as readable
-from pgdyno.model.plan import REFUSED_ABOVE, MemoryItem, MemoryProof
+from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryItem, MemoryProof
+from pgdyno.model.servers.guc import format_bytes
+from pgdyno.model.servers.guc import readable_bytes as readable
 
 PLANNED_BELOW = 0.80
 """Share that levers plan up to: what the estimates below may be wrong by stays free."""

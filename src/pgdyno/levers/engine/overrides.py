@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pgdyno.levers.engine.effective import EffectiveSettings
-from pgdyno.model.server import SettingOverride
+from pgdyno.model.servers.server import SettingOverride
 
 SESSION_SETTINGS = ("work_mem", "hash_mem_multiplier")
 """What decides how much each session of such a role or database may take."""

@@ -16,14 +16,14 @@ from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.findings import findings_for
 from pgdyno.levers.engine.memory_proof import check_memory_proof, memory_proof
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of, with_pool_changed
-from pgdyno.model.builds import KnownBuild
-from pgdyno.model.commit_grouping import CommitGrouping
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Host
-from pgdyno.model.plan import HOST_KINDS, HUGE_PAGES, SERVER, SETTING, Layer, Plan, PlanLine, Skipped
-from pgdyno.model.server import Server
-from pgdyno.model.statements import WorkloadStatements
+from pgdyno.model.hosts.host import Host
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import HOST_KINDS, HUGE_PAGES, SERVER, SETTING, Layer, Plan, PlanLine, Skipped
+from pgdyno.model.servers.commit_grouping import CommitGrouping
+from pgdyno.model.servers.server import Server
+from pgdyno.model.servers.statements import WorkloadStatements
 
 
 @dataclass(frozen=True)

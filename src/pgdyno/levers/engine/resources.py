@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.guc import format_bytes
-from pgdyno.model.host import BlockDevice, Host, Mount
-from pgdyno.model.server import Server
+from pgdyno.model.hosts.host import BlockDevice, Host, Mount
+from pgdyno.model.servers.guc import format_bytes
+from pgdyno.model.servers.server import Server
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pgdyno.levers import load
-from pgdyno.model.plan import HUGE_PAGES, kind_of
-from pgdyno.model.variant import Variant
+from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variants.variant import Variant
 
 _FAST_S = 0.005  # a tenth of the shortest usual turn
 

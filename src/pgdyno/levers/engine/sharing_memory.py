@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.model.plan import HUGE_PAGES, kind_of
-from pgdyno.model.variant import Variant
+from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variants.variant import Variant
 
 MEMORY_SHARE = 0.7
 """Of the available memory for all servers' shared memory: the rest holds data and backends."""

@@ -39,7 +39,7 @@ from pgdyno.levers._contract import (
     detect_report,
     verify_files,
 )
-from pgdyno.model.server import Atomics
+from pgdyno.model.servers.server import Atomics
 
 ATOMICS, FEATURES = "server.program.atomics", "host.cpu.isa_features"
 LSE = "atomics"  # the kernel's word for it

@@ -45,7 +45,7 @@ from pgdyno.levers._contract import (
     verify_files,
     why_absent,
 )
-from pgdyno.model.msr import PREFETCHERS, Register, register_of
+from pgdyno.model.hosts.msr import PREFETCHERS, Register, register_of
 
 LEVER = Lever(
     name="prefetchers",

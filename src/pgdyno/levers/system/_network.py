@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.levers._contract import PlanContext
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 CONTAINER = "container:"
 

@@ -48,7 +48,7 @@ from pgdyno.levers._contract import (
     propose_file,
     verify_files,
 )
-from pgdyno.model.host import BlockDevice
+from pgdyno.model.hosts.host import BlockDevice
 
 WANTED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {

@@ -50,7 +50,7 @@ from pgdyno.levers._contract import (
     propose_file,
     verify_files,
 )
-from pgdyno.model.awake import HALT_POLLING, LATENCY, LONGEST_POLL_NS, POLL_NS, POLLING
+from pgdyno.model.experiments.awake import HALT_POLLING, LATENCY, LONGEST_POLL_NS, POLL_NS, POLLING
 
 NO_LATENCY = "n/a"
 DRIVER = "/sys/devices/system/cpu/cpuidle/current_driver"

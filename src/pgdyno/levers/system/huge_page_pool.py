@@ -57,7 +57,7 @@ from pgdyno.levers._contract import (
     shared_memory_bytes,
     why_absent,
 )
-from pgdyno.model.plan import Effect
+from pgdyno.model.plans.plan import Effect
 
 POOLS = "/sys/kernel/mm/hugepages"
 

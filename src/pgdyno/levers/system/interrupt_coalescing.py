@@ -43,7 +43,7 @@ from pgdyno.levers._contract import (
     verify_files,
 )
 from pgdyno.levers.system._network import nics, nothing_to_gain
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 CARD = "/sys/class/net/*"
 EMPTY_POLLS, WAITS_NS = "/napi_defer_hard_irqs", "/gro_flush_timeout"

@@ -49,7 +49,7 @@ from pgdyno.levers._contract import (
     propose_file,
     verify_files,
 )
-from pgdyno.model.host import BlockDevice
+from pgdyno.model.hosts.host import BlockDevice
 
 SCHEDULERS = "/sys/block/*/queue/scheduler"
 NONE = "none"

@@ -48,7 +48,7 @@ from pgdyno.levers._contract import (
     verify_files,
 )
 from pgdyno.levers.system._network import nics, nothing_to_gain
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 AFFINITIES = "/proc/irq/*/smp_affinity_list"
 QUEUES_PER_CPU = 4  # arbitrary: the fewest that no CPU is saturated by are found by trying

@@ -40,7 +40,7 @@ from pgdyno.levers._contract import (
     detect_report,
     verify_files,
 )
-from pgdyno.model.host import Mount
+from pgdyno.model.hosts.host import Mount
 
 NO_ACCESS_TIMES, TRIMS_AT_ONCE = "noatime", "discard"
 MOUNTS = "host.mounts"

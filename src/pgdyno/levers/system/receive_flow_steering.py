@@ -46,7 +46,7 @@ from pgdyno.levers._contract import (
     verify_files,
 )
 from pgdyno.levers.system._network import is_empty, nics, nothing_to_gain
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 OF_MACHINE = sysctl_path("net.core.rps_sock_flow_entries")
 QUEUES = "/sys/class/net/*/queues/*"

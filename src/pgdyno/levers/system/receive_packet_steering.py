@@ -47,7 +47,7 @@ from pgdyno.levers._contract import (
     verify_files,
 )
 from pgdyno.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 FIRST_QUEUE = "/sys/class/net/*/queues/rx-0/rps_cpus"
 FEWEST_CPUS = 4  # arbitrary: below it the CPU with the interrupt is a large part of the machine anyway

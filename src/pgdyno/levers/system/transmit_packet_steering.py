@@ -45,7 +45,7 @@ from pgdyno.levers._contract import (
     verify_files,
 )
 from pgdyno.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 QUEUE_MASKS = "/sys/class/net/*/queues/*/xps_cpus"
 

@@ -41,7 +41,7 @@ from pgdyno.levers._contract import (
     detect_report,
     verify_files,
 )
-from pgdyno.model.host import Mount
+from pgdyno.model.hosts.host import Mount
 
 MOUNTS = "host.mounts"
 DIRECTORY = "server.data_directory"  # where it is unknown, the host tells the mount of the root

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.meters._contract import Counters, Meter, MeterContext
-from pgdyno.model.metric import LAUNCHED_WORKERS
+from pgdyno.model.experiments.metric import LAUNCHED_WORKERS
 
 METER = Meter(LAUNCHED_WORKERS, "pg_stat_database", reports_late=True)
 

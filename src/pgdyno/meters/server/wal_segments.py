@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.meters._contract import Counters, Meter, MeterContext
-from pgdyno.model.metric import WAL_SEGMENTS
+from pgdyno.model.experiments.metric import WAL_SEGMENTS
 
 METER = Meter(WAL_SEGMENTS, "pg_stat_io, object wal, context init, since version 18", reports_late=True)
 

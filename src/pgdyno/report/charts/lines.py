@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.charts.scales import (

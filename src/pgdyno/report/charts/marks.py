@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.charts.svg import tag
 
 ARM_STYLES = 7

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.labels import spread
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.charts.rounds import RoundColumns, round_columns

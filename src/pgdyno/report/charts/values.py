@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from pgdyno.model.metric import Metric
+from pgdyno.model.experiments.metric import Metric
 from pgdyno.report.charts.labels import BOLD_PX, fitted, spread
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.charts.rounds import RoundColumns, round_columns

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.scales import RatioScale, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pgdyno.model.errors import SettingError
-from pgdyno.model.experiment import Experiment, SettingDifference
-from pgdyno.model.guc import normalise
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.servers.guc import normalise
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.elements.facts import setting_value
 
 NOT_RECORDED = "–"

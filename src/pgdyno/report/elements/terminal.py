@@ -7,7 +7,7 @@ import unicodedata
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.elements.tables import Table
 
 DECISION_STYLES = {

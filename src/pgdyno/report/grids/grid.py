@@ -13,10 +13,10 @@ from markupsafe import Markup
 from pgdyno.experiments.verdicts.scaling import ScalingCurve, scaling_curves
 from pgdyno.experiments.verdicts.transaction_split import transaction_splits
 from pgdyno.model.errors import SettingError
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.guc import normalise
-from pgdyno.model.loop import BESIDE
-from pgdyno.model.loop import CURVES as LOOP_CURVES
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.loop import BESIDE
+from pgdyno.model.experiments.loop import CURVES as LOOP_CURVES
+from pgdyno.model.servers.guc import normalise
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.settings import baseline_values

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.model.experiment import Cell, Experiment
-from pgdyno.model.metric import Metric
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.experiments.experiment import Cell, Experiment
+from pgdyno.model.experiments.metric import Metric
+from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
 from pgdyno.report.text import numbers
 from pgdyno.report.text.series import ROUNDS_FOR_AN_INTERVAL, Estimate, blocks_of, estimates

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from pgdyno.experiments.verdicts.scaling import scaling_curves
 from pgdyno.experiments.verdicts.transaction_split import transaction_splits
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text
 from pgdyno.report.grids.degree_settings import what_to_set

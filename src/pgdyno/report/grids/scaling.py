@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from pgdyno.experiments.verdicts.scaling import ScalingCurve
-from pgdyno.model.scaling import Confirmation, Law, Level, Scaling
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.scaling import Confirmation, Law, Level, Scaling
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.elements.tables import NOTHING, Table, columns
 from pgdyno.report.text import numbers
 from pgdyno.report.text.words import listed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.machine_comparison import MachineComparison
+from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.elements.html import render
 from pgdyno.report.machines.machine_tables import (
     SCOPE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pgdyno.experiments.machines.difference_catalogue import ESTIMATE
-from pgdyno.model.machine_comparison import (
+from pgdyno.model.experiments.machine_comparison import (
     ComparedMetric,
     DerivedRatio,
     Difference,
@@ -15,8 +15,8 @@ from pgdyno.model.machine_comparison import (
     Side,
     Weight,
 )
-from pgdyno.model.metric import METRICS
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.report.steps.rqps_text import compact, half_width
 from pgdyno.report.text import numbers

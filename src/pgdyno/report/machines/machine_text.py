@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 
-from pgdyno.model.machine_comparison import MachineComparison
+from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.elements.tables import Table
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_text
 from pgdyno.report.machines.machine_tables import (

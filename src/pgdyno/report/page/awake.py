@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.model.awake import Awake, AwakeMeans
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.awake import Awake, AwakeMeans
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.text.words import listed
 
 _BY = {

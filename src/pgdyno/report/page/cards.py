@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.text import numbers
 from pgdyno.report.text.series import arm_series, typical
 from pgdyno.report.text.words import PRIMARY_METRIC, Statement, metric_of, primary_metric, state, symbol

@@ -7,10 +7,10 @@ from functools import partial
 
 from markupsafe import Markup
 
-from pgdyno.model.experiment import Experiment, NoiseFloor
-from pgdyno.model.metric import METRICS
-from pgdyno.model.plan import REFUSED_ABOVE, MemoryProof
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.experiments.experiment import Experiment, NoiseFloor
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryProof
 from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
 from pgdyno.report.charts.memory import memory_chart
 from pgdyno.report.charts.ratios import RatioChart, ratio_chart

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from pgdyno.experiments.verdicts.layer_effects import LayerEffects, layer_effects
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.charts.waterfall import Fall, Step, waterfall
 from pgdyno.report.elements.tables import Column, Figure, Table, figure

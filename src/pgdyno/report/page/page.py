@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from pgdyno.experiments.design.phase import phase_of
 from pgdyno.experiments.verdicts.durability import warnings
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.metric import METRICS
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.elements.facts import all_facts, configured_settings, host_facts, server_facts
 from pgdyno.report.elements.html import render

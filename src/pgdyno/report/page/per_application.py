@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, decide_plan
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.terms import left_out_per_application
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.plans.terms import left_out_per_application
 
 
 @dataclass(frozen=True)

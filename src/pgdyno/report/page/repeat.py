@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from pgdyno.model.awake import AS_ASKED
-from pgdyno.model.experiment import Design, DesignKind, Experiment, Phase, ResetPolicy
-from pgdyno.model.study import SERVER_FACTOR
-from pgdyno.model.variant import Variant, setting_key
-from pgdyno.model.workload import DRIVER, USER_SCRIPTS
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, Phase, ResetPolicy
+from pgdyno.model.experiments.study import SERVER_FACTOR
+from pgdyno.model.experiments.workload import DRIVER, USER_SCRIPTS
+from pgdyno.model.variants.variant import Variant, setting_key
 from pgdyno.report.text.names import step_names
 
 _STEPS_OF_ALL = 10  # the Insert Benchmark's

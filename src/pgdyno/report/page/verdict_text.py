@@ -13,9 +13,9 @@ from pgdyno.experiments.design.phase import phase_of
 from pgdyno.experiments.verdicts.durability import warnings
 from pgdyno.experiments.verdicts.scaling import shown_by_curves
 from pgdyno.experiments.verdicts.transaction_split import shown_by_splits
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.metric import METRICS
-from pgdyno.model.verdict import Decision, Verdict
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.report.elements.settings import unsafe_variants
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text, printable
 from pgdyno.report.grids.grid_text import grid_tables

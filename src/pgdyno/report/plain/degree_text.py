@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.parallel_degree import Cause, Degree, DegreeAdvice, ExplainedGather, Limit, Pools
+from pgdyno.model.servers.parallel_degree import Cause, Degree, DegreeAdvice, ExplainedGather, Limit, Pools
 
 WIDTH = 100
 _INDENT = "  "

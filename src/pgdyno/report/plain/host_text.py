@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
+from pgdyno.model.hosts.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
 
 _NAME_WIDTH = 24
 _SYSCTL_WIDTH = 36

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pgdyno.model.journal import (
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.journal import (
     ApplyResult,
     Drift,
     OtherJournal,
@@ -14,8 +15,7 @@ from pgdyno.model.journal import (
     StatusEntry,
     StatusReport,
 )
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import Finding
+from pgdyno.model.plans.plan import Finding
 
 _UNSET = "not set"
 _RESTART = " --allow-restart --restart-command '…'"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.experiments.verdicts.layer_effects import LayerEffects, layer_effects, layers_left_out
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.text import numbers
 
 OVERLAP, WHOLE = "overlap", "whole plan"

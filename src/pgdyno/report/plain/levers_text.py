@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.lever import LeverEntry, LeverFinding
-from pgdyno.model.plan import PlanLine
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.lever import LeverEntry, LeverFinding
+from pgdyno.model.plans.plan import PlanLine
 from pgdyno.report.elements.terminal import printable
 from pgdyno.report.plain.plan_text import WIDTH
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgdyno.model.experiment import DesignKind, Experiment, Part
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.experiments.experiment import DesignKind, Experiment, Part
+from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import Table, columns
 from pgdyno.report.text import numbers
 from pgdyno.report.text.words import PRIMARY_METRIC, effect_text, listed, symbol

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from pgdyno.model.guc import readable_bytes
-from pgdyno.model.kernel_file import display_name
-from pgdyno.model.plan import REFUSED_ABOVE, Effect, Finding, MemoryProof, Plan, PlanLine, Skipped
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.plan import REFUSED_ABOVE, Effect, Finding, MemoryProof, Plan, PlanLine, Skipped
+from pgdyno.model.servers.guc import readable_bytes
 
 WIDTH = 100
 INDENT = "    "

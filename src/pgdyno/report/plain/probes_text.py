@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.probes import Probes
+from pgdyno.model.hosts.probes import Probes
 
 _WIDTH = 36
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import Capabilities, DataDirectory, Server, SettingOverride, Standby
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import Capabilities, DataDirectory, Server, SettingOverride, Standby
 from pgdyno.report.plain.host_text import size_text
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pgdyno.experiments.verdicts.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Interval, Verdict
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Interval, Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names, step_workloads

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.verdict import Verdict
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_text
 from pgdyno.report.steps.rqps import (

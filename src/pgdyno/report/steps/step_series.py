@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.step_record import RoleRecord, StepRecord
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 from pgdyno.report.charts.rates import RateLine, RatePoint, RateStrip
 from pgdyno.report.steps.rqps import variants_of
 from pgdyno.report.text.series import blocks_of

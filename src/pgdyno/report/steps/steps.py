@@ -8,8 +8,8 @@ from functools import partial
 
 from markupsafe import Markup
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.metric import SERVER_CPU
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import SERVER_CPU
 from pgdyno.report.charts.rates import RateStrip, rate_chart
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.tables import Figure, StyledCell, StyledTable, Table, columns, figure

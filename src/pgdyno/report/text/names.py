@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.tpch import TPCH_RUNS
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.tpch import TPCH_RUNS
 
 
 def step_workloads(experiment: Experiment) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from pgdyno.model.metric import Metric
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.metric import Metric
+from pgdyno.model.experiments.verdict import Interval
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"

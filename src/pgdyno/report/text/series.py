@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from pgdyno.model.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.stats import nested
 from pgdyno.stats.sample import Sample
 

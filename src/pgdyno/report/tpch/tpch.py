@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pgdyno.experiments.planner.query_plan import kinds_of_difference, plan_difference, shape
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.tpch import DISCLAIMER, POWER, TPCH_RUNS, TpchFacts
-from pgdyno.model.verdict import Interval, Verdict
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.tpch import DISCLAIMER, POWER, TPCH_RUNS, TpchFacts
+from pgdyno.model.experiments.verdict import Interval, Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 from pgdyno.report.steps.rqps import bounds_text, variants_of
 from pgdyno.report.text import numbers

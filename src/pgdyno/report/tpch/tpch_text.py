@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.elements.tables import NOTHING
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text
 from pgdyno.report.steps.rqps import variants_of

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn
 
-from pgdyno.model.server import Postmaster
+from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.connection.connection_errors import (
     bad_connection_string,
     connection_failed,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import LiteralString
 
-from pgdyno.model.guc import Guc
+from pgdyno.model.servers.guc import Guc
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.query import require
 

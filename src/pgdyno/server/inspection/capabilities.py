@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import LiteralString
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import Capabilities
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import Capabilities
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.query import ask
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgdyno.model.server import FileSetting
+from pgdyno.model.servers.server import FileSetting
 from pgdyno.server.connection.redaction import redacted
 
 _INCLUDE_DEPTH = 10  # as CONF_FILE_MAX_DEPTH in src/include/utils/conffiles.h

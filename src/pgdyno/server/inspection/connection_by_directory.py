@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.server import Postmaster
+from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.connection.connection import Connection, connect, postmaster_dsn
 from pgdyno.server.inspection.data_directory import read_data_directory
 from pgdyno.server.process.account import acting_as

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import DataDirectoryError, PrivilegeError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.server import DataDirectory, FileSetting, Postmaster
+from pgdyno.model.servers.server import DataDirectory, FileSetting, Postmaster
 from pgdyno.server.inspection.configuration_file import read_configuration
 
 _FILES = ("postgresql.conf", "postgresql.auto.conf")

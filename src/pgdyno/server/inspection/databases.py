@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import LiteralString
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.server import Standby
+from pgdyno.model.servers.server import Standby
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.query import ask_rows
 

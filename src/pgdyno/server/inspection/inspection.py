@@ -13,8 +13,8 @@ from typing import LiteralString
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import Server
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.privileges import hidden_things, read_privileges
 from pgdyno.server.connection.query import ask, require

@@ -15,8 +15,8 @@ from psycopg import sql
 
 from pgdyno.model.errors import PrivilegeError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.interchange import Demands, Offers, options_in
-from pgdyno.model.server import Server
+from pgdyno.model.servers.interchange import Demands, Offers, options_in
+from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.login_rules import LoginRules
 from pgdyno.server.connection.query import Row, ask_rows

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import LiteralString
 
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import ConfigurationManager
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import ConfigurationManager
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.query import ask_rows
 

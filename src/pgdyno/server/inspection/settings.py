@@ -7,8 +7,8 @@ from typing import LiteralString
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import SETTINGS_QUERY, Guc, guc_of
-from pgdyno.model.server import SettingOverride
+from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
+from pgdyno.model.servers.server import SettingOverride
 from pgdyno.server.connection.connection import Connection, without_session_limits
 from pgdyno.server.connection.query import Row, ask_rows
 from pgdyno.server.connection.redaction import redacted

@@ -7,8 +7,8 @@ from typing import Any, LiteralString
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.parallel_degree import Hazard, Pools, Scan, Table
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.parallel_degree import Hazard, Pools, Scan, Table
 from pgdyno.server.connection.connection import Connection, without_session_limits
 from pgdyno.server.connection.query import ask_rows, require
 

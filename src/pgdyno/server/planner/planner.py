@@ -14,7 +14,7 @@ import psycopg
 from psycopg import errors, sql
 
 from pgdyno.model.errors import PgdynoError, PrivilegeError, ServerError, UsageError
-from pgdyno.model.guc import Guc
+from pgdyno.model.servers.guc import Guc
 from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection, without_session_limits
 from pgdyno.server.connection.connection_errors import connection_lost
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import ServerError, SettingError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.machine import HEADER_BYTES, is_foreign, machine_of
+from pgdyno.model.hosts.machine import HEADER_BYTES, is_foreign, machine_of
 from pgdyno.server.connection.libpq_environment import without_libpq
 from pgdyno.server.process.account import Account, caller
 from pgdyno.server.process.workspace import Workspace

@@ -15,7 +15,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from pgdyno.model.io_uring import IoUringCause, IoUringObstacle
+from pgdyno.model.hosts.io_uring import IoUringCause, IoUringObstacle
 from pgdyno.server.process.account import Account
 from pgdyno.server.process.installation import Installation
 

@@ -17,8 +17,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.model.build import PACKAGED
 from pgdyno.model.errors import ServerError, UsageError
+from pgdyno.model.plans.build import PACKAGED
 from pgdyno.server.process.installation import (
     EMBEDDED,
     Installation,

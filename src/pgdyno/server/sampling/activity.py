@@ -17,8 +17,8 @@ from typing import Any, LiteralString, Self
 
 import psycopg
 
-from pgdyno.model.activity import CPU, ActivitySample, Wait
 from pgdyno.model.errors import ServerError
+from pgdyno.model.hosts.activity import CPU, ActivitySample, Wait
 from pgdyno.server.process.processes import children, resident_bytes
 
 # The checkpointer sleeps in CheckpointerMain; in everything else it does, it writes or waits to write.

@@ -9,8 +9,8 @@ from psycopg import Error, errors, sql
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.statements import PlanningShare
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.statements import PlanningShare
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import connection_lost
 from pgdyno.server.connection.query import ask

@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from pgdyno.model.errors import ServerError
-from pgdyno.model.statements import PreparedStatement
+from pgdyno.model.servers.statements import PreparedStatement
 from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection
 
 Document: TypeAlias = Mapping[str, Any]

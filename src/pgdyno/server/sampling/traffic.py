@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import LiteralString
 
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.traffic import Traffic
+from pgdyno.model.servers.traffic import Traffic
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.query import ask_rows
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pgdyno.model.scaling import Confirmation
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.scaling import Confirmation
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.curves import knee
 from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 

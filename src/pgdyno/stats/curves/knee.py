@@ -25,8 +25,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgdyno.model.scaling import Dip, Knee, Level
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.scaling import Dip, Knee, Level
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 from pgdyno.stats.sample import BoolArray
 

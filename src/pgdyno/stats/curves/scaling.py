@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pgdyno.model.scaling import Scaling
+from pgdyno.model.experiments.scaling import Scaling
 from pgdyno.stats.curves import knee
 from pgdyno.stats.curves.curve import Curve
 from pgdyno.stats.curves.scaling_law import fit_laws, simplest

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pgdyno.model.scaling import Law
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.scaling import Law
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.curves.curve import Curve
 from pgdyno.stats.curves.scaling_fit import SCALES, fit_all
 from pgdyno.stats.sample import FloatArray

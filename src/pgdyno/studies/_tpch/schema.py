@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.workload import TPCHGEN, DataSet
+from pgdyno.model.experiments.workload import TPCHGEN, DataSet
 
 _LINES_PER_ORDER = 4  # on average; how many lines there are, chance decides
 _ROWS_PER_THOUSANDTH = {"supplier": 10, "customer": 150, "part": 200, "partsupp": 800, "orders": 1500}

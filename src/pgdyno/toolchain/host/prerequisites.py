@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.model.build import NATIVE, target_flag
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.machine import is_foreign
+from pgdyno.model.hosts.machine import is_foreign
+from pgdyno.model.plans.build import NATIVE, target_flag
 from pgdyno.toolchain.host.requirements import Requirement, requirements_of
 from pgdyno.toolchain.run.programs import capture, is_installed
 from pgdyno.toolchain.spec.features import Features

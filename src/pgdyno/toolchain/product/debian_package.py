@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from importlib.resources import files
 
-from pgdyno.model.build import NATIVE, PACKAGED, UNHARDENED
 from pgdyno.model.errors import InstallationError
+from pgdyno.model.plans.build import NATIVE, PACKAGED, UNHARDENED
 from pgdyno.toolchain.product.manifest import Manifest, Optimised, Verified
 
 _WIDTH = 78

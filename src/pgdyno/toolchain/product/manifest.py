@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pgdyno.model.document import to_document
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.machine import is_foreign
+from pgdyno.model.hosts.machine import is_foreign
 
 SCHEMA_VERSION = 1
 FILE = "manifest.json"

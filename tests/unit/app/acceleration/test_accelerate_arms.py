@@ -7,8 +7,8 @@ from tests.unit.levers.engine.test_sharing_memory import GB, MB, MEMORY
 
 from pgdyno.app.acceleration.arms import Arms, arms_of
 from pgdyno.levers.engine.sharing_memory import Memory
-from pgdyno.model.plan import HUGE_PAGES, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
-from pgdyno.model.variant import Variant
+from pgdyno.model.plans.plan import HUGE_PAGES, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.model.variants.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 

@@ -20,8 +20,8 @@ from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import Subject
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.plan import Effect
-from pgdyno.model.server import ConfigurationManager, Server, Standby
+from pgdyno.model.plans.plan import Effect
+from pgdyno.model.servers.server import ConfigurationManager, Server, Standby
 
 PATRONI = ConfigurationManager("Patroni", 'a client calls itself "Patroni"', "patronictl edit-config")
 RELOAD = plan_of(setting("work_mem", "4MB", "16MB"))

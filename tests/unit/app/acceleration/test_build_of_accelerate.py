@@ -17,10 +17,10 @@ from pgdyno.app.acceleration.build import build_advice, make_build
 from pgdyno.app.building.build import BuildRequest
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.cli.main import cli
-from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import InterruptedByUserError, UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.plan import Layer
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import Layer
 from pgdyno.toolchain.host.prerequisites import Need
 
 ALL = (Layer.APPLICATION, Layer.COMPILER)

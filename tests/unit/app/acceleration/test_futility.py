@@ -8,9 +8,9 @@ import pytest
 from tests.golden.synthetic_layers import experiment as with_layers
 
 from pgdyno.app.acceleration.accelerate import _is_futile
-from pgdyno.model.experiment import Block, Experiment
-from pgdyno.model.terms import PLAN, Terms
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.plans.terms import PLAN, Terms
+from pgdyno.model.variants.variant import Variant
 
 APPLIED = "without-plan_cache_mode"
 FAST, SLOW = "plan", "without-application"  # of the made-up experiment; the second loses 7 % on one workload

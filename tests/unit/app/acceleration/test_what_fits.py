@@ -15,11 +15,11 @@ from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.main import cli
 from pgdyno.levers.engine.planner import PlanRequest
-from pgdyno.model.builds import KnownBuild
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.plan import Layer
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.text.numbers import SPACE
 from pgdyno.server.process.account import caller
 

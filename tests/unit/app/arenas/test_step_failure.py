@@ -16,7 +16,7 @@ from pgdyno.model.errors import (
     ServerCrashedError,
     StorageError,
 )
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.app.arenas.scratch_arena import _start
 from pgdyno.model.errors import HugePagesError, ServerStartError
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.instance import Instance
 
 FATAL = "FATAL:  could not map anonymous shared memory: Cannot allocate memory"

@@ -19,9 +19,9 @@ from pgdyno.host.files.tree import Tree
 from pgdyno.journal.ledger.log import open_journal, read_journal
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
-from pgdyno.model.awake import AS_ASKED, GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
 from pgdyno.model.errors import ConnectionFailedError, SettingError, UsageError
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.awake import AS_ASKED, GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
+from pgdyno.model.variants.variant import Variant
 
 BOOTED = {GROW_START_NS: "50000", MAY_SHRINK: "Y", POLL_NS: "0"}
 HELD = {GROW_START_NS: "200000", MAY_SHRINK: "N", POLL_NS: "200000"}

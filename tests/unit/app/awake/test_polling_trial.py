@@ -12,8 +12,8 @@ from pgdyno.app.awake.awake import Probe
 from pgdyno.app.awake.polling_trial import with_proven_polling
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.journal.runs.host_run import host_writers
-from pgdyno.model.awake import POLL_NS
-from pgdyno.model.plan import Change, Effect, Layer, Plan, PlanLine, Risk, Skipped
+from pgdyno.model.experiments.awake import POLL_NS
+from pgdyno.model.plans.plan import Change, Effect, Layer, Plan, PlanLine, Risk, Skipped
 
 
 def line(lever: str, key: str, value: str) -> PlanLine:

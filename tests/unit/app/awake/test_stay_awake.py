@@ -13,8 +13,8 @@ from pgdyno.app.awake import stay_awake
 from pgdyno.app.awake.stay_awake import staying_awake
 from pgdyno.cli.awake import command
 from pgdyno.host.files.tree import Tree
-from pgdyno.model.awake import Awake, AwakeMeans
 from pgdyno.model.errors import RefusedError
+from pgdyno.model.experiments.awake import Awake, AwakeMeans
 
 
 @pytest.fixture

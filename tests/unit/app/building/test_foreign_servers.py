@@ -26,8 +26,8 @@ from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.build import command
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace

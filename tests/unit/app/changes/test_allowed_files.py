@@ -14,9 +14,9 @@ from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.cli.output import Lines
 from pgdyno.journal.ledger.log import open_journal
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError, UsageError
-from pgdyno.model.experiment import Design
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
 
 RESULTS = Path(__file__).parents[4] / "docs/results"

@@ -15,8 +15,8 @@ from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.facts import Fact
-from pgdyno.model.host import Host, Owner
-from pgdyno.model.plan import KERNEL, Change, Effect, Layer, Plan
+from pgdyno.model.hosts.host import Host, Owner
+from pgdyno.model.plans.plan import KERNEL, Change, Effect, Layer, Plan
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 FREQUENCIES = ("/sys/devices/system/cpu/cpufreq/*/*",)

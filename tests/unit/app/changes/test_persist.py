@@ -17,7 +17,7 @@ from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, wri
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
 from pgdyno.journal.session.access import no_steps
 from pgdyno.model.errors import OwnershipError
-from pgdyno.model.plan import PERSISTED_FILE, Change, Effect
+from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect
 
 SYSCTLS, RULES = "/etc/sysctl.d/60-pgdyno.conf", "/etc/udev/rules.d/60-pgdyno.rules"
 TMPFILES = "/etc/tmpfiles.d/60-pgdyno.conf"

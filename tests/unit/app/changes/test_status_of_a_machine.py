@@ -14,7 +14,7 @@ from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.model.journal import StatusEntry
+from pgdyno.model.plans.journal import StatusEntry
 
 REGISTER = "/dev/cpu/3/msr:0x1a4"
 

@@ -15,7 +15,7 @@ from pgdyno.journal.ledger.log import Contents
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.target import this_machine
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, StillChangedError, UsageError
-from pgdyno.model.journal import Receipt
+from pgdyno.model.plans.journal import Receipt
 
 DOWN = ConnectionFailedError("could not connect to the server", detail="Connection refused")
 HERE, THERE = "host=/run port=5432", "host=/run port=5433"

@@ -16,8 +16,8 @@ from pgdyno.app.changes.switch import SwitchRequest, switch
 from pgdyno.journal.ledger.log import open_journal
 from pgdyno.journal.runs.changes import Prepared, receipts_for
 from pgdyno.model.errors import ConnectionFailedError, RefusedError
-from pgdyno.model.journal import Target
-from pgdyno.model.plan import PROGRAM_LINK, Change, Effect
+from pgdyno.model.plans.journal import Target
+from pgdyno.model.plans.plan import PROGRAM_LINK, Change, Effect
 from pgdyno.model.ports import Found
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest, Optimised

@@ -12,8 +12,8 @@ from pgdyno.app.degrees.inquiry import Inquiry
 from pgdyno.experiments.planner.parallel_plan import Plan
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact
-from pgdyno.model.guc import Guc
-from pgdyno.model.parallel_degree import Hazard, Limit, Pools, Scan, Table
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.parallel_degree import Hazard, Limit, Pools, Scan, Table
 from pgdyno.report.plain.degree_text import headline
 
 BOTH_FREE = Pools(8, 8, Fact(0, "test"), Fact(1, "test"))

@@ -15,8 +15,8 @@ from pgdyno.cli.levers import command
 from pgdyno.levers.engine.resources import Figures, resources_of
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown, unknown
-from pgdyno.model.lever import LeverEntry
-from pgdyno.model.plan import Layer
+from pgdyno.model.plans.lever import LeverEntry
+from pgdyno.model.plans.plan import Layer
 
 NOBODY = Inspection(host_of(), Unknown("nobody answers"))
 

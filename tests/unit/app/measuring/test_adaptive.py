@@ -12,8 +12,8 @@ from tests.golden.synthetic_clients import experiment
 
 from pgdyno.app.measuring.adaptive import next_cells
 from pgdyno.experiments.verdicts.scaling import knees, measured_curves
-from pgdyno.model.experiment import ArmBlock, Block, Cell, Experiment
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment
+from pgdyno.model.variants.variant import Variant
 from pgdyno.stats.curves.scaling import observe
 
 SIZE = 1 << 30

@@ -12,9 +12,9 @@ from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import Design, Slice
-from pgdyno.model.metric import SERVER_CPU
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.metric import SERVER_CPU
+from pgdyno.model.variants.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 S = 1_000_000_000

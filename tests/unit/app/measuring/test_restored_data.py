@@ -15,10 +15,10 @@ from pgdyno.app.measuring import experiment, rounds
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.cli.output import Lines
-from pgdyno.model.experiment import ArmBlock, Block, Design, ResetPolicy
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, ResetPolicy
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import ExperimentStore
 
 READS = Workload("reads", "", DataSet("rows", 1, 100), ResetPolicy.KEEP, server_memory_bytes=1 << 28)

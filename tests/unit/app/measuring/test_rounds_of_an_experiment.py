@@ -18,9 +18,9 @@ from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.blocks.blocks import void_reason
 from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError, UsageError
-from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment, VoidThresholds
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, VoidThresholds
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import ExperimentStore, Origin
 from pgdyno.workloads import load as bundled_workloads
 

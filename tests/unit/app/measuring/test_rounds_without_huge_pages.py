@@ -12,9 +12,9 @@ from tests.fix_rounds import running_in
 from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.model.errors import HugePagesError
-from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.workloads import load as bundled_workloads
 
 REASON = "only 1 of 2 huge pages could be reserved"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from pgdyno.app.measuring.experiment import in_random_order, workloads_by_server
-from pgdyno.model.experiment import ResetPolicy
-from pgdyno.model.workload import DataSet, Workload
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import DataSet, Workload
 
 READS = Workload("reads", "", DataSet("rows", 1, 100), ResetPolicy.KEEP)
 WRITES = replace(READS, name="writes", reset=ResetPolicy.RESTORE)

@@ -17,10 +17,10 @@ from pgdyno.app.measuring import experiment, rounds
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.cli.output import Lines
-from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Experiment
-from pgdyno.model.study import Study
-from pgdyno.model.variant import Variant
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.experiments import ExperimentStore
 

@@ -6,7 +6,7 @@ import pytest
 from tests.fix_settings import MAJORS, settings_of
 
 from pgdyno.app.planning.attached import _shapes_performance
-from pgdyno.model.variant import Variant, require_measurable
+from pgdyno.model.variants.variant import Variant, require_measurable
 
 
 @pytest.mark.parametrize("major", MAJORS)

@@ -13,8 +13,8 @@ from tests.fix_builds import MANIFEST
 from pgdyno.app.acceleration.accelerate import without_idling
 from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.app.planning.planning import _layer_by_layer
-from pgdyno.model.builds import KnownBuild
-from pgdyno.model.plan import KERNEL, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import KERNEL, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
 

@@ -20,7 +20,7 @@ from pgdyno.app.results.stored import list_stored, load_stored
 from pgdyno.cli.main import main
 from pgdyno.cli.report import command as report
 from pgdyno.model.errors import StorageError, UsageError
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
 

@@ -18,8 +18,8 @@ from pgdyno.app.results.bundle_import import import_bundle
 from pgdyno.experiments.blocks.slice_counts import count_slices
 from pgdyno.experiments.blocks.tail import tail_mean
 from pgdyno.experiments.blocks.transactions import Transactions
-from pgdyno.model.experiment import Experiment, Slice
-from pgdyno.model.metric import TAIL_MEAN
+from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.model.experiments.metric import TAIL_MEAN
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
 from pgdyno.store.histograms_file import FILE

@@ -18,9 +18,9 @@ from tests.fixtures.bundles.simulated_machine import (
 )
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.machine_comparison import MachineComparison
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import MachineComparison
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.store.bundle import check_bundle
 
 MADE_UP = {

@@ -17,7 +17,7 @@ from tests.unit.report.plan_of_parts import composed
 from pgdyno.app.results.bundle import export_bundle, verify_bundle
 from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.report import file_name, write_report
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 
 def no_slices(_workload: str, _round: int, _index: int) -> Sequence[Slice]:

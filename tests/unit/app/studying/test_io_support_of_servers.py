@@ -11,10 +11,10 @@ from pgdyno.app import installations
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.studying import io_support, run
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design, Experiment
-from pgdyno.model.io_uring import IoUringCause, IoUringObstacle
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.hosts.io_uring import IoUringCause, IoUringObstacle
 from pgdyno.model.ports import Progress
-from pgdyno.model.study import Study
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._contract import IoSupport

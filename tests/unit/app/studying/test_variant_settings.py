@@ -9,8 +9,8 @@ import pytest
 from pgdyno.app import installations
 from pgdyno.app.studying.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.model.errors import DurabilityError
-from pgdyno.model.study import Study, cross
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.study import Study, cross
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.workspace import Workspace
 

@@ -7,7 +7,7 @@ import pytest
 
 from pgdyno.experiments.blocks.attribution import charged_running_s, completed_in_all, count_arm
 from pgdyno.experiments.blocks.transactions import Transactions
-from pgdyno.model.experiment import Slice
+from pgdyno.model.experiments.experiment import Slice
 
 MS = 1_000_000
 

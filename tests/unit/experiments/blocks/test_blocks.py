@@ -21,7 +21,7 @@ from pgdyno.experiments.blocks.blocks import (
     missing_workers,
     void_reason,
 )
-from pgdyno.model.experiment import ArmBlock, Block, Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
 
 MS = 1_000_000
 

@@ -16,8 +16,8 @@ from pgdyno.experiments.blocks.disturbance import (
     raised,
     with_disturbance_notes,
 )
-from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment, Slice, VoidThresholds
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, Slice, VoidThresholds
+from pgdyno.model.variants.variant import Variant
 
 LIMITS = VoidThresholds()
 CALM, STOLEN = {"steal_share": 0.02}, {"steal_share": 0.40}

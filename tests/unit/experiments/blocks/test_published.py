@@ -14,7 +14,7 @@ from pgdyno.experiments.blocks.published import (
     published,
     rates_by_second,
 )
-from pgdyno.model.step_record import IntervalRecord
+from pgdyno.model.experiments.step_record import IntervalRecord
 
 LOADING = Work(
     is_loading=True,

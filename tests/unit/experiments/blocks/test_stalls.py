@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.experiments.blocks.stalls import busy_backends, find_stalls, wait_shares
-from pgdyno.model.activity import ActivitySample, Wait
-from pgdyno.model.step_record import IntervalRecord, Stall, StallCause
+from pgdyno.model.experiments.step_record import IntervalRecord, Stall, StallCause
+from pgdyno.model.hosts.activity import ActivitySample, Wait
 
 COMPUTING = Wait("CPU")
 WAL_WRITE = Wait("LWLock", "WALWrite")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.experiments.blocks.wal_ahead import wal_notes
-from pgdyno.model.experiment import ArmBlock, Block, Design, Experiment
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
+from pgdyno.model.variants.variant import Variant
 
 
 def block(index: int, *created: float) -> Block:

@@ -21,8 +21,8 @@ from pgdyno.experiments.decisions.plan_decision import (
     is_futile,
     state_of,
 )
-from pgdyno.model.durability_reading import DurabilityReading
-from pgdyno.model.terms import Terms
+from pgdyno.model.plans.terms import Terms
+from pgdyno.model.variants.durability_reading import DurabilityReading
 
 TERMS = Terms()
 ROUNDS = 14

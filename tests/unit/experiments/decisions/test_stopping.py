@@ -16,8 +16,8 @@ from pgdyno.experiments.decisions.stopping import (
     typical_void_reason,
     void_share,
 )
-from pgdyno.model.experiment import ArmBlock, Block, Design, Stopping
-from pgdyno.model.verdict import Decision, Interval, Verdict
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Stopping
+from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 
 
 def block(round_index: int, index: int, void: str | None = None) -> Block:

@@ -9,7 +9,7 @@ import pytest
 from pgdyno.app.measuring.measure import alternating
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.experiments.decisions.time_needed import time_needed
-from pgdyno.model.experiment import Design
+from pgdyno.model.experiments.experiment import Design
 
 WORKLOADS = tuple(find_workloads(("sysbench-read-only", "sysbench-read-write")).values())
 DATA = (WORKLOADS[0].data_set,)

@@ -17,7 +17,7 @@ from pgdyno.experiments.decisions.watch_decision import (
     log_ratio,
     watched,
 )
-from pgdyno.model.traffic import Traffic
+from pgdyno.model.servers.traffic import Traffic
 from pgdyno.report.plain.watch_text import watch_text
 from pgdyno.stats.sample import FloatArray, Sample
 

@@ -15,8 +15,8 @@ from pgdyno.experiments.blocks.blocks import ArmObservation, missing_checkpoint
 from pgdyno.experiments.design.phase import phase_note, phase_of, with_phase
 from pgdyno.experiments.design.schedule import turns_of
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Design, DesignKind, Phase
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Design, DesignKind, Phase
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.method import design_table
 from pgdyno.report.page.repeat import repeat_command
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pgdyno.experiments.design.schedule import seats, slice_order, trial_order, window_ends, writing_time_s
-from pgdyno.model.experiment import Design, DesignKind, ResetPolicy
-from pgdyno.model.workload import DataSet, Step, Workload
+from pgdyno.model.experiments.experiment import Design, DesignKind, ResetPolicy
+from pgdyno.model.experiments.workload import DataSet, Step, Workload
 
 
 def test_two_arms_take_turns_in_abba_or_baab() -> None:

@@ -16,10 +16,10 @@ from pgdyno.experiments.machines.differences import differences
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.experiments.machines.machine_facts import instance_warning, machine_facts
 from pgdyno.experiments.machines.setting_differences import setting_differences
-from pgdyno.model.awake import Awake, AwakeMeans
-from pgdyno.model.experiment import DesignKind, Experiment, SettingDifference
-from pgdyno.model.machine_comparison import Difference, MachineFact, Weight
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.awake import Awake, AwakeMeans
+from pgdyno.model.experiments.experiment import DesignKind, Experiment, SettingDifference
+from pgdyno.model.experiments.machine_comparison import Difference, MachineFact, Weight
+from pgdyno.model.variants.variant import Variant
 
 BASE = experiment()
 BUILD = "PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"

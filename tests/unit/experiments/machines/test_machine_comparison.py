@@ -18,10 +18,10 @@ from tests.golden.synthetic_workers import experiment as of_workers
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.document import to_document
-from pgdyno.model.experiment import ArmBlock, Experiment
-from pgdyno.model.machine_comparison import ComparedMetric, DerivedRatio, MachineComparison
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.experiment import ArmBlock, Experiment
+from pgdyno.model.experiments.machine_comparison import ComparedMetric, DerivedRatio, MachineComparison
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.variants.variant import Variant
 
 FACTORS = {"throughput_tps": 1.5, "server_cpu_us_per_transaction": 0.5, "latency_ms_p99": 0.9}
 TPS, CPU, P99 = FACTORS

@@ -13,8 +13,8 @@ from tests.golden.synthetic_workers import experiment as of_degrees
 
 from pgdyno.experiments.machines.same_experiment import common_part
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiment import Cell, DesignKind, Experiment, Part, ResetPolicy
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Cell, DesignKind, Experiment, Part, ResetPolicy
+from pgdyno.model.variants.variant import Variant
 
 SAME_COMMAND = "HINT:  measure the same on both machines: the same command with the same options"
 ONE = replace(experiment(), generators={READ_ONLY: "driver", READ_WRITE: "driver"})

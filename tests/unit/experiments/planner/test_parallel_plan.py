@@ -15,7 +15,7 @@ from pgdyno.experiments.planner.parallel_plan import (
     shape,
     written_by,
 )
-from pgdyno.model.parallel_degree import Scan
+from pgdyno.model.servers.parallel_degree import Scan
 
 
 def node(kind: str, *children: dict[str, Any], role: str = "Outer", **more: Any) -> dict[str, Any]:

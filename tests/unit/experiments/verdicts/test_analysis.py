@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.experiments.verdicts.analysis import MissedRate, analyse, is_comparable, log_ratios, missed_rate
-from pgdyno.model.experiment import ArmBlock, Block, Design
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
+from pgdyno.model.experiments.verdict import Decision
 
 NAMES = ("a", "b")
 

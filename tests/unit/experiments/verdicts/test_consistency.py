@@ -13,9 +13,9 @@ from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.experiments.verdicts.consistency import contradictions
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.variants.variant import Variant
 
 
 @pytest.mark.parametrize("sound", [experiment(), of_clients(), of_a_grid(), of_ten_steps()])

@@ -9,10 +9,10 @@ from tests.golden.synthetic import experiment as synthetic
 
 from pgdyno.experiments.verdicts.consistency import contradictions
 from pgdyno.experiments.verdicts.durability import breaches, doubts, is_hopeless, warnings, withhold
-from pgdyno.model.durability_reading import DurabilityReading
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.variants.durability_reading import DurabilityReading
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_lines
 

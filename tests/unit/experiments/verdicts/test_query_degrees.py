@@ -11,9 +11,9 @@ from tests.golden.synthetic_degrees import SEED, SETTING, TIMES_MS, simulated
 from tests.golden.synthetic_tpch import NAMES, experiment_of
 
 from pgdyno.experiments.verdicts.query_degrees import QueryDegrees, query_degrees
-from pgdyno.model.query_plan import PlanNode
-from pgdyno.model.scaling import Knee
-from pgdyno.model.tpch import TpchFacts
+from pgdyno.model.experiments.scaling import Knee
+from pgdyno.model.experiments.tpch import TpchFacts
+from pgdyno.model.servers.query_plan import PlanNode
 
 
 def only(found: Sequence[QueryDegrees]) -> QueryDegrees:

@@ -8,9 +8,9 @@ import pytest
 from tests.golden.synthetic_clients import CLIENTS, CONTENTION, CROSSTALK, experiment, rate
 
 from pgdyno.experiments.verdicts.scaling import CurveKnee, knees, scaling_curves
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.scaling import Knee
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.scaling import Knee
+from pgdyno.model.variants.variant import Variant
 
 TRUE_KNEE = next(n for n in CLIENTS if rate(n) >= 0.95 * max(map(rate, CLIENTS)))
 

@@ -12,9 +12,9 @@ import pytest
 
 from pgdyno.experiments.verdicts.steal_adjustment import Adjustment, adjustments, touching_wakeups
 from pgdyno.levers import load as load_levers
-from pgdyno.model.awake import POLL_NS
-from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Experiment
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.awake import POLL_NS
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Experiment
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.bundle import check_bundle
 
 RESULTS = Path(__file__).parents[4] / "docs" / "results"

@@ -12,7 +12,7 @@ from pgdyno.experiments.verdicts.transaction_split import (
     shown_by_splits,
     transaction_splits,
 )
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 
 # By hand, of 40: 40 − 28, 28 − (6.02 − 0.02), 6.02 − 0.02 − 5, 5; beside it 7.52 − (6.02 − 0.02).
 PARTS = {

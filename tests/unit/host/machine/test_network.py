@@ -10,7 +10,7 @@ from tests.unit.host.machines import FixtureTree, load
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.network import inspect_nics
 from pgdyno.model.facts import unknown
-from pgdyno.model.host import Nic
+from pgdyno.model.hosts.host import Nic
 
 
 def only_nic(tree: Tree) -> Nic:

@@ -20,7 +20,7 @@ from pgdyno.host.probing.probes import (
 )
 from pgdyno.host.probing.wakeup import measure_wake_up, parse_wake_up
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.probes import WakeUp
+from pgdyno.model.hosts.probes import WakeUp
 
 two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 

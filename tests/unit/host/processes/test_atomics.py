@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.host.processes.atomics import count_atomics, read_atomics
 from pgdyno.model.facts import Unknown
-from pgdyno.model.server import Atomics
+from pgdyno.model.servers.server import Atomics
 
 AARCH64, X86_64 = 183, 62
 NOP, RET = 0xD503201F, 0xD65F03C0

@@ -10,7 +10,7 @@ import pytest
 from pgdyno.host.files.tree import NO_SUCH_FILE
 from pgdyno.host.processes.program import allocator_in, has_huge_pages, inspect_program, variables_in
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.server import Program
+from pgdyno.model.servers.server import Program
 
 GLIBC = "7f10c0000000-7f10c0026000 r--p 00000000 fe:01 4718651   /usr/lib/x86_64-linux-gnu/libc.so.6\n"
 JEMALLOC = "7f10c1000000-7f10c1026000 r--p 00000000 fe:01 471    /usr/lib/x86_64-linux-gnu/libjemalloc.so.2\n"

@@ -7,7 +7,7 @@ import pytest
 from pgdyno.journal.configuration.foreign_edits import ForeignEdits, foreign_edits
 from pgdyno.journal.session.settings import FileEntry
 from pgdyno.model.errors import RefusedError
-from pgdyno.model.guc import Guc
+from pgdyno.model.servers.guc import Guc
 
 CONF = "/etc/postgresql/15/main/postgresql.conf"
 NOT_APPLIED = "setting could not be applied"

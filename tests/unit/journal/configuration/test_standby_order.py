@@ -9,8 +9,8 @@ import pytest
 from pgdyno.journal.configuration.standby_order import check_standby_order
 from pgdyno.model.errors import RefusedError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import STANDBY_FIRST_SETTINGS, Server, Standby
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import STANDBY_FIRST_SETTINGS, Server, Standby
 
 ONE: Fact[tuple[Standby, ...]] = Fact((Standby("replica1", "streaming", "async"),), "pg_stat_replication")
 NONE: Fact[tuple[Standby, ...]] = Fact((), "pg_stat_replication")

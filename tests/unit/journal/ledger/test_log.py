@@ -14,7 +14,7 @@ from tests.unit.journal.receipts import receipt
 
 from pgdyno.journal.ledger.log import FILE, open_journal, read_journal
 from pgdyno.model.errors import LockHeldError, StorageError
-from pgdyno.model.journal import Receipt, ReceiptState
+from pgdyno.model.plans.journal import Receipt, ReceiptState
 
 
 def written(directory: Path) -> bytes:

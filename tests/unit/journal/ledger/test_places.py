@@ -10,7 +10,7 @@ from tests.unit.journal.receipts import receipt
 
 from pgdyno.journal.ledger.log import FILE, open_journal
 from pgdyno.journal.ledger.places import candidate_directories, other_journals
-from pgdyno.model.journal import OtherJournal, ReceiptState
+from pgdyno.model.plans.journal import OtherJournal, ReceiptState
 
 
 def test_another_journal_with_open_receipts_is_reported(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.unit.journal.receipts import TARGET, receipt
 
 from pgdyno.journal.ledger.receipt import advanced, receipt_document, receipt_of
 from pgdyno.model.errors import StorageError
-from pgdyno.model.journal import Receipt, ReceiptState
+from pgdyno.model.plans.journal import Receipt, ReceiptState
 from pgdyno.model.ports import Found
 
 WAYS = {
@@ -22,7 +22,7 @@ WAYS = {
     "failed": {"reverted", "released"},
     "reverted": set(),
     "released": set(),
-}  # as drawn in model/journal.py
+}  # as drawn in model/plans/journal.py
 
 
 @pytest.mark.parametrize("before", list(ReceiptState))

@@ -10,7 +10,7 @@ from tests.unit.journal.receipts import receipt
 
 from pgdyno.journal.runs.by_hand import making_statement, restoring_statements, still_changed
 from pgdyno.model.errors import ServerError
-from pgdyno.model.journal import Receipt
+from pgdyno.model.plans.journal import Receipt
 from pgdyno.model.ports import Found
 
 BYTES, SCHEDULER = "/proc/sys/vm/dirty_bytes", "/sys/block/sda/queue/scheduler"

@@ -22,8 +22,8 @@ from pgdyno.journal.runs.changes import (
 from pgdyno.journal.runs.undo import restore_all
 from pgdyno.journal.session.access import Steps, no_steps
 from pgdyno.model.errors import ServerError, SettingError, UsageError
-from pgdyno.model.journal import Drift, OnDrift, Receipt, ReceiptState, Target
-from pgdyno.model.plan import Change, Effect
+from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState, Target
+from pgdyno.model.plans.plan import Change, Effect
 
 VALUES = st.sampled_from(["1", "2", "3"])
 STATES = st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES)

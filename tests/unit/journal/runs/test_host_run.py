@@ -30,8 +30,8 @@ from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers, receipts_of_host
 from pgdyno.journal.session.access import ServerAccess, no_steps
 from pgdyno.model.errors import PgdynoError, ServerError, SettingError, StorageError
-from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, Target
-from pgdyno.model.plan import HUGE_PAGES, KERNEL, kind_of
+from pgdyno.model.plans.journal import OnDrift, Receipt, ReceiptState, Target
+from pgdyno.model.plans.plan import HUGE_PAGES, KERNEL, kind_of
 from pgdyno.server.connection.connection import Connection
 
 WANTED = {SWAPPINESS: "10", AUTOGROUP: "0"}

@@ -17,8 +17,8 @@ from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
 from pgdyno.journal.session.access import ServerAccess, no_steps
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.model.journal import OnDrift, Receipt, ReceiptState, StatusEntry
-from pgdyno.model.plan import PERSISTED_FILE, Change, Effect
+from pgdyno.model.plans.journal import OnDrift, Receipt, ReceiptState, StatusEntry
+from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect
 from pgdyno.report.plain.journal_text import revert_text, status_text
 
 SYSCTLS, RULES = "/etc/sysctl.d/60-pgdyno.conf", "/etc/udev/rules.d/60-pgdyno.rules"

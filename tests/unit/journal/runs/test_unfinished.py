@@ -12,7 +12,7 @@ from pgdyno.journal.ledger.log import Contents
 from pgdyno.journal.runs.host_run import host_target
 from pgdyno.journal.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.model.errors import RefusedError, StorageError
-from pgdyno.model.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
 
 OTHER = replace(TARGET, identity="1", address="host=/other")
 REVERT = "pgdyno revert --dsn service=production"

@@ -6,8 +6,8 @@ import pytest
 
 from pgdyno.journal.session.ownership import check_managers, check_settings
 from pgdyno.model.errors import OwnershipError, SettingError
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import ConfigurationManager
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import ConfigurationManager
 
 
 def gucs(**sources: str) -> dict[str, Guc]:

@@ -10,7 +10,7 @@ from tests.unit.journal.receipts import TARGET
 
 from pgdyno.journal.session.target import bound_to, is_on_this_machine, this_machine
 from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.model.journal import Target
+from pgdyno.model.plans.journal import Target
 
 
 @dataclass

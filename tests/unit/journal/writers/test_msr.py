@@ -13,8 +13,8 @@ from pgdyno.journal.runs.by_hand import making_statement, restoring_statements
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.writers.msr import MsrWriter
 from pgdyno.model.errors import PrivilegeError, SettingError
-from pgdyno.model.journal import Receipt, Target
-from pgdyno.model.plan import Change, Effect, kind_of
+from pgdyno.model.plans.journal import Receipt, Target
+from pgdyno.model.plans.plan import Change, Effect, kind_of
 from pgdyno.model.ports import Found
 
 BOOT = "/proc/sys/kernel/random/boot_id"

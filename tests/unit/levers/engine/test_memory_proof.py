@@ -14,9 +14,9 @@ from pgdyno.levers.engine.memory_proof import check_memory_proof, memory_proof, 
 from pgdyno.levers.engine.resources import Figures, Resources, resources_of
 from pgdyno.model.errors import MemoryProofError
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.host import HugePagePool
-from pgdyno.model.plan import MemoryProof
-from pgdyno.model.server import Server, SettingOverride
+from pgdyno.model.hosts.host import HugePagePool
+from pgdyno.model.plans.plan import MemoryProof
+from pgdyno.model.servers.server import Server, SettingOverride
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.inspection import inspect_server
 

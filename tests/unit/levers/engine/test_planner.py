@@ -41,8 +41,8 @@ from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures, StorageKind
 from pgdyno.model.errors import DurabilityError, MemoryProofError, SettingError
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.plan import REFUSED_ABOVE, Effect, Finding, Layer, Plan, Risk
-from pgdyno.model.server import SettingOverride, Standby
+from pgdyno.model.plans.plan import REFUSED_ABOVE, Effect, Finding, Layer, Plan, Risk
+from pgdyno.model.servers.server import SettingOverride, Standby
 
 
 def fake(name: str, key: str, value: str, **metadata: Any) -> Any:

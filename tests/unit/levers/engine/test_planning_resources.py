@@ -12,7 +12,7 @@ from tests.unit.host.machines import load
 from pgdyno.levers.engine.resources import Figures, HugePages, StorageKind, proven_host, resources_of
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.host import BlockDevice, Host, HugePagePool, Mount
+from pgdyno.model.hosts.host import BlockDevice, Host, HugePagePool, Mount
 
 
 def reason(fact: Fact[int] | Fact[float] | Fact[StorageKind]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.levers.engine.sharing import SideBySide, not_shareable, side_by_side
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 GB, MB = 1 << 30, 1 << 20
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

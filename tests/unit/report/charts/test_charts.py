@@ -11,10 +11,10 @@ import pytest
 from markupsafe import Markup
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment, plan
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.plan import MemoryItem, MemoryProof
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision, Interval
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Decision, Interval
+from pgdyno.model.plans.plan import MemoryItem, MemoryProof
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
 from pgdyno.report.charts.marks import arm_shape, mark
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption, tag

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.model.step_record import Stall, StallCause
+from pgdyno.model.experiments.step_record import Stall, StallCause
 from pgdyno.report.charts.rates import RateLine, RatePoint, RateStrip, binned, rate_chart
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption
 

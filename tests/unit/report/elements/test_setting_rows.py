@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.experiment import SettingDifference
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import SettingDifference
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.elements.settings import SettingRow, means_the_same, unsafe_variants, variant_settings
 
 

@@ -11,7 +11,7 @@ from tests.golden.synthetic_workers import experiment
 from tests.unit.report.page.test_page import Outline
 
 from pgdyno.cli.results import comparison_document
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.grids.degree_settings import what_to_set
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.golden.synthetic import experiment as without_a_grid
 
-from pgdyno.model.experiment import ArmBlock, Block, Cell, Design, Experiment, SettingDifference
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision, Interval, Verdict
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Design, Experiment, SettingDifference
+from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.elements.tables import Figure, StyledCell
 from pgdyno.report.grids.grid import Grid, grid, place_among
 from pgdyno.report.page.figures import forest_figure

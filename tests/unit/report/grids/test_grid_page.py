@@ -9,7 +9,7 @@ import pytest
 from tests.golden.synthetic_grid import CELLS, NOT_TO_BE_HAD, experiment
 from tests.unit.report.page.test_page import Outline
 
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.page.page import render_page
 
 HOSTILE = '<script>alert("x")</script>&"\'><img src=//evil.example onerror=y>{{7*7}}'

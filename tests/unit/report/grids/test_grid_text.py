@@ -11,7 +11,7 @@ from tests.golden.synthetic_grid import NOT_TO_BE_HAD, experiment
 from tests.unit.report.grids.test_grid import CELLS
 from tests.unit.report.grids.test_grid import experiment as by_hand
 
-from pgdyno.model.experiment import Cell, Experiment
+from pgdyno.model.experiments.experiment import Cell, Experiment
 from pgdyno.report.page.verdict_text import verdict_table
 
 NBSP = "\N{NO-BREAK SPACE}"

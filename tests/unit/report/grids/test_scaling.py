@@ -10,8 +10,8 @@ from tests.golden.synthetic_clients import experiment
 from tests.unit.report.page.test_page import Outline
 
 from pgdyno.experiments.verdicts.scaling import ScalingCurve
-from pgdyno.model.scaling import Confirmation, Dip, Knee, Law, Level, Scaling
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.scaling import Confirmation, Dip, Knee, Law, Level, Scaling
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.grids.scaling import sentences
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table

@@ -14,9 +14,9 @@ from tests.golden.synthetic_workers import experiment as of_workers
 from tests.unit.experiments.machines.test_machine_comparison import CPU, P99, TPS, faster, with_frequency
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.machine_comparison import Difference, MachineComparison, Weight
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.machine_comparison import Difference, MachineComparison, Weight
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.machines.machine_page import render_machines
 from pgdyno.report.machines.machine_tables import (
     all_differences,

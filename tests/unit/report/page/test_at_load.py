@@ -8,8 +8,8 @@ from dataclasses import replace
 from rich.console import Console
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.at_load import AtLoad, LatencyAtLoad
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.page.at_load import at_load_table
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table

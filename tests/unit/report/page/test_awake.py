@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.model.awake import AS_ASKED, Awake, AwakeMeans
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.terms import Terms
+from pgdyno.model.experiments.awake import AS_ASKED, Awake, AwakeMeans
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.plans.terms import Terms
 from pgdyno.report.page.awake import awake_remark, awake_sentence
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.repeat import repeat_command

@@ -10,8 +10,8 @@ from tests.golden.synthetic import experiment
 
 from pgdyno.app.results.privacy.portable import portable
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.terms import Terms
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.plans.terms import Terms
 from pgdyno.report.page.decision import decision_box, more_sentence
 from pgdyno.report.page.page import render_page
 from pgdyno.report.text.numbers import SPACE

@@ -8,8 +8,8 @@ from tests.golden.synthetic import experiment
 from tests.golden.synthetic_clients import experiment as clients
 from tests.golden.synthetic_steps import experiment as steps
 
-from pgdyno.model.experiment import ArmBlock, Block, Design, DesignKind, Stopping
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Stopping
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.method import (
     design_table,
     drain_table,

@@ -12,10 +12,10 @@ from itertools import pairwise
 import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
 
-from pgdyno.model.experiment import Experiment, SettingDifference
-from pgdyno.model.plan import Finding
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.plans.plan import Finding
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.page import render_page
 
 VOID_ELEMENTS = {"meta", "link", "br", "wbr", "img", "input", "hr"}

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tests.golden.synthetic_layers import experiment as with_layers
 
-from pgdyno.model.experiment import Block, Experiment
-from pgdyno.model.terms import left_out_per_application, without_per_application
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.plans.terms import left_out_per_application, without_per_application
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.decision import decision_box
 from pgdyno.report.page.per_application import without_per_application as found_in
 

@@ -9,8 +9,8 @@ import pytest
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_steps import experiment as steps
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.variant import Variant, parse_variant
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.variants.variant import Variant, parse_variant
 from pgdyno.report.page.repeat import repeat_command
 
 

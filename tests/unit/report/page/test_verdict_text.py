@@ -8,9 +8,9 @@ from dataclasses import replace
 from rich.console import Console
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.verdict_text import verdict_lines, verdict_table
 
 NBSP = "\N{NO-BREAK SPACE}"

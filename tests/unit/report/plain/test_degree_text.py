@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.parallel_degree import (
+from pgdyno.model.servers.parallel_degree import (
     Cause,
     Degree,
     DegreeAdvice,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.journal import (
+from pgdyno.model.plans.journal import (
     ApplyResult,
     Drift,
     OtherJournal,
@@ -12,7 +12,7 @@ from pgdyno.model.journal import (
     StatusEntry,
     StatusReport,
 )
-from pgdyno.model.plan import Finding
+from pgdyno.model.plans.plan import Finding
 from pgdyno.report.plain.journal_text import apply_text, revert_text, status_text
 
 BUFFERS = Outcome("shared_buffers", "shared_buffers", "128MB", None, "6GB", "6GB", ReceiptState.VERIFIED)

@@ -10,8 +10,8 @@ import pytest
 from tests.golden.synthetic_layers import TIMES, experiment
 
 from pgdyno.experiments.verdicts.layer_effects import layer_effects
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.layers import layers_figure
 from pgdyno.report.page.page import render_page
 from pgdyno.report.plain.layers_text import layers_text, overlap_remark, remark

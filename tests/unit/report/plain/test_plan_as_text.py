@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 from tests.fix_settings import host_of, server_of
 
 from pgdyno.levers.engine.planner import make_plan
-from pgdyno.model.plan import Finding, Plan, Skipped
+from pgdyno.model.plans.plan import Finding, Plan, Skipped
 from pgdyno.report.plain.plan_text import plan_text, unavailable_text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.probes import Probes, WakeUp
+from pgdyno.model.hosts.probes import Probes, WakeUp
 from pgdyno.report.plain.probes_text import probes_text
 
 CPUS = "CPU 0 wakes a process on CPU 1, median of 300"

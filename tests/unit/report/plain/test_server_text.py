@@ -3,8 +3,8 @@ from __future__ import annotations
 import dataclasses
 
 from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import (
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import (
     Capabilities,
     ConfigurationManager,
     DataDirectory,

@@ -10,10 +10,10 @@ from tests.golden.synthetic import experiment as without_steps
 from tests.golden.synthetic_steps import PREFIX
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.model.experiment import ArmBlock, Block, Experiment
-from pgdyno.model.step_record import StepRecord
-from pgdyno.model.variant import Variant
-from pgdyno.model.verdict import Decision, Interval, Verdict
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.step_record import StepRecord
+from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.elements.tables import StyledCell, StyledTable
 from pgdyno.report.steps.rqps import (
     background_table,

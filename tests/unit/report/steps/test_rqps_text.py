@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 from tests.golden.synthetic_steps import experiment
 
-from pgdyno.model.experiment import Experiment
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.verdict_text import verdict_lines, verdict_table
 from pgdyno.report.steps.rqps_text import compact
 

@@ -10,7 +10,7 @@ import pytest
 from tests.golden.synthetic_steps import PREFIX, RATES, experiment
 from tests.unit.report.page.test_page import Outline
 
-from pgdyno.model.experiment import ArmBlock, Experiment
+from pgdyno.model.experiments.experiment import ArmBlock, Experiment
 from pgdyno.report.page.page import render_page
 
 HOSTILE = '<script>alert("x")</script>&"\'><img src=//evil.example onerror=y>{{7*7}}'

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.golden.synthetic_steps import PREFIX
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.model.step_record import (
+from pgdyno.model.experiments.step_record import (
     ClientRecord,
     IntervalRecord,
     RoleRecord,

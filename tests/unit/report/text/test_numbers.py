@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.model.metric import METRICS, Better, Metric
-from pgdyno.model.verdict import Interval
+from pgdyno.model.experiments.metric import METRICS, Better, Metric
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.text import numbers
 
 NBSP = "\N{NO-BREAK SPACE}"

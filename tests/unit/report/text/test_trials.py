@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.report.text.series import arm_series, blocks_of, ratios, typical
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.model.verdict import Decision, Interval, Verdict
+from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 from pgdyno.report.text import words
 
 NBSP = "\N{NO-BREAK SPACE}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.model.server import FileSetting
+from pgdyno.model.servers.server import FileSetting
 from pgdyno.server.inspection.configuration_file import parse_line, read_configuration
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.model.errors import DataDirectoryError, PrivilegeError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.server import Postmaster
+from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.inspection.data_directory import read_data_directory
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pgdyno.model.guc import Guc
-from pgdyno.model.server import ConfigurationManager
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import ConfigurationManager
 from pgdyno.server.inspection.managers import recognise
 
 

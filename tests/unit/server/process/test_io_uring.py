@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.io_uring import IoUringCause
+from pgdyno.model.hosts.io_uring import IoUringCause
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.io_uring import io_uring_obstacle, obstacle_of

@@ -8,8 +8,8 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from pgdyno.model.activity import ActivitySample, Wait
 from pgdyno.model.errors import ServerError
+from pgdyno.model.hosts.activity import ActivitySample, Wait
 from pgdyno.server.sampling import activity
 from pgdyno.server.sampling.activity import ActivitySampling, sample_of
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from pgdyno.model.scaling import Dip, Knee
+from pgdyno.model.experiments.scaling import Dip, Knee
 from pgdyno.stats.curves import knee
 from pgdyno.stats.curves.curve import Curve
 from pgdyno.stats.curves.scaling import analyse, observe

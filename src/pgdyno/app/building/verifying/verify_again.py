@@ -16,8 +16,8 @@ from pgdyno.app.building.reference import find_reference, is_plain
 from pgdyno.app.building.verifying.verification import SECONDS, Subject, verify
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
-from pgdyno.model.build import HUGE_TEXT, PLAIN
 from pgdyno.model.errors import InstallationError
+from pgdyno.model.plans.build import HUGE_TEXT, PLAIN
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.registry import is_packaged

@@ -20,8 +20,8 @@ from pgdyno.experiments.blocks.published import DeviceUse, Footprint, SystemUse
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
-from pgdyno.model.activity import ActivitySample
 from pgdyno.model.errors import ServerCrashedError
+from pgdyno.model.hosts.activity import ActivitySample
 from pgdyno.server.process.processes import pin
 from pgdyno.server.sampling.activity import ActivitySampling
 from pgdyno.server.sampling.counters import (

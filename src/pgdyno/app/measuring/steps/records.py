@@ -9,9 +9,9 @@ from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters
 from pgdyno.experiments.blocks.published import Work, published, rates_by_second
 from pgdyno.experiments.blocks.stalls import busy_backends, find_stalls, wait_shares
 from pgdyno.generators.step_run import StepResult
-from pgdyno.model.activity import ActivitySample
-from pgdyno.model.step_record import RoleRecord, StepRecord
-from pgdyno.model.workload import Step
+from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
+from pgdyno.model.experiments.workload import Step
+from pgdyno.model.hosts.activity import ActivitySample
 
 _QUERIES = ("market", "register", "pdc", "point")
 

@@ -19,9 +19,9 @@ from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.step_run import StepResult
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import ArmBlock, Block, Design, Slice
-from pgdyno.model.metric import CLIENT_CPU, SERVER_CPU
-from pgdyno.model.workload import Step, Workload
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.workload import Step, Workload
 from pgdyno.server.process.processes import HostCpu, read_host_cpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 

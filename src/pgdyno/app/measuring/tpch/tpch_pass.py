@@ -26,9 +26,9 @@ from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.query_session import Executed, QuerySession
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import ArmBlock, Block, Design
-from pgdyno.model.tpch import POWER, REFRESHES, THROUGHPUT
-from pgdyno.model.workload import Workload
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
+from pgdyno.model.experiments.tpch import POWER, REFRESHES, THROUGHPUT
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.studies._tpch.answers import Answer, answer_of
 from pgdyno.studies._tpch.parameters import draw_parameters
 from pgdyno.studies._tpch.queries import query_text

@@ -17,11 +17,11 @@ from pgdyno.app.measuring.tpch.tpch_pass import Answers
 from pgdyno.experiments.planner.query_plan import plan_of
 from pgdyno.generators.query_session import QuerySession
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.tpch import TpchFacts
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.query_plan import PlanNode
-from pgdyno.model.tpch import TpchFacts
-from pgdyno.model.workload import Workload
+from pgdyno.model.servers.query_plan import PlanNode
 from pgdyno.studies._tpch.answers import answer_of, known_answers
 from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
 

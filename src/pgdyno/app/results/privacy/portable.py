@@ -13,11 +13,11 @@ from typing import Any
 from pgdyno.app.results.privacy.portable_facts import portable_host, portable_server, portable_setting
 from pgdyno.app.results.privacy.portable_text import portable_text
 from pgdyno.app.results.privacy.redaction import SETTING_VALUES, rewritten, setting_name
-from pgdyno.model.awake import AwakeMeans
-from pgdyno.model.experiment import DesignKind, Experiment, ResetPolicy, Stopping
-from pgdyno.model.plan import Effect, Layer, Risk
-from pgdyno.model.step_record import StallCause
-from pgdyno.model.verdict import Decision
+from pgdyno.model.experiments.awake import AwakeMeans
+from pgdyno.model.experiments.experiment import DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.experiments.step_record import StallCause
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.plans.plan import Effect, Layer, Risk
 from pgdyno.server.connection.redaction import REDACTED
 from pgdyno.store.documents import dump_experiment, load_experiment
 

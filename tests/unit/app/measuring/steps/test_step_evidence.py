@@ -11,7 +11,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.measuring.steps.evidence import _directory_bytes, witness
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.errors import ConnectionFailedError, ServerCrashedError
-from pgdyno.model.variant import Variant
+from pgdyno.model.variants.variant import Variant
 
 NOBODY = 4_194_305  # above the largest process id that Linux gives
 

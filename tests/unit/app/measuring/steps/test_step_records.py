@@ -11,9 +11,9 @@ from pgdyno.app.measuring.steps.records import operations, step_record
 from pgdyno.experiments.blocks.published import Footprint
 from pgdyno.generators.step_run import StepResult
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
-from pgdyno.model.activity import ActivitySample, Wait
-from pgdyno.model.step_record import ClientRecord, IntervalRecord, RoleRecord
-from pgdyno.model.workload import Step
+from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
+from pgdyno.model.experiments.workload import Step
+from pgdyno.model.hosts.activity import ActivitySample, Wait
 
 LOADING = Step(options={}, clients=2, operations="rows", rows_per_commit=50)
 QUERYING = replace(LOADING, operations="queries", duration_s=8.0, target_rows_per_s=200.0)

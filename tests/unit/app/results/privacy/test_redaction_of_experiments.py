@@ -16,10 +16,10 @@ from tests.golden.synthetic_steps import experiment as of_ten_steps
 from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.privacy.portable_facts import PRIVATE_TEXTS, PUBLIC_TEXTS
 from pgdyno.app.results.privacy.redaction import without_secrets
-from pgdyno.model.experiment import Experiment, SettingDifference
-from pgdyno.model.plan import Effect
-from pgdyno.model.step_record import Stall, StallCause
-from pgdyno.model.variant import Variant
+from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.step_record import Stall, StallCause
+from pgdyno.model.plans.plan import Effect
+from pgdyno.model.variants.variant import Variant
 from pgdyno.store.documents import dump_experiment
 
 PASSWORD = "hunter2-Zebra"  # noqa: S105 — planted

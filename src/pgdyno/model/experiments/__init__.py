@@ -1,0 +1,1 @@
+"""Studies, experiments and their results."""

@@ -1,0 +1,108 @@
+"""A study: the question of an experiment, its variants and workloads, before it is run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant, require_measurable, setting_key
+
+SERVER_FACTOR = "server"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What ``pgdyno run`` runs: bundled in ``studies/``, written in a TOML file, or made by a command.
+
+    The first variant is the baseline that all others are compared with. Of an adaptive one, which has no
+    other, each round measures the cells of a grid by which knees are found soonest.
+    """
+
+    name: str
+    question: str
+    variants: tuple[Variant, ...]
+    workloads: tuple[str, ...]
+    design: Design = field(default_factory=Design)
+    notes: tuple[str, ...] = ()
+    is_adaptive: bool = False
+
+    @property
+    def baseline(self) -> str:
+        """The name of the variant that all others are compared with."""
+        return self.variants[0].name
+
+
+def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> tuple[Variant, ...]:
+    """Return one variant per combination of the factors' values; the first values are the baseline.
+
+    A factor called ``server`` varies the PostgreSQL that runs, every other one a setting.
+    Raises: UsageError for a factor without values; VariantError for what may not be measured.
+    """
+    for name, values in factors.items():
+        if not values:
+            raise UsageError(f'factor "{name}" has no values', hint=f"write --factor {name}=first,second")
+    combinations = itertools.product(
+        *([(name, value) for value in values] for name, values in factors.items())
+    )
+    variants = tuple(_varied(base or Variant(""), dict(pairs)) for pairs in combinations)
+    require_measurable(variants)
+    return variants
+
+
+def on_servers(variants: Sequence[Variant], servers: Sequence[str]) -> tuple[Variant, ...]:
+    """Return every variant on every server; the first one on the first server is the baseline."""
+    return tuple(replace(variant, server=server) for server in servers for variant in variants)
+
+
+def _varied(base: Variant, levels: Mapping[str, str]) -> Variant:
+    settings = {name: value for name, value in levels.items() if name != SERVER_FACTOR}
+    return Variant(
+        "-".join(_level_name(name, value) for name, value in levels.items()),
+        _without(base.settings, settings) | settings,
+        levels.get(SERVER_FACTOR, base.server),
+    )
+
+
+def _level_name(factor: str, value: str) -> str:
+    """Return ``source-17`` for a server, ``jit.on`` for a setting."""
+    return _short(value) if factor == SERVER_FACTOR else f"{factor}.{_short(value)}"
+
+
+def _short(value: str) -> str:
+    """Return what a name can hold of a path: its last part; for a directory of programs, its prefix's."""
+    if "/" not in value:
+        return value
+    place = PurePosixPath(value)
+    return (place.parent if place.name == "bin" else place).name
+
+
+def _without(settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that ``others`` do not set, however their names are written."""
+    replaced = {setting_key(name) for name in others}
+    return {name: value for name, value in settings.items() if name not in replaced}
+
+
+def unique_names(variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Return the variants with repeated names told apart: by their servers if these differ, else by numbers.
+
+    An A/A comparison names the same variant twice; a comparison of two builds may call both "default".
+    """
+    names = [variant.name for variant in variants]
+    if len(set(names)) < len(names) and len({variant.server for variant in variants}) > 1:
+        names = [_with_server(variant) for variant in variants]
+    numbers = [names[:position].count(name) + 1 for position, name in enumerate(names)]
+    return tuple(
+        replace(variant, name=name if number == 1 else f"{name}-{number}")
+        for variant, name, number in zip(variants, names, numbers, strict=True)
+    )
+
+
+def _with_server(variant: Variant) -> str:
+    """Return ``debian-17-default`` for ``debian-17@default``, ``pg18-default`` for ``/opt/pg18@default``."""
+    if variant.server is None:
+        return variant.name
+    return f"{_short(variant.server)}-{variant.name}"

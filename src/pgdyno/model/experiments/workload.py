@@ -1,0 +1,190 @@
+"""A workload: what is run against a server, on which data set, and what it does to the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.model.experiments.experiment import Cell, ResetPolicy
+
+USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
+DRIVER = "driver"  # our own generator, pgdyno-driver
+TPCHGEN = "tpchgen"  # makes TPC-H's rows
+PROTOCOLS = ("simple", "extended", "prepared")  # how statements travel, as pgbench calls it
+PREPARED = PROTOCOLS[-1]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Named, reproducible rows. Two workloads with equal data sets share one loaded copy.
+
+    ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set. ``maker`` makes
+    the rows: our driver, or tpchgen. ``has_loops``: whether servers that start on a copy of it get the
+    functions of pgdyno_loop; its rows are the same.
+    """
+
+    name: str
+    scale: int
+    bytes_per_scale: int
+    options: Mapping[str, str] = field(default_factory=dict)
+    has_loops: bool = False
+    maker: str = DRIVER
+
+    @property
+    def size_bytes(self) -> int:
+        """The approximate size on disk."""
+        return self.scale * self.bytes_per_scale
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is a database without tables: the workload makes its own."""
+        return self.bytes_per_scale == 0
+
+    @property
+    def key(self) -> str:
+        """A file name for this data set: equal keys hold equal rows."""
+        options = "".join(f"-{key}{value}" for key, value in sorted(self.options.items()))
+        return f"{self.name}{options}-{self.scale}"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A pgbench script: a built-in by name, or a user's file, with its weight."""
+
+    name: str
+    weight: int = 1
+    file: str | None = None
+
+    @property
+    def option(self) -> str:
+        """The pgbench option that selects this script."""
+        return f"--file={self.file}@{self.weight}" if self.file else f"--builtin={self.name}@{self.weight}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a workload is run that is a step of a longer one: on the data that the step before has left.
+
+    ``operations`` names what is counted: "rows" inserted, or "queries". ``label`` says how the whole is run:
+    its mode and its size; experiments note it, and only an equal one continues them. ``preceded_by`` are the
+    steps to run before, unmeasured, where their results were not asked for. ``settle_s`` is the time from
+    the beginning of the clean-up (vacuum, checkpoint) until the step starts; None: there is no clean-up.
+    """
+
+    options: Mapping[str, object]  # the driver's
+    clients: int
+    operations: str
+    rows_per_commit: int
+    label: str = ""
+    preceded_by: tuple[Workload, ...] = ()
+    duration_s: float | None = None  # None: it ends when its rows are inserted
+    target_rows_per_s: float | None = None  # of all clients; None: as many as possible
+    settle_s: float | None = None
+    indexed_rows: int | None = None  # rows of all tables, for the step that builds the indexes
+    interval_s: float = 1.0
+    patience_s: float = 600.0  # bound on waiting for a sign of life, beyond its planned time: index builds
+
+
+@dataclass(frozen=True)
+class TpchStep:
+    """How a workload is run that is a step of a pass like TPC-H's: see ``model/experiments/tpch.py`` for its names.
+
+    ``label`` says how the whole is run; only an equal one continues an experiment.
+    """
+
+    name: str
+    streams: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is run, and what it does to the data.
+
+    ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
+    written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
+    None: no limit. ``disk_bytes`` is what its server takes on disk at most; None: not much more than its data
+    set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs. ``protocol`` is
+    one of ``PROTOCOLS``.
+
+    ``sql`` is the one statement that each of its transactions is, if it is the driver's ``query``; then a
+    block has few of them. ``workers`` is how many parallel workers that is to have; EXPLAIN shows those of a
+    query, and none of a statement that ``builds_index``. ``is_rolled_back``: whether each transaction is, so
+    that the statement may write. ``executions`` is how often each transaction executes what is measured, in
+    a loop inside the server: throughput and what is metered are of one execution. ``load`` is what a cell of
+    a grid is called without its size and level. ``rate_tps`` is how many transactions arrive per second over
+    all clients, however long earlier ones take (open loop; the driver alone can); None: each client begins
+    the next one at once.
+    """
+
+    name: str
+    title: str
+    data_set: DataSet
+    reset: ResetPolicy
+    generator: str = DRIVER  # one of ``generators``
+    scripts: tuple[Script, ...] = ()  # pgbench
+    lua_script: str | None = None  # sysbench's own script by name
+    invariant: str | None = None
+    step: Step | None = None
+    tpch: TpchStep | None = None
+    issued_as: str | None = None  # the driver's name of it, where workloads differ in their data alone
+    server_memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    clients: int | None = None
+    protocol: str = PREPARED
+    load: str | None = None
+    sql: str | None = None
+    workers: int | None = None
+    builds_index: bool = False
+    is_rolled_back: bool = False
+    executions: int = 1
+    rate_tps: float | None = None
+    session_settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str | None:
+        """How the whole is run that it is a step of; None if it is none."""
+        step = self.step or self.tpch
+        return step.label if step else None
+
+    @property
+    def step_clients(self) -> int:
+        """How many clients work at a time in the step that it is, at most; 0 if it is none."""
+        return self.step.clients if self.step else self.tpch.streams if self.tpch else 0
+
+    @property
+    def operations(self) -> str | None:
+        """What is counted in the step that it is; None if it is none."""
+        return self.step.operations if self.step else "executions" if self.tpch else None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is a step of a longer one."""
+        return self.label is not None
+
+    @property
+    def cell(self) -> Cell | None:
+        """Where it stands in a grid of data sizes and levels; None if it belongs to none."""
+        if self.clients is None:
+            return None
+        load = self.load or self.issued_as or self.name
+        return Cell(load, self.data_set.size_bytes, self.clients, self.workers, self.executions)
+
+    @property
+    def generators(self) -> tuple[str, ...]:
+        """Who can issue it: our driver, and the program that it comes from."""
+        if self.lua_script is not None:
+            return (DRIVER, "sysbench")
+        if not self.scripts:
+            return (DRIVER,)
+        return ("pgbench",) if any(script.file for script in self.scripts) else (DRIVER, "pgbench")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a transaction may take as long as a block."""
+        return self.sql is not None
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether running it leaves the data as it was."""
+        return self.reset is ResetPolicy.KEEP

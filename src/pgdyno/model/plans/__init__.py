@@ -1,0 +1,1 @@
+"""Plans, changes and receipts."""

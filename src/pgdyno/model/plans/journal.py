@@ -1,0 +1,224 @@
+"""What the journal knows: receipts, their life, and what apply, status and revert report.
+
+    written ──> applied ──> verified ──┐
+       │           │            │      ├──> reverted    what was found is back, and read back
+       │           └──> failed ─┼──────┤
+       └────────────────────────┘      └──> released    somebody changed it after us, and it was left to them
+
+A receipt is *open* until it is reverted or released: something may still be changed. A receipt that is
+only written says that the change may or may not have been made; reverting it is right either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pgdyno.model.plans.plan import HOST_KINDS, Change, Finding
+from pgdyno.model.ports import Found
+
+
+class ReceiptState(StrEnum):
+    """How far a change has come."""
+
+    WRITTEN = "written"
+    APPLIED = "applied"
+    VERIFIED = "verified"
+    FAILED = "failed"
+    REVERTED = "reverted"
+    RELEASED = "released"
+
+
+class OnDrift(StrEnum):
+    """What revert does with a key that somebody else changed after us."""
+
+    SKIP = "skip"  # leave it and its receipt alone; the revert is incomplete
+    OVERWRITE = "overwrite"  # restore what was found before our change
+    KEEP = "keep"  # leave it, and close the receipt: it is theirs now
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a change was made on.
+
+    ``identity`` is a server's system identifier, or a host's machine id. A standby has its primary's system
+    identifier, often even its paths: ``data_directory`` and ``machine`` (a hash of the machine id) tell
+    them apart where they are known. ``address`` is for people.
+    """
+
+    kind: str  # "server" or "host"
+    identity: str
+    data_directory: str | None
+    machine: str | None
+    address: str
+
+    def is_same_as(self, other: Target) -> bool:
+        """Whether both are the same thing, as far as both know. The address does not count."""
+        pairs = ((self.data_directory, other.data_directory), (self.machine, other.machine))
+        return (self.kind, self.identity) == (other.kind, other.identity) and all(
+            one == another for one, another in pairs if one is not None and another is not None
+        )
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was found before a change, and how far the change has come. ``change.value`` is what we want.
+
+    ``effective`` is what was read back from another source after the change. ``interims`` are values that a
+    revert has set in passing, or that the kernel made of ours: finding one of them is not somebody else's
+    doing. ``server`` is the one whose plan asked for a change on the machine; None if a trial did.
+    """
+
+    id: str
+    apply_id: str
+    created: str  # ISO 8601, UTC
+    made_by: str
+    target: Target
+    change: Change
+    found: Found
+    state: ReceiptState = ReceiptState.WRITTEN
+    effective: str | None = None
+    note: str | None = None
+    interims: tuple[str, ...] = ()
+    server: Target | None = None
+    is_being_restored: bool = False
+
+    @property
+    def key(self) -> str:
+        """What is changed."""
+        return self.change.key
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether it is about the machine itself rather than a server."""
+        return self.change.kind in HOST_KINDS
+
+    @property
+    def is_of_trial(self) -> bool:
+        """Whether the machine was changed for the time of a trial, which gives back what it found."""
+        return self.is_on_host and self.server is None
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the change was interrupted or has failed: nobody knows what is there now."""
+        return self.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the value was seen in force, and no revert has begun: another one is somebody else's."""
+        return self.state is ReceiptState.VERIFIED and not self.is_being_restored
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something may still be changed."""
+        return self.state not in (ReceiptState.REVERTED, ReceiptState.RELEASED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One change as apply or revert left it. ``found`` None means that the key was not set at all."""
+
+    key: str
+    lever: str
+    before: str | None  # what was in force before the change, as people write it
+    found: str | None
+    wanted: str
+    effective: str | None
+    state: ReceiptState
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class ApplyResult:
+    """What apply did, or with ``is_dry_run`` would do. ``apply_id`` is None when nothing was to do.
+
+    ``revert_command`` is what a user types to undo it; ``findings`` are the plan's, about the server.
+    """
+
+    apply_id: str | None
+    target: str
+    outcomes: tuple[Outcome, ...]
+    statements: tuple[str, ...]
+    restarts: int
+    is_dry_run: bool = False
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    revert_command: str = "pgdyno revert"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A key that somebody else changed after us; ``now`` None means that they removed it.
+
+    ``later`` is the server whose plan has changed it again, with a receipt of its own.
+    """
+
+    key: str
+    found: str | None
+    wanted: str
+    now: str | None
+    later: str | None = None
+
+
+@dataclass(frozen=True)
+class OtherJournal:
+    """A journal of another user on this host. ``open_receipts`` None means that it may not be read."""
+
+    directory: str
+    open_receipts: int | None
+
+
+@dataclass(frozen=True)
+class RevertResult:
+    """What revert did. ``pending_restart`` are keys whose former value waits for a restart.
+
+    ``other_journals`` are looked for if nothing was to revert: the changes may be in one of them.
+    """
+
+    target: str
+    outcomes: tuple[Outcome, ...]
+    statements: tuple[str, ...]
+    drifted: tuple[Drift, ...] = ()
+    pending_restart: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    restarts: int = 0
+    is_dry_run: bool = False
+    notes: tuple[str, ...] = ()
+    other_journals: tuple[OtherJournal, ...] = ()
+    revert_command: str = "pgdyno revert"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is changed any more of what was to be reverted. If not, the exit code is 3."""
+        return not (self.drifted or self.pending_restart or self.damage)
+
+
+@dataclass(frozen=True)
+class StatusEntry:
+    """An open receipt, and what became of it.
+
+    ``effective`` is the value in force now; None if the server was not asked. ``drift`` says in words what
+    somebody else did since.
+    """
+
+    apply_id: str
+    created: str
+    made_by: str
+    target: str
+    key: str
+    lever: str
+    found: str | None
+    wanted: str
+    state: ReceiptState
+    effective: str | None = None
+    drift: str | None = None
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """What is applied on this host's targets, newest last."""
+
+    journal: str
+    entries: tuple[StatusEntry, ...]
+    damage: tuple[str, ...] = ()
+    other_journals: tuple[OtherJournal, ...] = ()

@@ -1,0 +1,38 @@
+"""What is asked of a plan before it is said to pay, and what the variants are called that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.model.plans.plan import PER_APPLICATION
+
+PLAN = "plan"
+"""The variant with the whole plan."""
+
+WITHOUT = "without-"
+"""What the name of the plan without a part of it begins with: a layer, or settings, follow."""
+
+
+def without_per_application(names: Sequence[str]) -> str:
+    """Return what the plan without settings that suit only some applications is called."""
+    return WITHOUT + "+".join(names)
+
+
+def left_out_per_application(variant: str) -> tuple[str, ...]:
+    """Return the settings that a variant leaves out because they suit only some applications."""
+    names = tuple(variant.removeprefix(WITHOUT).split("+"))
+    return names if variant.startswith(WITHOUT) and PER_APPLICATION.issuperset(names) else ()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is asked of a plan, as shares: 0.05 = 5 %.
+
+    ``min_gain`` is the gain of throughput that makes the change worth while; no workload may have lost more
+    than ``max_loss`` of it, and none's slowest transactions may take longer by more than ``max_tail_loss``.
+    """
+
+    min_gain: float = 0.0
+    max_loss: float = 0.05
+    max_tail_loss: float = 0.10

@@ -1,0 +1,1 @@
+"""A server, its settings and its queries."""

@@ -1,0 +1,1 @@
+"""Variants, and what no variant may have."""

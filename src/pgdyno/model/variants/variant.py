@@ -1,0 +1,183 @@
+"""A variant: a named, complete configuration of a server, written ``[SERVER@]NAME[:setting=value,…]``.
+
+A setting is PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another file of the kernel
+(``/sys/kernel/mm/transparent_hugepage/enabled``), a prefetch control of one CPU (``/dev/cpu/0/msr:0x1a4``),
+or an environment variable of the server (``env.MALLOC_TOP_PAD_``). Sysctls are kept by the paths of their
+files; see ``variant_key.py``.
+
+A variant can hold any key: what others have recorded must stay readable. Only keys that have a kind reach
+anything, and ``require_measurable`` says of which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.model.errors import VariantError
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.variants.durability import unsafe_settings
+from pgdyno.model.variants.refused_settings import why_refused
+from pgdyno.model.variants.server_environment import why_not_given
+from pgdyno.model.variants.variant_key import ENVIRONMENT, KeyKind, canonical_key, kind_of_key, why_no_key
+
+_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One arm of an experiment. ``server`` None means the experiment's own server.
+
+    Names of PostgreSQL's settings are in lower case, however they were written: the server does not tell
+    ``FSYNC`` from ``fsync``, so that nothing here may either.
+    """
+
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    server: str | None = None
+
+    def __post_init__(self) -> None:
+        """Give keys their one form. Raises: VariantError if two of them are the same setting."""
+        folded = {canonical_key(name): value for name, value in self.settings.items()}
+        if len(folded) < len(self.settings):
+            raise VariantError(
+                f'variant "{self.name}" sets a setting twice',
+                detail=f"upper and lower case are the same: {', '.join(self.settings)}",
+            )
+        object.__setattr__(self, "settings", folded)  # the way of a frozen dataclass
+
+    @property
+    def gucs(self) -> dict[str, str]:
+        """The settings that are PostgreSQL's."""
+        return self._of_kind(KeyKind.SETTING)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What the kernel's files are to hold, by path. They concern the whole machine."""
+        return self._of_kind(KeyKind.FILE)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables that the server is started with, besides its usual ones."""
+        found = self._of_kind(KeyKind.VARIABLE)
+        return {key.removeprefix(ENVIRONMENT): value for key, value in found.items()}
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether every durability setting has a safe value."""
+        return not self.unsafe_settings
+
+    @property
+    def unsafe_settings(self) -> tuple[str, ...]:
+        """The settings that make this variant not durable."""
+        return unsafe_settings(self.settings)
+
+    def _of_kind(self, kind: KeyKind) -> dict[str, str]:
+        return {key: value for key, value in self.settings.items() if kind_of_key(key) is kind}
+
+    def __str__(self) -> str:
+        """Return the variant in its own grammar."""
+        server = f"{self.server}@" if self.server else ""
+        settings = ",".join(f"{display_name(key)}={_quoted(value)}" for key, value in self.settings.items())
+        return f"{server}{self.name}" + (f":{settings}" if settings else "")
+
+
+def setting_key(name: str) -> str:
+    """Return the one form of a key."""
+    return canonical_key(name)
+
+
+def is_guc(key: str) -> bool:
+    """Whether a key is a setting of PostgreSQL."""
+    return kind_of_key(key) is KeyKind.SETTING
+
+
+def require_measurable(variants: Iterable[Variant]) -> None:
+    """Refuse what no server may be given that pgdyno starts, whatever study asks for it.
+
+    Which of the kernel's files may be changed is ``app/changes/allowed_files.py``'s.
+    Raises: VariantError with the key and the reason.
+    """
+    for variant in variants:
+        for key, value in variant.settings.items():
+            if kind_of_key(key) is None:
+                raise VariantError(
+                    f'variant "{variant.name}" has no valid key "{key}"', detail=why_no_key(key)
+                )
+            reason = _why_not(key, value)
+            if reason is not None:
+                raise VariantError(
+                    f'variant "{variant.name}" may not set {display_name(key)} to "{value}"',
+                    detail=reason,
+                    hint="leave it out",
+                )
+
+
+def _why_not(key: str, value: str) -> str | None:
+    """Return why a server may not be given a value; None if it may."""
+    kind = kind_of_key(key)
+    if "\0" in value:
+        return "there is a NUL byte in it"
+    if kind is KeyKind.VARIABLE:
+        return why_not_given(key.removeprefix(ENVIRONMENT), value)
+    return why_refused(key, value) if kind is KeyKind.SETTING else None
+
+
+def _quoted(value: str) -> str:
+    """Quote a value that the grammar would otherwise split."""
+    if value and not any(character in value for character in ",'"):
+        return value
+    return "'" + value.replace("'", "''") + "'"
+
+
+def parse_variant(text: str) -> Variant:
+    """Parse ``[SERVER@]NAME[:setting=value,…]``; a value with a comma is written in single quotes.
+
+    Raises: VariantError naming the part that does not fit, or may not be measured.
+    """
+    head, colon, tail = text.partition(":")
+    server, at, name = head.rpartition("@")
+    if at and not server:
+        raise VariantError(f'variant "{text}" has an empty server before "@"', hint=_GRAMMAR)
+    if not _NAME.fullmatch(name):
+        raise VariantError(f'variant "{text}" has no valid name', detail=f'found "{name}"', hint=_GRAMMAR)
+    settings: dict[str, str] = {}
+    if colon and not tail:
+        raise VariantError(f'variant "{text}" ends after ":"', hint=_GRAMMAR)
+    for part in _split_settings(tail) if tail else ():
+        key, equals, value = part.partition("=")
+        key = key.strip()
+        if not equals or kind_of_key(canonical_key(key)) is None:
+            raise VariantError(f'variant "{text}": "{part}" is not setting=value', hint=_GRAMMAR)
+        if canonical_key(key) in settings:
+            raise VariantError(f'variant "{text}" sets "{key}" twice')
+        settings[canonical_key(key)] = _unquoted(value.strip())
+    variant = Variant(name=name, settings=settings, server=server or None)
+    require_measurable([variant])
+    return variant
+
+
+_GRAMMAR = "write [SERVER@]NAME[:setting=value,…], for example big:shared_buffers=4GB,vm.swappiness=1"
+
+
+def _split_settings(text: str) -> list[str]:
+    """Split at commas that are not inside single quotes."""
+    parts, current, is_quoted = [], "", False
+    for character in text:
+        if character == "'":
+            is_quoted = not is_quoted
+        if character == "," and not is_quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    if is_quoted:
+        raise VariantError(f'unterminated quote in "{text}"', hint=_GRAMMAR)
+    return [*parts, current]
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    return value

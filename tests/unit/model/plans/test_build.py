@@ -1,0 +1,47 @@
+"""Profiles, as they are asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.errors import UsageError
+from pgdyno.model.plans.build import Profile, parse_profile
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "flag", "target"),
+    [
+        ("o2", ("o2",), "-O2", None),
+        ("o3", ("o3",), "-O3", None),
+        ("native", ("native",), "-O3", "native"),
+        ("lto", ("lto",), "-O3", "native"),
+        ("PGO+LTO", ("lto", "pgo"), "-O3", "native"),
+        ("o2+pgo", ("o2", "pgo"), "-O2", "native"),
+        ("o2+unhardened", ("o2", "unhardened"), "-O2", None),
+        ("hugetext+o2", ("o2", "hugetext"), "-O2", None),
+    ],
+)
+def test_a_profile_is_made_of_parts(text: str, parts: tuple[str, ...], flag: str, target: str | None) -> None:
+    profile = parse_profile(text)
+    assert profile == Profile(parts)
+    assert (profile.optimisation, profile.target) == (flag, target)
+
+
+def test_the_order_of_parts_makes_no_difference() -> None:
+    assert parse_profile("pgo+lto").name == parse_profile("lto+pgo").name == "lto+pgo"
+
+
+def test_an_unknown_part_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_profile("pgo+fast")
+    assert str(caught.value) == (
+        '--profile "pgo+fast": there is no "fast"\n'
+        "DETAIL:  parts are o2, o3, native, lto, pgo, bolt, hugetext, unhardened, joined with +\n"
+        "HINT:  for example pgo+lto+bolt, or auto for the strongest that can be had here"
+    )
+
+
+@pytest.mark.parametrize("text", ["pgo+pgo", "o2+o3"])
+def test_a_part_twice_or_two_levels_is_an_error(text: str) -> None:
+    with pytest.raises(UsageError, match="names a part twice, or two levels"):
+        parse_profile(text)
