@@ -21,7 +21,7 @@ from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.machines.machine_text import machine_comparison_text
 from pgdyno.report.page.page import render_page
-from pgdyno.report.page.verdict_text import verdict_lines, verdict_table
+from pgdyno.report.page.verdict_text import verdict_table
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
 
@@ -98,10 +98,6 @@ def _printed(shown: RenderableType, width: int) -> str:
     console.print(shown)
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
-
-
-def test_verdict_in_a_pipe(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
-    assert "\n".join(verdict_lines(recorded)) == snapshot(extension_class=_Text)
 
 
 def test_schema_of_the_document(snapshot: SnapshotAssertion) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.house.source import modules
+from tests.house.source import CATALOGUES, modules
 
 ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain"}
-CATALOGUES = {"levers", "workloads", "meters", "studies", "formats"}
 PURE = {"stats", "experiments", "search", "report"}
 
 # Who may import which packages of pgdyno, besides itself and ``model``.

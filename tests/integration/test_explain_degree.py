@@ -19,7 +19,7 @@ from tests.integration.degree_cases import DEBUG, MADE, SIZES, Case, cases, sett
 
 from pgdyno.app.degrees.explain_degree import explain_degree_of
 from pgdyno.model.errors import PrivilegeError, ServerError, UsageError
-from pgdyno.model.servers.parallel_degree import Degree, Limit, Step
+from pgdyno.model.servers.parallel_degree import Degree, DegreeStep, Limit
 from pgdyno.report.plain.degree_text import headline
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.settings import read_settings
@@ -68,7 +68,7 @@ def explained_workers(connection: psycopg.Connection, sql: str) -> int:
     return max(planned, default=0)
 
 
-def workers_after(steps: Iterable[Step], connection: psycopg.Connection, sql: str) -> int:
+def workers_after(steps: Iterable[DegreeStep], connection: psycopg.Connection, sql: str) -> int:
     """Do what is advised, but for what takes a restart, and return the workers that are planned then."""
     for step in steps:
         if not step.needs_restart:

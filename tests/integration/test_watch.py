@@ -23,7 +23,7 @@ from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
 from tests.integration.test_journal_debian import access_to
 
-from pgdyno.app.acceleration import attached as use_case
+from pgdyno.app.acceleration import beside as use_case
 from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration
 from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.app.changes.revert import RevertRequest, revert

@@ -29,7 +29,7 @@ from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.accelerate import AccelerateRequest
-    from pgdyno.app.acceleration.attached import AttachedAcceleration
+    from pgdyno.app.acceleration.beside import AttachedAcceleration
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.model.ports import Progress
     from pgdyno.server.process.installation import Installation
@@ -216,7 +216,7 @@ class Asked:
     def run(self, progress: Progress) -> AttachedAcceleration:
         """Accelerate a running server, or a scratch server of an installation."""
         from pgdyno.app.acceleration.accelerate import accelerate
-        from pgdyno.app.acceleration.attached import AttachedAcceleration
+        from pgdyno.app.acceleration.beside import AttachedAcceleration
         from pgdyno.app.acceleration.budget import what_fits
         from pgdyno.app.installations import choose_installation
 
@@ -239,7 +239,7 @@ class Asked:
 
     def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
         """Make a build first, unless there is one. Raises: UsageError if the plan may not use it."""
-        from pgdyno.app.acceleration.build import BUILD_MINUTES, make_build
+        from pgdyno.app.acceleration.build_first import BUILD_MINUTES, make_build
 
         if Layer.COMPILER not in request.plan.layers:
             raise UsageError("--build makes what --layers leaves out", hint="add compiler to --layers")
@@ -250,7 +250,7 @@ class Asked:
         make_build(request.conditions, progress)
 
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
-        from pgdyno.app.acceleration.attached import Permissions, accelerate_attached
+        from pgdyno.app.acceleration.beside import Permissions, accelerate_attached
         from pgdyno.app.acceleration.budget import what_fits
         from pgdyno.app.acceleration.watch import Pace
         from pgdyno.app.changes.server_access import server_access
@@ -293,7 +293,7 @@ class Asked:
 
     def _restarts(self, request: AccelerateRequest) -> str:
         """Say how often the server may be restarted, before that happens for the first time."""
-        from pgdyno.app.acceleration.loaded import restarts_at_most
+        from pgdyno.app.acceleration.in_place import restarts_at_most
 
         if not self.allow_load:
             return "at most once, after measuring"

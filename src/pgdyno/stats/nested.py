@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pgdyno.model.experiments.verdict import Interval, VarianceComponents
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.facts import Unknown
 from pgdyno.stats import autocorrelation
 from pgdyno.stats.sample import FloatArray, Sample
@@ -151,12 +151,3 @@ def ratio_interval(estimated: MeanEstimate, critical: float, level: float) -> In
     with np.errstate(over="ignore"):  # noise beyond all measure has no upper end
         low, point, high = np.exp([mean - half_width, mean, mean + half_width])
     return Interval(float(low), float(point), float(high), level)
-
-
-def variance_components(log_ratios: Sequence[Sequence[float]]) -> VarianceComponents | Unknown:
-    """Return the standard deviations between and within rounds, e.g. of an A/A experiment, for planning."""
-    sample = Sample.of(log_ratios)
-    if reason := missing(sample):
-        return reason
-    between, within = anova_components(sample)
-    return VarianceComponents(math.sqrt(float(between)), math.sqrt(float(within)))

@@ -13,7 +13,7 @@ from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, request,
 from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import build
 from pgdyno.app.building.servers import list_servers
-from pgdyno.app.building.verifying.verification import Subject
+from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.registry import find_installation
@@ -22,9 +22,9 @@ from pgdyno.toolchain.run.making import Making
 
 
 def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    subjects: list[Subject] = []
+    subjects: list[Candidate] = []
 
-    def remember(subject: Subject, *_: object) -> Verified:
+    def remember(subject: Candidate, *_: object) -> Verified:
         subjects.append(subject)
         return VERIFIED
 

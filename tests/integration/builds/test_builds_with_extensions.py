@@ -11,7 +11,7 @@ from tests.integration.builds.small_tree import VERIFIED, request
 
 from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import BuildRequest, build
-from pgdyno.app.building.verifying.verification import Subject
+from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.toolchain.product.manifest import Verified
@@ -70,7 +70,7 @@ def test_modules_are_built_with_what_they_need_before_those_that_every_build_has
 ) -> None:
     tested: list[tuple[str, ...]] = []
 
-    def remember(subject: Subject, *_: object) -> Verified:
+    def remember(subject: Candidate, *_: object) -> Verified:
         tested.append(subject.extensions)
         return VERIFIED
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pgdyno.model.experiments.verdict import Interval, VarianceComponents
+from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.facts import Unknown
 from pgdyno.stats import nested
 from pgdyno.stats.sample import Sample
@@ -109,15 +109,13 @@ def test_more_blocks_in_a_round_do_not_hide_the_bias_of_started_instances() -> N
 )
 def test_too_little_data_gives_no_interval_but_a_reason(log_ratios: list[list[float]], reason: str) -> None:
     assert nested.mean_interval(log_ratios, 0.95) == Unknown(reason)
-    assert nested.variance_components(log_ratios) == Unknown(reason)
 
 
 def test_with_one_block_per_round_all_variance_is_given_to_rounds() -> None:
     """sd(c(0.01, 0.03, 0.02, 0.04)) is 0.0129099."""
-    components = nested.variance_components([[0.01], [0.03], [0.02], [0.04]])
-    assert isinstance(components, VarianceComponents)
-    assert components.between_rounds == pytest.approx(0.01290994, rel=1e-6)
-    assert components.within_rounds == 0.0
+    between, within = nested.anova_components(Sample.of([[0.01], [0.03], [0.02], [0.04]]))
+    assert math.sqrt(float(between)) == pytest.approx(0.01290994, rel=1e-6)
+    assert float(within) == 0.0
 
 
 def test_rounds_that_agree_better_than_their_blocks_have_no_variance_of_their_own() -> None:

@@ -16,7 +16,7 @@ from functools import partial
 
 from pgdyno.app.acceleration.arms import arms_of
 from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
-from pgdyno.app.acceleration.build import BuildAdvice, build_advice, builds_to_choose
+from pgdyno.app.acceleration.build_first import BuildAdvice, build_advice, builds_to_choose
 from pgdyno.app.local_machine import available_memory_bytes
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context

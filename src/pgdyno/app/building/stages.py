@@ -16,7 +16,7 @@ from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.manifest import describe
 from pgdyno.app.building.training import SECONDS, train
 from pgdyno.app.building.verifying.verification import SECONDS as VERIFYING_SECONDS
-from pgdyno.app.building.verifying.verification import Subject, verify
+from pgdyno.app.building.verifying.verification import Candidate, verify
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.ports import Progress
@@ -195,7 +195,7 @@ class Building:
     def _verify(self, watch: Watch) -> None:
         staged = self._at.staged("built" if self.plan.bolt is None else "moved")
         placed = put_beside(self._at.prefix, staged, self._run_as)
-        subject = Subject(
+        subject = Candidate(
             tested=installation_at(placed / "bin", self.place.account, self.plan.name),
             reference=self.reference,
             making=self._making,

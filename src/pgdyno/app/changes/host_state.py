@@ -3,8 +3,8 @@
 Whatever ends the trial, what was found is restored; after a kill ``pgdyno revert --host-only`` does it.
 
 Arms that take turns share the machine. What they all want alike is written once. A pool of huge pages holds
-what each of them takes. Everything else is written anew at every turn: ``levers/engine/sharing.py`` says what that
-makes sense for.
+what each of them takes. Everything else is written anew at every turn: ``levers/engine/sharing.py`` says what
+that makes sense for.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from pgdyno.experiments.planner.parallel_rule import threshold_for
 from pgdyno.model.servers.parallel_degree import (
     Cause,
     DegreeAdvice,
+    DegreeStep,
     ExplainedGather,
     Gather,
     Limit,
     Pools,
-    Step,
     Table,
 )
 
@@ -41,7 +41,7 @@ _NOTHING_LEADS_THERE = "no change of the limits that can be tried leads to this 
 
 @dataclass(frozen=True)
 class _Found:
-    steps: tuple[Step, ...]
+    steps: tuple[DegreeStep, ...]
     workers: int | None  # by EXPLAIN with the steps or what stands for them; None: not tried
 
 
@@ -155,12 +155,12 @@ def _free(costs: Iterable[Limit]) -> dict[str, str]:
     return dict.fromkeys((limit.value for limit in costs), "0")
 
 
-def _sets(settings: Mapping[str, str]) -> Iterator[Step]:
+def _sets(settings: Mapping[str, str]) -> Iterator[DegreeStep]:
     for name, value in settings.items():
-        yield Step(f"SET {name} = {value}", _FOR_A_SESSION, is_tried=True)
+        yield DegreeStep(f"SET {name} = {value}", _FOR_A_SESSION, is_tried=True)
 
 
-def _option(table: str, workers: int, sizes: Mapping[str, str], *, is_tried: bool) -> Step:
+def _option(table: str, workers: int, sizes: Mapping[str, str], *, is_tried: bool) -> DegreeStep:
     instead = " and ".join(f"{name} = {value}" for name, value in sizes.items())
     if is_tried:
         note = f"derived: it would lock the table; tried in its place: {instead}, with the same number"
@@ -168,19 +168,19 @@ def _option(table: str, workers: int, sizes: Mapping[str, str], *, is_tried: boo
         note = f"derived from the rule, not tried: with {instead} alone the table is too small for so many"
     else:
         note = "derived from the rule, not tried: it would lock the table"
-    return Step(f"ALTER TABLE {table} SET (parallel_workers = {workers})", note, is_tried=False)
+    return DegreeStep(f"ALTER TABLE {table} SET (parallel_workers = {workers})", note, is_tried=False)
 
 
-def _pool_steps(pools: Pools, workers: int) -> Iterator[Step]:
+def _pool_steps(pools: Pools, workers: int) -> Iterator[DegreeStep]:
     if workers > pools.max_parallel_workers:
         note = f"{_FOR_A_SESSION}; without it fewer are launched than are planned"
-        yield Step(f"SET max_parallel_workers = {workers}", note, is_tried=False)
+        yield DegreeStep(f"SET max_parallel_workers = {workers}", note, is_tried=False)
     others = pools.others_in_use.or_else(0)
     if workers + others > pools.max_worker_processes:
         note = "then restart the server; on its standbys first" + (
             f"; {others} of them {'is' if others == 1 else 'are'} in use by others" if others else ""
         )
-        yield Step(
+        yield DegreeStep(
             f"ALTER SYSTEM SET max_worker_processes = {workers + others}",
             note,
             is_tried=False,

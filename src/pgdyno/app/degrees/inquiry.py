@@ -13,7 +13,6 @@ _DEBUG_BEFORE_16 = "force_parallel_mode"
 CAP = Limit.CAP.value
 UNCAPPED = {CAP: str(MAX_WORKERS)}
 FREE_OF_COST = {Limit.SETUP_COST.value: "0", Limit.TUPLE_COST.value: "0"}
-OF_ANY_SIZE = {Limit.TABLE_SIZE.value: "0", Limit.INDEX_SIZE.value: "0"}
 
 
 @dataclass(frozen=True)

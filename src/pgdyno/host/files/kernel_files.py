@@ -13,7 +13,9 @@ _LIMIT_BYTES = 4096  # a page, which is what the kernel gives at most for one va
 
 
 def read_kernel_files(tree: Tree, patterns: Iterable[str]) -> dict[str, Fact[str]]:
-    """Return the first line of every file that a pattern names, by path; registers as ``model/hosts/msr.py`` says.
+    """Return the first line of every file that a pattern names, by path.
+
+    Registers are named as ``model/hosts/msr.py`` says.
 
     ``*`` stands for any one name in a directory: ``/sys/block/*/queue/scheduler``. A path without it that
     leads nowhere is unknown; a pattern that matches nothing adds nothing.

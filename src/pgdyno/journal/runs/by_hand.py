@@ -1,4 +1,4 @@
-"""What a user types to make or undo changes without pgdyno, and the outcomes that people are shown. Pure."""
+"""What a user types to make or undo changes without pgdyno, and the outcomes that people are shown."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Step:
 
 @dataclass(frozen=True)
 class TpchStep:
-    """How a workload is run that is a step of a pass like TPC-H's: see ``model/experiments/tpch.py`` for its names.
+    """How a workload is run that is a step of a pass like TPC-H's; ``tpch.py`` beside has its names.
 
     ``label`` says how the whole is run; only an equal one continues an experiment.
     """

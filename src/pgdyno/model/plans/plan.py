@@ -64,9 +64,9 @@ class Change:
 
     ``kind`` names the journal's writer that can read, write and restore it: ``setting`` for a PostgreSQL
     setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
-    is the path; ``msr`` for a register of a CPU, see ``model/hosts/msr.py``; ``persisted_file`` for a file that
-    sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a plan.
-    ``server`` is another build of PostgreSQL, by its name: measured, never applied. What applies one is
+    is the path; ``msr`` for a register of a CPU; ``persisted_file`` for a file
+    that sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a
+    plan. ``server`` is another build of PostgreSQL, by its name: measured, never applied. What applies one is
     ``pg_ctl_options``, the line of that name in a pg_ctl.conf of Debian's, whose key is that file's path; or
     ``program_link``, a symbolic link to an installation, by the link's path.
     """

@@ -159,7 +159,7 @@ class Pools:
 
 
 @dataclass(frozen=True)
-class Step:
+class DegreeStep:
     """One statement of an advice. ``is_tried``: EXPLAIN was asked with it, or with what has its effect."""
 
     statement: str
@@ -178,7 +178,7 @@ class DegreeAdvice:
     """
 
     workers: int
-    steps: tuple[Step, ...]
+    steps: tuple[DegreeStep, ...]
     tried_workers: int | None
     obstacle: str | None = None
     is_certain: bool = True

@@ -15,7 +15,7 @@ _FLOOR_LABEL_PX = 18.0
 
 
 @dataclass(frozen=True)
-class Column:
+class RoundColumn:
     """One round between two pixels; ``positions`` are its blocks' places in time, in order."""
 
     round: int
@@ -28,7 +28,7 @@ class Column:
 class RoundColumns:
     """All rounds, left to right in time."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[RoundColumn, ...]
 
     def place(self, trial: Trial) -> float:
         """Return the pixel of a block: the middle of its share of its round's column."""
@@ -68,7 +68,7 @@ def round_columns(trials: Sequence[Trial], start: float, end: float) -> RoundCol
     width = (end - start) / max(1, len(rounds))
     return RoundColumns(
         tuple(
-            Column(
+            RoundColumn(
                 number,
                 start + order * width,
                 start + (order + 1) * width,

@@ -12,7 +12,7 @@ from pgdyno.report.text.words import PRIMARY_METRIC, Statement, metric_of, prima
 
 
 @dataclass(frozen=True)
-class Line:
+class CardLine:
     """One verdict as it stands on a card."""
 
     decision: str
@@ -27,8 +27,8 @@ class Entry:
     """One variant on a card: the leading metric large, the others below."""
 
     variant: str
-    leading: Line
-    others: tuple[Line, ...]
+    leading: CardLine
+    others: tuple[CardLine, ...]
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def _entries(experiment: Experiment, workload: str) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _line(experiment: Experiment, verdict: Verdict) -> Line:
-    return Line(
+def _line(experiment: Experiment, verdict: Verdict) -> CardLine:
+    return CardLine(
         decision=str(verdict.decision),
         symbol=symbol(verdict.decision),
         metric=metric_of(verdict.metric).title,

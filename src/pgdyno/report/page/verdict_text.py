@@ -17,7 +17,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.report.elements.settings import unsafe_variants
-from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text, printable
+from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text
 from pgdyno.report.grids.grid_text import grid_tables
 from pgdyno.report.page.at_load import at_load_table
 from pgdyno.report.page.cards import measured
@@ -26,7 +26,7 @@ from pgdyno.report.steps.rqps_text import step_tables
 from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import typical
-from pgdyno.report.text.words import answers, effect_text, emulation_warning, metric_of, state, symbol
+from pgdyno.report.text.words import answers, effect_text, emulation_warning, metric_of, symbol
 from pgdyno.report.tpch.tpch_text import tpch_tables
 
 
@@ -43,16 +43,10 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]
     if not experiment.verdicts:
-        parts += [plain_text(line) for line in _measured_lines(experiment, is_with_steps=False)]
+        parts += [plain_text(line) for line in _measured_lines(experiment)]
     parts += _at_load(experiment)
     parts += _adjusted(experiment)
     return Group(*parts, *_undecided(experiment))
-
-
-def verdict_lines(experiment: Experiment) -> list[str]:
-    """Return the same as plain lines, one per verdict: for pipes, logs and mail."""
-    lines = [experiment.question, *_warnings(experiment), *answers(experiment), *_verdict_lines(experiment)]
-    return [printable(line) for line in lines]
 
 
 def _at_load(experiment: Experiment) -> Iterator[RenderableType]:
@@ -64,19 +58,6 @@ def _adjusted(experiment: Experiment) -> Iterator[RenderableType]:
     for table in adjustment_tables(experiment):
         yield from (plain_text(""), plain_text(f"{table.caption}."), plain_table(table))
     yield from (plain_text(f"{sentence}.", "dim") for sentence in refusals(experiment))
-
-
-def _verdict_lines(experiment: Experiment) -> Iterator[str]:
-    if not experiment.verdicts:
-        yield from _measured_lines(experiment, is_with_steps=True)
-    for verdict in _ordered(experiment):
-        operation = experiment.operations.get(verdict.workload)
-        statement = state(verdict, experiment.design.equivalence_margin, operation)
-        details = "; ".join(filter(None, (statement.support, statement.reason)))
-        yield (
-            f"{verdict.workload}, {verdict.variant} against {verdict.baseline}: {verdict.decision}: "
-            f"{statement.headline[:1].lower()}{statement.headline[1:]}" + (f" ({details})" if details else "")
-        )
 
 
 def _has_table_of_its_own(experiment: Experiment, workload: str) -> bool:
@@ -102,11 +83,11 @@ def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
         yield plain_text(f"{symbol(Decision.INCONCLUSIVE)} {shown}: {reason}", "dim")
 
 
-def _measured_lines(experiment: Experiment, *, is_with_steps: bool) -> Iterator[str]:
+def _measured_lines(experiment: Experiment) -> Iterator[str]:
     """Return what every variant achieved: all there is without a verdict, but what curves and splits show."""
     drawn = shown_by_curves(experiment) | shown_by_splits(experiment)
     for workload in (one for one in experiment.workloads if one not in drawn):
-        if is_with_steps or workload not in experiment.operations:
+        if workload not in experiment.operations:
             for one in measured(experiment, workload):
                 yield f"{workload}, {one.variant}: {one.value} {one.unit} ({one.support})"
 

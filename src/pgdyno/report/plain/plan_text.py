@@ -11,7 +11,6 @@ from pgdyno.model.servers.guc import readable_bytes
 
 WIDTH = 100
 INDENT = "    "
-UNAVAILABLE = "not available:"  # how such reasons begin
 
 
 def plan_text(plan: Plan, *, width: int = WIDTH) -> str:
@@ -23,16 +22,6 @@ def plan_text(plan: Plan, *, width: int = WIDTH) -> str:
         _skipped(plan.skipped, width),
     ]
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
-
-
-def unavailable_text(plan: Plan, *, width: int = WIDTH) -> str:
-    """Return which levers could not act here, a paragraph for each reason; nothing if there are none."""
-    levers: dict[str, list[str]] = {}
-    for one in plan.skipped:
-        if one.reason.startswith(UNAVAILABLE):
-            levers.setdefault(one.reason.removeprefix(UNAVAILABLE), []).append(one.lever)
-    lines = (f"Not available: {', '.join(names)}:{why}" for why, names in levers.items())
-    return "".join(f"{_wrapped(line, width, '')}\n" for line in lines)
 
 
 def _findings(findings: tuple[Finding, ...], width: int) -> Iterator[str]:

@@ -34,7 +34,7 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Line:
+class QueryLine:
     """One query or refresh function, or one of the two runs; by variant, the baseline first.
 
     ``figures`` are seconds, of the runs executions per hour; None where no round counts. ``relative`` are
@@ -98,7 +98,7 @@ def sentence_on(facts: TpchFacts) -> str:
     return f"{DISCLAIMER}. Scale {facts.scale}, {facts.streams} streams in the throughput run."
 
 
-def lines(experiment: Experiment) -> tuple[Line, ...]:
+def lines(experiment: Experiment) -> tuple[QueryLine, ...]:
     """Return all queries, refresh functions and runs, in the experiment's order."""
     return tuple(_line(experiment, workload, name) for workload, name in step_names(experiment).items())
 
@@ -120,12 +120,12 @@ def time_text(seconds: float) -> str:
     return f"{numbers.number(seconds)}{numbers.SPACE}s"
 
 
-def title_of(line: Line) -> str:
+def title_of(line: QueryLine) -> str:
     """Return what a line is called."""
     return TPCH_RUNS.get(line.name, line.name)
 
 
-def _line(experiment: Experiment, workload: str, name: str) -> Line:
+def _line(experiment: Experiment, workload: str, name: str) -> QueryLine:
     rates, variants = estimates(experiment, workload, PRIMARY_METRIC), variants_of(experiment)
     verdicts = {
         verdict.variant: verdict
@@ -134,7 +134,7 @@ def _line(experiment: Experiment, workload: str, name: str) -> Line:
     }
     is_time = name not in TPCH_RUNS
     figure = _time if is_time else _per_hour
-    return Line(
+    return QueryLine(
         name,
         is_time,
         tuple(figure(rates[variant]) if variant in rates else None for variant in variants),
@@ -186,7 +186,7 @@ def _caption_of_times(experiment: Experiment) -> str:
     return f"Times of single executions, geometric mean over the rounds, with its {level} interval{relative}"
 
 
-def _table(experiment: Experiment, title: str, caption: str, found: list[Line]) -> StyledTable:
+def _table(experiment: Experiment, title: str, caption: str, found: list[QueryLine]) -> StyledTable:
     variants = variants_of(experiment)
     heads = [StyledCell(variants[0])]
     for variant in variants[1:]:
@@ -200,7 +200,7 @@ def _table(experiment: Experiment, title: str, caption: str, found: list[Line]) 
     )
 
 
-def _cells(line: Line) -> tuple[StyledCell, ...]:
+def _cells(line: QueryLine) -> tuple[StyledCell, ...]:
     first, *others = (_figure(line, estimate) for estimate in line.figures)
     cells = [first]
     for figure, relative in zip(others, line.relative, strict=True):
@@ -208,7 +208,7 @@ def _cells(line: Line) -> tuple[StyledCell, ...]:
     return tuple(cells)
 
 
-def _figure(line: Line, estimate: Estimate | None) -> StyledCell:
+def _figure(line: QueryLine, estimate: Estimate | None) -> StyledCell:
     if estimate is None:
         return StyledCell(NOTHING)
     shown = time_text if line.is_time else numbers.number

@@ -19,7 +19,7 @@ from pgdyno.report.text import numbers
 from pgdyno.report.text.words import legend, symbol
 from pgdyno.report.tpch.query_degrees import best_degrees
 from pgdyno.report.tpch.tpch import (
-    Line,
+    QueryLine,
     Relative,
     lines,
     plan_comparisons,
@@ -100,7 +100,7 @@ class _Tables:
     """Lines as a table: where not all variants fit beside each other, as several, each with the baseline."""
 
     experiment: Experiment
-    found: list[Line]
+    found: list[QueryLine]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield as few tables as lose no figure."""
@@ -132,7 +132,7 @@ class _Tables:
         return table
 
 
-def _cells(line: Line, others: Sequence[int]) -> Iterator[Text]:
+def _cells(line: QueryLine, others: Sequence[int]) -> Iterator[Text]:
     shown = time_text if line.is_time else numbers.number
 
     def figure(place: int) -> Text:

@@ -29,7 +29,7 @@ _DESCRIPTION = re.compile(r"^postgresql-\d+_(?P<version>[^_]+)\.dsc$")
 _UNPACK_LIMIT_S = 300.0  # arbitrary; it takes about 5 s
 
 
-class Suite(Protocol):
+class SourceSuite(Protocol):
     """What a suite is asked; ``private_apt.py`` answers."""
 
     @property
@@ -71,13 +71,13 @@ class SourcePackage:
         return found["version"].replace("~", "")
 
 
-def choose_suites(majors: Sequence[int], suites: Sequence[Suite]) -> dict[int, Suite]:
+def choose_suites(majors: Sequence[int], suites: Sequence[SourceSuite]) -> dict[int, SourceSuite]:
     """Return for each major the first suite that has it, in the order of ``majors``.
 
     Raises: InstallationError naming what every suite has, or why it could not be asked. An archive whose
     first suite cannot be asked is not asked further: each time would wait for the network again.
     """
-    chosen: dict[int, Suite] = {}
+    chosen: dict[int, SourceSuite] = {}
     answers: list[str] = []
     for suite in suites:
         if set(majors) <= set(chosen):
@@ -103,7 +103,7 @@ def choose_suites(majors: Sequence[int], suites: Sequence[Suite]) -> dict[int, S
     return {major: chosen[major] for major in majors}
 
 
-def describe_package(suite: Suite, major: int) -> SourcePackage:
+def describe_package(suite: SourceSuite, major: int) -> SourcePackage:
     """Return what the suite's index says about a source package."""
     files = suite.files(major)
     tarballs = [file for file in files if _TARBALL.match(file.name)]

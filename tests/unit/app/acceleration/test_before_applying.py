@@ -12,10 +12,10 @@ from tests.fix_progress import Remembered
 from tests.fix_settings import server_of
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.app.acceleration import attached as module
+from pgdyno.app.acceleration import beside as module
 from pgdyno.app.acceleration.accelerate import Acceleration
-from pgdyno.app.acceleration.attached import Permissions, accelerate_attached
 from pgdyno.app.acceleration.before_applying import before_applying, for_manager, manager_of
+from pgdyno.app.acceleration.beside import Permissions, accelerate_attached
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import Subject
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState

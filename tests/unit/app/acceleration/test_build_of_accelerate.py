@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from tests.fix_progress import Remembered
 from tests.golden.synthetic import plan
 
-from pgdyno.app.acceleration import build as accelerate_build
-from pgdyno.app.acceleration.build import build_advice, make_build
+from pgdyno.app.acceleration import build_first as accelerate_build
+from pgdyno.app.acceleration.build_first import build_advice, make_build
 from pgdyno.app.building.build import BuildRequest
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.cli.main import cli

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 from tests.golden.synthetic import experiment as synthetic
 
 from pgdyno.experiments.verdicts.consistency import contradictions
@@ -14,7 +16,7 @@ from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.variants.durability_reading import DurabilityReading
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.page import render_page
-from pgdyno.report.page.verdict_text import verdict_lines
+from pgdyno.report.page.verdict_text import verdict_table
 
 SAFE = {
     "fsync": "on",
@@ -159,5 +161,8 @@ def test_terminal_and_page_say_it_above_everything_else() -> None:
     experiment = read_back(replaced={"libeatmydata.so": ("fsync",)})
     experiment = replace(experiment, verdicts=withhold(experiment.verdicts, experiment))
     said = "NOT DURABLE: the server of plan ran with libeatmydata.so, which replaces fsync"
-    assert verdict_lines(experiment)[1].startswith(said)
+    console = Console(file=io.StringIO(), width=200)
+    console.print(verdict_table(experiment))
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().splitlines()[1].startswith(said)
     assert said in render_page(experiment)

@@ -11,7 +11,7 @@ from tests.golden.synthetic import experiment
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.variants.variant import Variant
-from pgdyno.report.page.verdict_text import verdict_lines, verdict_table
+from pgdyno.report.page.verdict_text import verdict_table
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -68,9 +68,9 @@ def test_names_are_printed_as_they_are() -> None:
 
 def test_names_cannot_steer_the_terminal() -> None:
     evil = replace(experiment(), question="red \x1b[31m \x9b2J bell \x07")
-    for shown in (printed(evil), "".join(verdict_lines(evil))):
-        assert "red \ufffd[31m \ufffd2J bell \ufffd" in shown
-        assert not set(shown) & set("\x1b\x9b\x07")
+    shown = printed(evil)
+    assert "red \ufffd[31m \ufffd2J bell \ufffd" in shown
+    assert not set(shown) & set("\x1b\x9b\x07")
 
 
 def test_what_must_not_be_overlooked_comes_before_the_table() -> None:
@@ -82,16 +82,6 @@ def test_what_must_not_be_overlooked_comes_before_the_table() -> None:
         "NOT DURABLE: plan can lose committed data in a crash (fsync=off)",
         "INTERRUPTED: the experiment did not run to its planned end",
     ]
-    assert verdict_lines(base)[1:3] == lines[1:3]
-
-
-def test_plain_lines_hold_one_verdict_each() -> None:
-    lines = [line.replace(NBSP, " ") for line in verdict_lines(experiment())]
-    assert len(lines) == 8
-    assert lines[2] == (
-        "sysbench-read-only, plan against default: better: 20.0 % more transactions per second "
-        "(95 % interval +18.5 % … +21.5 %)"
-    )
 
 
 def test_without_verdicts_the_figures_are_printed() -> None:
@@ -99,7 +89,6 @@ def test_without_verdicts_the_figures_are_printed() -> None:
     expected = (
         "sysbench-read-only, default: 1,484 transactions/s (geometric mean of 11 blocks, 1,404 … 1,569)"
     )
-    assert expected in verdict_lines(alone)
     assert expected in printed(alone, width=200)
 
 

@@ -10,13 +10,13 @@ from pgdyno.model.servers.parallel_degree import (
     Cause,
     Degree,
     DegreeAdvice,
+    DegreeStep,
     ExplainedGather,
     Gather,
     Limit,
     Pools,
     Scan,
     SizeRule,
-    Step,
     Table,
 )
 from pgdyno.report.plain.degree_text import degree_text, headline
@@ -96,7 +96,10 @@ def test_of_many_partitions_the_largest_are_listed() -> None:
 
 
 def test_advice_says_what_was_tried() -> None:
-    steps = (Step("SET a = 1", "here", is_tried=True), Step("ALTER TABLE t", "derived", is_tried=False))
+    steps = (
+        DegreeStep("SET a = 1", "here", is_tried=True),
+        DegreeStep("ALTER TABLE t", "derived", is_tried=False),
+    )
     text = degree_text(degree(advice=DegreeAdvice(4, steps, 4)))
     assert text.endswith(
         "To get 4 workers\n"

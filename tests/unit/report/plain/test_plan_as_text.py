@@ -7,8 +7,8 @@ from syrupy.assertion import SnapshotAssertion
 from tests.fix_settings import host_of, server_of
 
 from pgdyno.levers.engine.planner import make_plan
-from pgdyno.model.plans.plan import Finding, Plan, Skipped
-from pgdyno.report.plain.plan_text import plan_text, unavailable_text
+from pgdyno.model.plans.plan import Finding, Plan
+from pgdyno.report.plain.plan_text import plan_text
 
 
 def test_the_reference_plan_looks_like_this(snapshot: SnapshotAssertion) -> None:
@@ -40,17 +40,3 @@ def test_prose_stays_within_the_width(width: int) -> None:
     text = plan_text(make_plan(host_of(), server_of(18)), width=width)
     prose = [line for line in text.splitlines() if line.startswith("    ")]
     assert max(map(len, prose)) <= width
-
-
-def test_what_could_not_act_here_is_listed_by_its_reason() -> None:
-    skipped = (
-        Skipped("swappiness", "not available: only root may change the machine"),
-        Skipped("jit", "this build has none"),
-        Skipped("io_scheduler", "not available: only root may change the machine"),
-        Skipped("smt", "not available: no such file"),
-    )
-    assert unavailable_text(Plan((), skipped, (), None)) == (
-        "Not available: swappiness, io_scheduler: only root may change the machine\n"
-        "Not available: smt: no such file\n"
-    )
-    assert unavailable_text(Plan((), (), (), None)) == ""

@@ -11,7 +11,7 @@ from tests.golden.synthetic_steps import experiment
 
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.variants.variant import Variant
-from pgdyno.report.page.verdict_text import verdict_lines, verdict_table
+from pgdyno.report.page.verdict_text import verdict_table
 from pgdyno.report.steps.rqps_text import compact
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -63,14 +63,6 @@ def test_names_are_printed_as_they_are() -> None:
     base = experiment()
     odd = replace(base, variants=(Variant("17"), Variant("[red]x\x1b")), verdicts=(), blocks=())
     assert [line for line in printed(odd) if line.startswith("[red]x\ufffd")]
-
-
-def test_plain_lines_speak_of_rows_and_queries() -> None:
-    lines = [line.replace(NBSP, " ") for line in verdict_lines(experiment())]
-    found = [one for one in lines if one.startswith("insert-benchmark-l.x, 18-io_uring against 17: better")]
-    assert len(found) == 2
-    assert "more rows per second" in found[0]
-    assert "less server CPU per row" in found[1]
 
 
 @pytest.mark.parametrize(

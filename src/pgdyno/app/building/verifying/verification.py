@@ -38,7 +38,7 @@ _OF_MODULES = {"pg_stat_statements": {**_TESTING, "shared_preload_libraries": "p
 
 
 @dataclass(frozen=True)
-class Subject:
+class Candidate:
     """A build, and its tree. ``reference``: a plain build of the same source; None: it is plain itself."""
 
     tested: Installation
@@ -49,7 +49,7 @@ class Subject:
     is_on_huge_pages: bool = False  # is its machine code to be
 
 
-def verify(subject: Subject, place: Workspace, progress: Progress, watch: Watch) -> Verified:
+def verify(subject: Candidate, place: Workspace, progress: Progress, watch: Watch) -> Verified:
     """Try everything on data of its own, which are thrown away.
 
     Raises: InstallationError for the first thing that is not as it should be; errors of servers.
@@ -63,7 +63,7 @@ def verify(subject: Subject, place: Workspace, progress: Progress, watch: Watch)
 class _Verifying:
     """What is tried, in order, and what has come out so far."""
 
-    subject: Subject
+    subject: Candidate
     place: Workspace
     scratch: Path
     sockets: Path

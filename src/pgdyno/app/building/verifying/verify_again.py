@@ -13,7 +13,7 @@ from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import Fetched, fetch
 from pgdyno.app.building.reference import find_reference, is_plain
-from pgdyno.app.building.verifying.verification import SECONDS, Subject, verify
+from pgdyno.app.building.verifying.verification import SECONDS, Candidate, verify
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError
@@ -101,7 +101,7 @@ class _Again:
         modules = with_tests(making, self.manifest.extensions)
         assert self.manifest.optimised is not None  # noqa: S101 — else it would not have been found
         is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.profile.split("+")
-        subject = Subject(self.tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
+        subject = Candidate(self.tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
         return verify(subject, self.place, self.progress, self._watch(_COMPILING_S, SECONDS))
 
     @cached_property

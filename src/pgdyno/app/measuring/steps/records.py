@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters
+from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence
 from pgdyno.experiments.blocks.published import Work, published, rates_by_second
 from pgdyno.experiments.blocks.stalls import busy_backends, find_stalls, wait_shares
 from pgdyno.generators.step_run import StepResult
@@ -33,7 +33,7 @@ def operations(step: Step, result: StepResult) -> int:
 def step_record(
     step: Step,
     result: StepResult,
-    evidence: Evidence,
+    evidence: StepEvidence,
     host: tuple[HostCounters, HostCounters],
     wall_s: float,
 ) -> StepRecord:

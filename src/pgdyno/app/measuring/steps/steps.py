@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app.arenas.arm import Arm, Readings, difference, meter_values, read_meters
 from pgdyno.app.arenas.load import Loads
-from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters, witness
 from pgdyno.app.measuring.steps.records import leading_role, operations, step_record
+from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence, witness
 from pgdyno.experiments.blocks.blocks import HostUse, audit_block, void_reason
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.step_run import StepResult
@@ -60,7 +60,7 @@ class Observed:
     began: Edge
     ended: Edge
     delta: Readings
-    evidence: Evidence
+    evidence: StepEvidence
 
     @property
     def wall_s(self) -> float:

@@ -11,7 +11,7 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.app.building.verifying import verification
-from pgdyno.app.building.verifying.verification import Subject, _Verifying, verify
+from pgdyno.app.building.verifying.verification import Candidate, _Verifying, verify
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import Installation
@@ -21,13 +21,13 @@ from pgdyno.toolchain.run.making import Making
 
 TESTED = Installation(Path("/built/bin"), "18.6", 18, "built-00000000000a")
 PLAIN = Installation(Path("/plain/bin"), "18.6", 18, "source-18")
-SUBJECT = Subject(
+SUBJECT = Candidate(
     TESTED, PLAIN, Making(Path("/tree"), Path("/log"), "PostgreSQL 18.6"), {}, ("pg_prewarm", "btree_gin")
 )
 OWN_TESTS = [f"PostgreSQL's own tests: {name}" for name in ("regress", "isolation", "btree_gin")]
 
 
-def names(subject: Subject, tmp_path: Path) -> list[str]:
+def names(subject: Candidate, tmp_path: Path) -> list[str]:
     verifying = _Verifying(subject, Workspace(tmp_path, caller()), tmp_path, tmp_path)
     return [check.name for check in verifying._checks()]
 

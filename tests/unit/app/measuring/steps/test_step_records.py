@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.app.measuring.steps.evidence import Evidence, HostCounters
 from pgdyno.app.measuring.steps.records import operations, step_record
+from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence
 from pgdyno.experiments.blocks.published import Footprint
 from pgdyno.generators.step_run import StepResult
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
@@ -32,7 +32,7 @@ RESULT = StepResult(
     ),
     client_cpu_us=1.0,
 )
-EVIDENCE = Evidence(
+EVIDENCE = StepEvidence(
     samples=(
         ActivitySample(999.9, ((Wait("Lock", "tuple"), 1),)),  # before the step
         ActivitySample(1003.5, ((Wait("IO", "WalSync"), 3), (Wait("CPU"), 1))),

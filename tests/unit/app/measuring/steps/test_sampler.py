@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.measuring.steps.evidence import _directory_bytes, witness
+from pgdyno.app.measuring.steps.sampler import _directory_bytes, witness
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.errors import ConnectionFailedError, ServerCrashedError
 from pgdyno.model.variants.variant import Variant

@@ -13,7 +13,7 @@ from functools import partial
 
 from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration, accelerate
 from pgdyno.app.acceleration.before_applying import before_applying, for_manager, manager_of
-from pgdyno.app.acceleration.loaded import accelerate_loaded
+from pgdyno.app.acceleration.in_place import accelerate_loaded
 from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.variant_switch import Switch

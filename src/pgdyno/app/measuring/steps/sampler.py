@@ -39,7 +39,7 @@ _CLIENTS_END_LIMIT_S = 2.0
 
 
 @dataclass(frozen=True)
-class Evidence:
+class StepEvidence:
     """What was found beside a step. Samples are on the monotonic clock; None could not be read."""
 
     samples: tuple[ActivitySample, ...]
@@ -107,9 +107,9 @@ class Witness:
             yield
         wait_for_clients_to_end(self._connection, self._others, _CLIENTS_END_LIMIT_S)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> StepEvidence:
         """Read what there is after the step, and return everything."""
-        return Evidence(
+        return StepEvidence(
             samples=tuple(self._sampling.samples),
             counters=difference(self._before, read_counters(self._connection)),
             dead_tuples=self._dead_tuples,

@@ -1,0 +1,125 @@
+"""Folders are rooms: small, in one order, without circles; a name means one thing in a package."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+
+from tests.house.source import CATALOGUES, imported_modules, modules
+
+LARGEST_ROOM = 20
+COMMANDS = "cli"  # one file per command: a catalogue too
+
+APP = (
+    "",  # local_machine, installations, time_left
+    "inspection",
+    "changes",
+    "degrees",
+    "arenas",
+    "awake",
+    "measuring",
+    "building",
+    "planning",
+    "studying",
+    "acceleration",
+    "results",
+)
+"""The rooms of app/: each imports those before it alone."""
+
+CLASSES_OF_SEVERAL_PACKAGES = {
+    "Arm": "a server that is measured, and its bar in a figure",
+    "Backend": "a process of a connection, as the host and as the server see it",
+    "Curve": "rates over levels, as numbers and as a chart",
+    "Difference": "between two things of any kind: two machines, a build and its source",
+    "Entry": "of a list: of a file, of a catalogue, of a card",
+    "Estimate": "an effect with its interval, as found and as drawn",
+    "Evidence": "what an experiment saw of its servers, and what is known of a lever",
+    "Grid": "cells of a study, and its figure",
+    "Memory": "of a host, and what servers share of it",
+    "Need": "what a lever, or a build, cannot do without",
+    "Outcome": "of a workload, and of a change",
+    "Place": "of a line in a format, and of a block in the store",
+    "Size": "of a study, as a preset and as an option",
+    "Statement": "of a configuration format, and of a sentence in a report",
+    "Step": "of a workload, and of a waterfall",
+    "Table": "of a database, and of a report",
+    "Target": "of a format, of a load, of a change",
+    "Tree": "of files: the host's, a source's",
+    "Trial": "of a way to stay awake, and of an arm",
+    "Turns": "of arms: how the host follows them, and who opens them",
+}
+"""Public classes whose name two packages use, with what they have in common."""
+
+
+def test_no_imports_go_in_circles() -> None:
+    try:
+        TopologicalSorter(imported_modules()).prepare()
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        raise AssertionError(
+            f"{circle}: move what both need below them, or pass it in; TYPE_CHECKING hides a circle only"
+        ) from error
+
+
+def test_rooms_are_small() -> None:
+    sizes = Counter(
+        str(module.path.parent.relative_to(module.path.parents[len(module.name.split("."))]))
+        for module in modules()
+        if module.path.stem != "__init__" and module.package not in CATALOGUES | {COMMANDS}
+    )
+    large = [
+        f"{folder} has {count} modules (limit {LARGEST_ROOM}): a prefix that three of them share is a folder"
+        for folder, count in sizes.items()
+        if count > LARGEST_ROOM
+    ]
+    assert not large, "\n".join(large)
+
+
+def test_rooms_of_app_are_in_one_order() -> None:
+    room_of = {module.name: module.room for module in modules() if module.package == "app"}
+    strange = sorted(set(room_of.values()) - set(APP))
+    assert not strange, f"app/{strange} has no place in the order: add it to APP, above what it needs"
+    wrong = [
+        f"{name} imports {target}: app/{room_of[target]} is above app/{room}; move what both need down"
+        for name, room in room_of.items()
+        for target in imported_modules()[name] & room_of.keys()
+        if APP.index(room_of[target]) > APP.index(room)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_file_name_means_one_thing_in_a_package() -> None:
+    places = defaultdict(list)
+    for module in modules():
+        if module.package not in CATALOGUES and not module.path.stem.startswith("_"):
+            places[module.package, module.path.stem].append(module.place)
+    twice = [
+        f"{', '.join(found)}: name one of them more narrowly" for found in places.values() if len(found) > 1
+    ]
+    assert not twice, "\n".join(twice)
+
+
+def test_a_class_name_means_one_thing() -> None:
+    places = defaultdict(list)
+    for package, name, place in public_classes():
+        places[name].append((package, place))
+    wrong = []
+    for name, found in places.items():
+        packages = [package for package, _ in found]
+        shared = name in CLASSES_OF_SEVERAL_PACKAGES and len(set(packages)) == len(packages)
+        if len(found) > 1 and not shared:
+            wrong.append(f"class {name} in {', '.join(place for _, place in found)}: rename one")
+    idle = [
+        f"{name} is listed, and is one class" for name in CLASSES_OF_SEVERAL_PACKAGES if len(places[name]) < 2
+    ]
+    assert not wrong + idle, "\n".join(wrong + idle)
+
+
+def public_classes() -> Iterator[tuple[str, str, str]]:
+    """Yield package, name and place of every public class."""
+    for module in modules():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield module.package, node.name, module.place
