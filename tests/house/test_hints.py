@@ -20,7 +20,7 @@ def test_every_option_in_a_hint_exists_in_some_command() -> None:
     known = {
         option
         for command in commands(cli)
-        for parameter in command.params
+        for parameter in command.get_params(click.Context(command))
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
     wrong = [

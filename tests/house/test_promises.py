@@ -12,6 +12,7 @@ from tests.house.test_imports import OUTSIDE
 
 CALLED_BY_OTHERS = {
     "list_commands": "click calls it",
+    "format_options": "click calls it",
     "get_command": "click calls it",
     "import_": "a command: click calls it",
     "FormatModule": "what modules of formats/ look like, for mypy",

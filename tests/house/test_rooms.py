@@ -41,7 +41,6 @@ CLASSES_OF_SEVERAL_PACKAGES = {
     "Need": "what a lever, or a build, cannot do without",
     "Outcome": "of a workload, and of a change",
     "Place": "of a line in a format, and of a block in the store",
-    "Size": "of a study, as a preset and as an option",
     "Statement": "of a configuration format, and of a sentence in a report",
     "Step": "of a workload, and of a waterfall",
     "Table": "of a database, and of a report",

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.server
 
 PASSWORD = "only the client knows it"  # noqa: S105 — of a role that this file makes
 WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
-SMALL = Sizing(clients=2, loads=tuple(find_workloads(study_file.WORKLOADS, (), 1).values()))
+SMALL = Sizing(clients=2, loads=tuple(find_workloads(study_file.STUDY.measures, (), 1).values()))
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def databases(server: RealServer) -> list[tuple[str]]:
 
 
 def measured(dsn: str) -> Experiment:
-    design = replace(study_file.DESIGN, rounds=1, block_s=0.5, thresholds=WHATEVER_ELSE_RUNS)
+    design = replace(study_file.STUDY.design, rounds=1, block_s=0.5, thresholds=WHATEVER_ELSE_RUNS)
     return measure_clients_of(dsn, SMALL, Conditions(None, {}, design), Lines())
 
 
@@ -50,7 +50,7 @@ def test_a_server_of_this_host_shows_what_it_spends(home: Path, pg18: RealServer
     before = databases(pg18)
     experiment = measured(pg18.dsn)
     assert {block.workload for block in experiment.blocks} == {
-        f"{load}-{clients}" for load in study_file.WORKLOADS for clients in (1, 2)
+        f"{load}-{clients}" for load in study_file.STUDY.measures for clients in (1, 2)
     }
     assert all({SERVER_CPU, CLIENT_CPU} <= block.arms[0].values.keys() for block in experiment.blocks)
     assert not any("not proven" in note for note in experiment.notes)
@@ -119,7 +119,7 @@ def test_more_clients_than_connections_are_refused_with_how_many_there_are(
     assert row is not None
     many = replace(SMALL, clients=row[0])
     with pytest.raises(UsageError) as caught:
-        measure_clients_of(pg18.dsn, many, Conditions(None, {}, study_file.DESIGN), Lines())
+        measure_clients_of(pg18.dsn, many, Conditions(None, {}, study_file.STUDY.design), Lines())
     assert caught.value.message == f"{row[0]} clients are more than the server has connections for"
     assert caught.value.detail == f"{row[0] - 3 - 3} are free for clients now"  # of superusers, and to look
 

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 LARGE = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 SMALLEST = contract.Machine(cpus=2, available_bytes=3 << 30)  # shared_buffers of 128 MB
 MOST_THEFTS = 10
-SHORT = replace(huge_pages.DESIGN, block_s=1.25, warmup_s=0.2, rounds=1)
+SHORT = replace(huge_pages.STUDY.design, block_s=1.25, warmup_s=0.2, rounds=1)
 
 
 class Silent:

@@ -45,7 +45,12 @@ DEBIANS_HEADERS = Path("/usr/include/postgresql/15/server/postgres.h")
 @pytest.fixture(scope="module")
 def measured(home: Path, pg18_bin: Path) -> Experiment:
     design = replace(
-        study_file.DESIGN, rounds=1, block_s=0.4, slice_s=0.4, warmup_s=0.1, thresholds=WHATEVER_ELSE_RUNS
+        study_file.STUDY.design,
+        rounds=1,
+        block_s=0.4,
+        slice_s=0.4,
+        warmup_s=0.1,
+        thresholds=WHATEVER_ELSE_RUNS,
     )
     context = StudyContext(Variant("default"), tuple(CELLS), design, sizing=TINY)
     return measure(

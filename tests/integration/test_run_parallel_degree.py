@@ -100,7 +100,7 @@ def test_the_degree_that_is_asked_for_is_planned_and_launched(arm: Arm, workers:
     require_degree(arm, replace(COUNT, workers=workers, session_settings=settings))
 
 
-@pytest.mark.parametrize("load", [load for load in study_file.LOADS if load != "partition-wise"])
+@pytest.mark.parametrize("load", [load for load in study_file.STUDY.loads if load != "partition-wise"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_workload_of_the_study_can_have_every_degree(arm: Arm, load: str, workers: int) -> None:
     require_degree(arm, study_file.workloads(replace(TINY, chosen=(load,)))[f"{load}-{workers}"])
@@ -231,7 +231,7 @@ def test_a_query_that_writes_or_fails_is_refused_with_the_servers_words(
 
 
 def writing(sql: str, workers: int) -> Workload:
-    sizing = replace(TINY, query=sql, may_write=True)
+    sizing = replace(TINY, given={"query": (sql,), "writes": ("",)})
     return study_file.workloads(sizing)[f"query-{workers}"]
 
 
@@ -323,7 +323,9 @@ def test_a_query_that_lacks_room_at_one_degree_is_told_with_that_degree(arm: Arm
 @pytest.fixture(scope="module")
 def measured(home: Path, pg18_bin: Path) -> Experiment:
     """Some degrees once, long enough for the server to report its workers: that takes it up to a second."""
-    design = replace(study_file.DESIGN, rounds=1, block_s=2.5, slice_s=2.5, thresholds=WHATEVER_ELSE_RUNS)
+    design = replace(
+        study_file.STUDY.design, rounds=1, block_s=2.5, slice_s=2.5, thresholds=WHATEVER_ELSE_RUNS
+    )
     cells = study_file.workloads(replace(TINY, chosen=("count", "bitand", "create-index", "partition-wise")))
     context = StudyContext(Variant("default", study_file.settings(TINY)), SOME, design, sizing=TINY)
     return measure(
@@ -428,7 +430,7 @@ def test_a_query_that_writes_is_measured_on_a_running_server_which_it_leaves_as_
 
 def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: RealServer, home: Path) -> None:
     """Of the eight processes that a server has by default, replication's launcher is one."""
-    sizing = Sizing(machine=Machine(2, 0), clients=2, query="SELECT count(*) FROM t_bit")
+    sizing = Sizing({"query": ("SELECT count(*) FROM t_bit",)}, machine=Machine(2, 0), clients=2)
     visited = look(server.dsn_for("postgres", DATABASE), sizing)
     assert (visited.degrees, visited.left_out) == ((0, 1, 2, 3), (4,))
 
@@ -436,7 +438,7 @@ def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: Real
 def test_the_size_of_the_data_is_that_of_the_tables_that_the_query_reads(
     server: RealServer, home: Path
 ) -> None:
-    sizing = Sizing(machine=Machine(2, 0), clients=1, query="SELECT count(*) FROM t_bit a, t_bit b")
+    sizing = Sizing({"query": ("SELECT count(*) FROM t_bit a, t_bit b",)}, machine=Machine(2, 0), clients=1)
     visited = look(server.dsn_for("postgres", DATABASE), sizing)
     with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
         (size_bytes,) = connection.execute("SELECT pg_relation_size('t_bit')").fetchone() or (0,)

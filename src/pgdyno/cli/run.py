@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ from click.core import ParameterSource
 
 from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options, workload_option
 from pgdyno.cli.output import json_option, print_json
-from pgdyno.cli.sizes import Size, size_options
+from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.measure import Conditions
-    from pgdyno.studies import StudyModule
+    from pgdyno.studies._contract import BundledStudy, Sizing
 
 _THE_FILES = {
     "factors": "--factor",
@@ -40,7 +40,6 @@ _OF_SERVERS_OF_OUR_OWN = {
     "factors": "--factor",
     "accept": "--accept",
     "emulated": "--emulated",
-    "preset": "--preset",
     "workloads": "--workload",
     "scripts": "--script",
     "scale": "--scale",
@@ -64,6 +63,7 @@ _OF_CLIENTS = (
 
 @click.command(
     name="run",
+    cls=StudyCommand,
     epilog="\b\nExamples:\n"
     "  pgdyno run --list\n"
     "  pgdyno run noise-floor --embedded --workload pgbench-select --budget 5m\n"
@@ -87,7 +87,6 @@ _OF_CLIENTS = (
     is_flag=True,
     help="With several servers: accept differences of build; they are listed, and not called confounding.",
 )
-@size_options
 @click.option(
     "--dsn",
     metavar="DSN",
@@ -144,7 +143,7 @@ def command(
         return
     if study is None:
         raise UsageError("no study was named", hint="see pgdyno run --list, or name an experiment file")
-    size = Size(**{name: options.pop(name) for name in Size._fields})
+    given = taken_out(options)
     asked = Measuring(**options)
     path = Path(study)
     if allow_load and dsn is None:
@@ -152,19 +151,19 @@ def command(
             "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
         )
     if dsn is not None:
-        _run_on_server(study, asked, size, dsn, is_allowed=allow_load, is_json=is_json)
+        _run_on_server(study, asked, given, dsn, is_allowed=allow_load, is_json=is_json)
         return
     if path.suffix == ".toml" or path.is_file():
-        size.refuse_all_but((), "an experiment file")
+        refuse_all_but((), given, "an experiment file")
         _run_file(path, asked, accept=accept, emulated=emulated, is_json=is_json)
     else:
-        _run_bundled(study, asked, size, factors, accept=accept, emulated=emulated, is_json=is_json)
+        _run_bundled(study, asked, given, factors, accept=accept, emulated=emulated, is_json=is_json)
 
 
 def _run_bundled(
     study: str,
     asked: Measuring,
-    size: Size,
+    given: Mapping[str, tuple[str, ...]],
     factors: Sequence[str],
     *,
     accept: bool,
@@ -173,31 +172,22 @@ def _run_bundled(
 ) -> None:
     from pgdyno.app.studying.run import find_study, run_bundled, sized
     from pgdyno.cli.results import deliver
-    from pgdyno.studies import (
-        loads_of,
-        own_options,
-        own_workloads,
-        takes_scale,
-        usual_budget_s,
-        usual_design,
-        usual_workloads,
-    )
 
     varied = _parse_factors(factors, accept=accept)
-    module = find_study(study)
-    size.refuse_all_but(own_options(module), f"the study {study}")
-    asked = asked.or_budget(usual_budget_s(module))
-    chosen = asked.workloads if loads_of(module) else ()
+    bundled = find_study(study)
+    refuse_all_but(_own_options(bundled), given, f"the study {study}")
+    asked = asked.or_budget(bundled.budget_s)
+    chosen = asked.workloads if bundled.loads else ()
     if chosen:
         asked = replace(asked, workloads=())
-    sizing = sized(module, replace(size.sizing(asked, _clients(asked), varied), chosen=chosen))
-    if takes_scale(module):
+    sizing = sized(bundled, replace(_sizing(given, asked, varied), chosen=chosen))
+    if bundled.takes_scale:
         asked = replace(asked, scale=None)  # which is of the study's own data
-    own = own_workloads(module, sizing)
-    asked = asked if own else asked.or_workloads(usual_workloads(module))
+    own = None if bundled.workloads is None else bundled.workloads(sizing)
+    asked = asked if own else asked.or_workloads(bundled.measures)
 
     def conditions() -> Conditions:
-        found = asked.conditions(usual_design(module), own)
+        found = asked.conditions(bundled.design, own)
         return replace(found, accepts_builds=accept, accepts_emulation=emulated)
 
     deliver(
@@ -207,8 +197,36 @@ def _run_bundled(
     )
 
 
+def _own_options(bundled: BundledStudy) -> frozenset[str]:
+    return frozenset(option.name for option in bundled.options)
+
+
+def _sizing(
+    given: Mapping[str, tuple[str, ...]], asked: Measuring, varied: Mapping[str, Sequence[str]]
+) -> Sizing:
+    from pgdyno.studies._contract import Sizing
+
+    return Sizing(
+        given,
+        clients=_clients(asked),
+        max_wal_sizes=_wal_sizes(varied),
+        budget_s=asked.budget_s,
+        scale=asked.scale,
+    )
+
+
+def _wal_sizes(factors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(size for name, sizes in factors.items() if name.lower() == "max_wal_size" for size in sizes)
+
+
 def _run_on_server(
-    study: str, asked: Measuring, size: Size, dsn: str, *, is_allowed: bool, is_json: bool
+    study: str,
+    asked: Measuring,
+    given: Mapping[str, tuple[str, ...]],
+    dsn: str,
+    *,
+    is_allowed: bool,
+    is_json: bool,
 ) -> None:
     """Measure on someone's running server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.app.measuring.measure import Conditions
@@ -216,43 +234,43 @@ def _run_on_server(
     from pgdyno.app.studying.visited_clients import measure_clients_of
     from pgdyno.app.studying.visited_degree import measure_degree_of
     from pgdyno.cli.results import deliver
-    from pgdyno.studies import own_options, takes_query, takes_server, usual_budget_s, usual_design
+    from pgdyno.studies.parallel_degree import QUERY, WRITES
 
-    module = find_study(study)
-    if not takes_server(module):
+    bundled = find_study(study)
+    if not bundled.takes_server:
         raise UsageError(f"the study {study} measures servers of its own", hint="leave out --dsn")
-    size.refuse_all_but(own_options(module), f"the study {study}")
-    _refuse_what_a_server_decides()
-    if takes_query(module) and size.query is None:
+    refuse_all_but(_own_options(bundled), given, f"the study {study}")
+    _refuse_what_a_server_decides(bundled, given)
+    if bundled.takes(QUERY) and QUERY.name not in given:
         raise UsageError("--dsn is about a query of yours", hint="name it with --query")
-    asked = asked.or_budget(usual_budget_s(module))
-    sizing = sized(module, size.sizing(asked, _clients(asked), {}))
+    asked = asked.or_budget(bundled.budget_s)
+    sizing = sized(bundled, _sizing(given, asked, {}))
     if not is_allowed:
         raise PermissionNotGivenError(
             "measuring puts load on the server, which was not allowed",
-            detail=_what_it_means(module, may_write=size.may_write),
+            detail=_what_it_means(is_query=bundled.takes(QUERY), may_write=sizing.of(WRITES)),
             hint="add --allow-load",
         )
-    conditions = Conditions(None, {}, asked.design(usual_design(module)), asked.budget_s)
-    measure = measure_degree_of if takes_query(module) else measure_clients_of
+    conditions = Conditions(None, {}, asked.design(bundled.design), asked.budget_s)
+    measure = measure_degree_of if bundled.takes(QUERY) else measure_clients_of
     deliver(lambda progress: measure(dsn, sizing, conditions, progress), is_json=is_json, is_gate=asked.gate)
 
 
-def _what_it_means(module: StudyModule, *, may_write: bool) -> str:
-    from pgdyno.studies import takes_query
-
-    if not takes_query(module):
+def _what_it_means(*, is_query: bool, may_write: bool) -> str:
+    if not is_query:
         return _OF_CLIENTS
     return _OF_A_WRITER if may_write else _OF_A_QUERY
 
 
-def _refuse_what_a_server_decides() -> None:
+def _refuse_what_a_server_decides(bundled: BundledStudy, given: Mapping[str, tuple[str, ...]]) -> None:
     """Raise UsageError for options that a running server, or its data, have no place for."""
-    given = [name for name in _OF_SERVERS_OF_OUR_OWN if _is_given(name)]
-    if given:
-        listed = ", ".join(_OF_SERVERS_OF_OUR_OWN[name] for name in given)
+    refused = [option for name, option in _OF_SERVERS_OF_OUR_OWN.items() if _is_given(name)]
+    refused += [
+        f"--{option.name}" for option in bundled.options if option.is_of_own_servers and option.name in given
+    ]
+    if refused:
         raise UsageError(
-            f"a running server is measured as it is: it takes no {listed}", hint="leave them out"
+            f"a running server is measured as it is: it takes no {', '.join(refused)}", hint="leave them out"
         )
 
 

@@ -1,14 +1,19 @@
-"""What a study may know about where it will run."""
+"""What a study is, what can be asked of it, and what it may know about where it will run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.hosts.io_uring import IoUringObstacle
+from pgdyno.model.plans.plan import Layer
 from pgdyno.model.variants.variant import Variant
+
+Value_co = TypeVar("Value_co", covariant=True)
 
 APPLICATION, SYSTEM = "application", "system"  # one layer of the plan alone
 PGTUNE, TUNED = "pgtune", "tuned"
@@ -24,56 +29,63 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Option(Generic[Value_co]):
+    """An option that some studies take: command line, help, refusal and repeat command follow from it.
+
+    ``read`` makes the value of the texts that were given: none, one, or several of a repeatable option.
+    It raises UsageError for a text that is no value.
+    """
+
+    name: str  # without hyphens before
+    help: str  # without the study's name
+    read: Callable[[tuple[str, ...]], Value_co]
+    metavar: str = "NAME"
+    choices: tuple[str, ...] = ()
+    is_flag: bool = False
+    is_repeatable: bool = False
+    is_recorded: bool = True  # else results tell it
+    usual: str | None = None  # a text that is recorded although it was not given
+    is_of_own_servers: bool = False  # a running server has no place for it
+
+
+def last(texts: tuple[str, ...]) -> str | None:
+    """Read an option whose value is its text; None if it was not given."""
+    return texts[-1] if texts else None
+
+
+def is_given(texts: tuple[str, ...]) -> bool:
+    """Read a flag."""
+    return bool(texts)
+
+
+def separated(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Read a repeatable option; one text may hold several values, separated by commas."""
+    return tuple(value for text in texts for value in text.split(","))
+
+
+@dataclass(frozen=True)
 class Sizing:
-    """The size of a study that brings its own workloads; None: as its preset has it.
+    """What was asked of a study that brings its own workloads.
 
     A study that spans a grid makes it of ``loads``, and chooses its cells by what fits into ``budget_s`` in
     as many ``rounds`` as a verdict needs; None: all of them.
     """
 
-    preset: str | None = None
+    given: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # texts by the option's name
     clients: int | None = None
-    rows: tuple[int, int, int] | None = None
-    step_s: int | None = None
-    is_faithful: bool = False
-    steps: tuple[str, ...] = ()  # none: all
     max_wal_sizes: tuple[
         str, ...
     ] = ()  # between which a factor varies: how much disk is needed depends on it
     machine: Machine = Machine(1, 0)
     loads: tuple[Workload, ...] = ()
     chosen: tuple[str, ...] = ()  # loads of the study's own; none: the usual ones
-    query: str | None = None  # of the user's own
-    may_write: bool = False  # that query; each execution is rolled back then
-    protocols: tuple[str, ...] = ()  # how statements travel; none: prepared
     rounds: int = 1
     budget_s: float | None = None
     scale: float | None = None
 
-    @property
-    def options(self) -> dict[str, str]:
-        """The options that ask for this size again, by name; clients and steps are told by the results."""
-        asked = {
-            "preset": self.preset,
-            "rows": "/".join(map(str, self.rows)) if self.rows else None,
-            "step-seconds": None if self.step_s is None else str(self.step_s),
-            "mode": "faithful" if self.is_faithful else "corrected",
-        }
-        return {name: value for name, value in asked.items() if value is not None}
-
-    @property
-    def grid_options(self) -> dict[str, str]:
-        """The options that ask for this grid again, by name."""
-        asked = {
-            "preset": self.preset,
-            "clients": None if self.clients is None else str(self.clients),
-            "workload": ",".join(self.chosen) or None,
-            "protocol": ",".join(self.protocols) or None,
-            "query": self.query,
-            "writes": "" if self.may_write else None,
-            "budget": None if self.budget_s is None else f"{self.budget_s:g}s",
-        }
-        return {name: value for name, value in asked.items() if value is not None}
+    def of(self, option: Option[Value_co]) -> Value_co:
+        """Return an option's value. Raises: UsageError for a text that is none."""
+        return option.read(self.given.get(option.name, ()))
 
 
 @dataclass(frozen=True)
@@ -111,8 +123,8 @@ class StudyContext:
 
     ``configurations`` holds what this host's facts lead to, as far as the server's build and the kernel
     accept it: pgdyno's own plan, and what others would set where that is known. ``notes`` say what was left
-    out. ``sizing`` is for studies that bring their own workloads, ``io`` for those with ``NEEDS_IO_SUPPORT``:
-    what every server can do that is measured, in their order. ``pages`` is for ``NEEDS_PAGE_SUPPORT``.
+    out. ``sizing`` is for studies that bring their own workloads, ``io`` for those that need to know it: what
+    every server can do that is measured, in their order. ``pages`` is likewise.
     ``factors`` replace the study's variants by their combinations afterwards. ``servers`` are the builds of
     those configurations that have one of their own, ``layers`` the configurations between the baseline and
     the plan, each of which has one more layer of it.
@@ -129,3 +141,52 @@ class StudyContext:
     pages: PageSupport | None = None
     servers: Mapping[str, str] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
+
+
+def no_settings(_sizing: Sizing) -> Mapping[str, str]:
+    """Return that nothing belongs to a study's workloads."""
+    return {}
+
+
+@dataclass(frozen=True)
+class BundledStudy:
+    """A study as its file describes it; options that are not its own are refused."""
+
+    title: str  # what ``pgdyno run --list`` prints
+    study: Callable[[StudyContext], Study]
+    needs_plan: bool = False  # it compares the configurations that are made for this host
+    layers: tuple[Layer, ...] = (Layer.APPLICATION,)  # which are planned for it
+    measures: tuple[str, ...] = ()  # bundled workloads, unless others are asked for
+    workloads: Callable[[Sizing], Mapping[str, Workload]] | None = None  # that it brings itself
+    settings: Callable[[Sizing], Mapping[str, str]] = no_settings  # of servers, that belong to them
+    loads: tuple[str, ...] = ()  # names of its own loads among which one can choose
+    design: Design = field(default_factory=Design)  # for what no option asks for
+    budget_s: float | None = None  # how long it measures unless told; None: as many rounds as its design has
+    options: tuple[Option[Any], ...] = ()
+    takes_scale: bool = False  # --scale is the size of its own data, and may be a fraction
+    takes_server: bool = False  # it can be measured on a running server
+    needs_io_support: bool = False  # it has to know what the server can do about asynchronous I/O
+    needs_page_support: bool = False  # it has to know what pages a server's memory can be put on
+
+    def takes(self, option: Option[Any]) -> bool:
+        """Whether an option is the study's own."""
+        return option in self.options
+
+    def recorded_options(self, sizing: Sizing) -> dict[str, str]:
+        """Return the texts that ask for the same again, by option."""
+        found = {
+            one.name: ",".join(sizing.given[one.name]) if one.name in sizing.given else one.usual
+            for one in self.options
+            if one.is_recorded
+        }
+        return {name: text for name, text in found.items() if text is not None}
+
+    def grid_options(self, sizing: Sizing) -> dict[str, str]:
+        """Return the texts that ask for the same grid again, by option."""
+        asked = {
+            "clients": None if sizing.clients is None else str(sizing.clients),
+            "workload": ",".join(sizing.chosen) or None,
+            "budget": None if sizing.budget_s is None else f"{sizing.budget_s:g}s",
+        }
+        known = {name: text for name, text in asked.items() if text is not None}
+        return {**self.recorded_options(sizing), **known}

@@ -14,9 +14,15 @@ from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.servers.guc import readable_bytes
-from pgdyno.studies._contract import Machine, Sizing
+from pgdyno.studies._contract import Machine, Option, Sizing, last
 
 DEFAULT_PRESET, PUBLISHED_PRESET = "scaled", "published"
+PRESET = Option(
+    "preset",
+    "scaled to the machine, or published, for 256 GB of memory [default: scaled].",
+    last,
+    is_of_own_servers=True,
+)
 ARMS = 5  # 4 kB, transparent for shared or for private memory, 2 MB, 1 GB
 # Turns of 50 ms; a block holds six balanced squares of five arms. The warm-up is long, because every backend
 # meets the pages of shared memory for the first time: with 4 kB pages that takes seconds.
@@ -86,7 +92,7 @@ def cell_name(load: Workload, database_bytes: int, clients: int) -> str:
 
 def _preset(sizing: Sizing) -> tuple[int, Mapping[str, str], tuple[int, ...]]:
     """Return shared_buffers in bytes, the other settings, and the sizes of the database in bytes."""
-    name = sizing.preset or DEFAULT_PRESET
+    name = sizing.of(PRESET) or DEFAULT_PRESET
     if name == PUBLISHED_PRESET:
         return 64 * _GB, _PUBLISHED, _PUBLISHED_SIZES
     if name != DEFAULT_PRESET:

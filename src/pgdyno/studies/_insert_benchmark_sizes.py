@@ -12,9 +12,56 @@ from types import MappingProxyType
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.servers.guc import bytes_of, readable_bytes
-from pgdyno.studies._contract import Sizing
+from pgdyno.studies._contract import Option, Sizing, last
 
 DEFAULT_PRESET = "quick"
+CORRECTED, FAITHFUL = "corrected", "faithful"
+
+
+def _rows(texts: tuple[str, ...]) -> tuple[int, int, int] | None:
+    if not texts:
+        return None
+    parts = texts[-1].split("/")
+    if len(parts) != len(_SIZED_STEPS) or not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise UsageError(f'--rows "{texts[-1]}" is not X/Y/Z', hint="for example --rows 400000/100000/10000")
+    x, y, z = (int(part) for part in parts)
+    return x, y, z
+
+
+def _seconds(texts: tuple[str, ...]) -> int | None:
+    if not texts:
+        return None
+    if not texts[-1].isdigit() or int(texts[-1]) < 1:
+        raise UsageError(
+            f'--step-seconds "{texts[-1]}" is not a number of seconds', hint="for example --step-seconds 30"
+        )
+    return int(texts[-1])
+
+
+def _mode(texts: tuple[str, ...]) -> str:
+    mode = texts[-1] if texts else CORRECTED
+    if mode not in (CORRECTED, FAITHFUL):
+        raise UsageError(f'no mode "{mode}"', hint=f"choose {CORRECTED} or {FAITHFUL}")
+    return mode
+
+
+PRESET = Option(
+    "preset",
+    "its size. quick and io-bound-quick take minutes; cached-small, io-bound-small and ax162-s are the "
+    "published ones, with the published configuration, which is not durable [default: quick].",
+    last,
+)
+ROWS = Option("rows", "rows per client of l.i0, l.i1, l.i2 [default: the preset's].", _rows, metavar="X/Y/Z")
+STEP_SECONDS = Option(
+    "step-seconds", "length of each query step [default: the preset's].", _seconds, metavar="SECONDS"
+)
+MODE = Option(
+    "mode",
+    "open loop and fixed time, or as the original does it [default: corrected].",
+    _mode,
+    metavar=f"{CORRECTED}|{FAITHFUL}",
+    usual=CORRECTED,
+)
 RATES = (100, 500, 1000)  # of the query steps: rows inserted, and deleted, per second and client
 ROWS_PER_COMMIT: Mapping[str, int] = MappingProxyType({"l.i0": 100, "l.x": 100, "l.i1": 50, "l.i2": 5})
 
@@ -204,18 +251,18 @@ def size_of(sizing: Sizing) -> Size:
 
     Raises: UsageError for an unknown preset, and for rows that are not whole statements.
     """
-    name = sizing.preset or DEFAULT_PRESET
+    name = sizing.of(PRESET) or DEFAULT_PRESET
     if name not in PRESETS:
         raise UsageError(f'no preset "{name}" of the Insert Benchmark', hint=f"known: {', '.join(PRESETS)}")
-    if sizing.rows:
-        _require_whole_statements(sizing.rows)
+    if rows := sizing.of(ROWS):
+        _require_whole_statements(rows)
     preset = PRESETS[name]
     size = replace(
         preset,
         clients=sizing.clients or preset.clients,
-        rows=sizing.rows or preset.rows,
-        step_s=sizing.step_s or preset.step_s,
-        is_faithful=sizing.is_faithful,
+        rows=rows or preset.rows,
+        step_s=sizing.of(STEP_SECONDS) or preset.step_s,
+        is_faithful=sizing.of(MODE) == FAITHFUL,
         max_wal_sizes=sizing.max_wal_sizes,
     )
     return replace(size, wait_s=_wait_s(preset, size))

@@ -10,19 +10,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import Workload
-from pgdyno.studies._contract import Machine, Sizing, StudyContext
+from pgdyno.model.experiments.workload import PROTOCOLS, Workload
+from pgdyno.studies._contract import BundledStudy, Machine, Option, Sizing, StudyContext, separated
 
-TITLE = "throughput by the number of clients: where more of them stop paying, and what they cost"
-NEEDS_PLAN = False
-TAKES_SERVER = True
-TAKES_PROTOCOL = True
-WORKLOADS = ("pgbench-select", "pgbench-tpcb")
-DESIGN = Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0)
-BUDGET_S = 10 * 60.0
 
+def _protocols(texts: tuple[str, ...]) -> tuple[str, ...]:
+    for one in (values := separated(texts)):
+        if one not in PROTOCOLS:
+            raise UsageError(f'no protocol "{one}"', hint=f"choose {', '.join(PROTOCOLS)}")
+    return values
+
+
+PROTOCOL = Option(
+    "protocol",
+    "how statements travel; repeatable, for curves side by side [default: prepared].",
+    _protocols,
+    metavar="|".join(PROTOCOLS),
+    is_repeatable=True,
+)
 _MOST_PER_CPU = 4  # arbitrary: past twice the CPUs only waiting grows
 _SPARE_CONNECTIONS = 20
 _PUBLISHED = (
@@ -33,7 +41,7 @@ _PUBLISHED = (
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     """Return every load at every number of clients, by every protocol that was asked for."""
-    loads = [load for one in sizing.loads for load in _by_protocols(one, sizing.protocols)]
+    loads = [load for one in sizing.loads for load in _by_protocols(one, sizing.of(PROTOCOL))]
     cells = (
         replace(load, name=f"{load.name}-{clients}", clients=clients)
         for load in loads
@@ -77,3 +85,16 @@ def _by_protocols(load: Workload, protocols: Sequence[str]) -> tuple[Workload, .
 
 def _most(machine: Machine) -> int:
     return max(8, _MOST_PER_CPU * machine.cpus)
+
+
+STUDY = BundledStudy(
+    title="throughput by the number of clients: where more of them stop paying, and what they cost",
+    study=study,
+    measures=("pgbench-select", "pgbench-tpcb"),
+    workloads=workloads,
+    settings=settings,
+    design=Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0),
+    budget_s=10 * 60.0,
+    options=(PROTOCOL,),
+    takes_server=True,
+)

@@ -10,10 +10,7 @@ from dataclasses import replace
 
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.terms import PLAN
-from pgdyno.studies._contract import PGTUNE, StudyContext
-
-TITLE = "the baseline against pgdyno's plan and pgtune's configuration"
-NEEDS_PLAN = True
+from pgdyno.studies._contract import PGTUNE, BundledStudy, StudyContext
 
 
 def study(context: StudyContext) -> Study:
@@ -37,3 +34,10 @@ def study(context: StudyContext) -> Study:
         design=context.design,
         notes=context.notes,
     )
+
+
+STUDY = BundledStudy(
+    title="the baseline against pgdyno's plan and pgtune's configuration",
+    study=study,
+    needs_plan=True,
+)

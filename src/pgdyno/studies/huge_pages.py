@@ -14,17 +14,8 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies._contract import PageSupport, Pool, Sizing, StudyContext
-from pgdyno.studies._huge_pages_grid import DESIGN as _DESIGN
-from pgdyno.studies._huge_pages_grid import PUBLISHED_PRESET, grid_of
-
-TITLE = "pages of 4 kB against transparent, 2 MB and 1 GB huge pages, by database size and clients"
-NEEDS_PLAN = False
-SIZES = ("preset",)
-NEEDS_PAGE_SUPPORT = True
-WORKLOADS = ("pgbench-select", "pgbench-tpcb")
-DESIGN = _DESIGN
-BUDGET_S = 45 * 60.0
+from pgdyno.studies._contract import BundledStudy, PageSupport, Pool, Sizing, StudyContext
+from pgdyno.studies._huge_pages_grid import DESIGN, PRESET, PUBLISHED_PRESET, grid_of
 
 PRIVATE = "/sys/kernel/mm/transparent_hugepage/enabled"
 SHARED = "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
@@ -50,7 +41,7 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 def study(context: StudyContext) -> Study:
     """Return an arm for every kind of page that can be had here. Raises: UsageError if there is only one."""
     pages = context.pages
-    assert pages is not None  # noqa: S101 — NEEDS_PAGE_SUPPORT
+    assert pages is not None  # noqa: S101 — the study needs it
     variants = tuple(_variants(context.baseline, pages))
     missing = tuple(_missing(pages))
     if len(variants) == 1:
@@ -115,8 +106,21 @@ def _left_out(sizing: Sizing) -> Iterator[str]:
 
 
 def _published(sizing: Sizing) -> Iterator[str]:
-    if sizing.preset == PUBLISHED_PRESET:
+    if sizing.of(PRESET) == PUBLISHED_PRESET:
         yield (
             "settings and sizes as published for PostgreSQL 11 in 2018; there every cell was the mean of "
             "three runs of 30 minutes: --block 30m makes blocks as long"
         )
+
+
+STUDY = BundledStudy(
+    title="pages of 4 kB against transparent, 2 MB and 1 GB huge pages, by database size and clients",
+    study=study,
+    measures=("pgbench-select", "pgbench-tpcb"),
+    workloads=workloads,
+    settings=settings,
+    design=DESIGN,
+    budget_s=45 * 60.0,
+    options=(PRESET,),
+    needs_page_support=True,
+)

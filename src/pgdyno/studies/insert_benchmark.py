@@ -6,18 +6,23 @@ from collections.abc import Mapping
 
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.studies._contract import Sizing, StudyContext
+from pgdyno.studies._contract import BundledStudy, Option, Sizing, StudyContext, separated
 from pgdyno.studies._insert_benchmark import steps
-from pgdyno.studies._insert_benchmark_sizes import Size, size_of
+from pgdyno.studies._insert_benchmark_sizes import MODE, PRESET, ROWS, STEP_SECONDS, Size, size_of
 
-TITLE = "the Insert Benchmark's ten steps; vary a setting with --factor"
-NEEDS_PLAN = False
-SIZES = ("preset", "step", "rows", "step-seconds", "mode")
+STEP = Option(
+    "step",
+    "measure only this step (l.i0, l.x, …, qp1000), after what has to come before it; repeatable.",
+    separated,
+    metavar="STEP",
+    is_repeatable=True,
+    is_recorded=False,
+)
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     """Return the steps asked for. Raises: UsageError for a preset, step or rows it cannot have."""
-    return steps(size_of(sizing), sizing.steps)
+    return steps(size_of(sizing), sizing.of(STEP))
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
@@ -27,10 +32,9 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 def study(context: StudyContext) -> Study:
     """Return one variant to begin with: factors make the others."""
-    mode = "faithful" if context.sizing.is_faithful else "corrected"
-    size = size_of(context.sizing)
-    chosen = ", ".join(context.sizing.steps)
-    which = f"step{'s' if len(context.sizing.steps) > 1 else ''} {chosen}" if chosen else "the ten steps"
+    size, chosen = size_of(context.sizing), context.sizing.of(STEP)
+    mode = context.sizing.of(MODE)
+    which = f"step{'s' if len(chosen) > 1 else ''} {', '.join(chosen)}" if chosen else "the ten steps"
     return Study(
         name="insert-benchmark",
         question=f"How do the variants do in {which} of the Insert Benchmark, {mode} mode, "
@@ -48,3 +52,12 @@ def _not_io_bound(size: Size) -> str:
         f"{(size.server_memory_bytes or 0) / 1e6:,.0f} MB of memory for each server; take at least twice as "
         "much data as memory"
     )
+
+
+STUDY = BundledStudy(
+    title="the Insert Benchmark's ten steps; vary a setting with --factor",
+    study=study,
+    workloads=workloads,
+    settings=settings,
+    options=(PRESET, STEP, ROWS, STEP_SECONDS, MODE),
+)

@@ -16,18 +16,15 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies._contract import IoSupport, Sizing, StudyContext
+from pgdyno.studies._contract import BundledStudy, IoSupport, Sizing, StudyContext
 
-TITLE = "io_method: sync against worker and io_uring (PostgreSQL 18 and later)"
-NEEDS_PLAN = False
-NEEDS_IO_SUPPORT = True
-WORKLOADS = tuple(
+_WORKLOADS = tuple(
     f"scan-{what}-{where}"
     for where in ("cached", "io-bound")
     for what in ("sequential", "bitmap", "index", "point")
 )
 # Slices hold at least ten scans per client, and blocks a balanced square of three arms.
-DESIGN = Design(slice_s=0.4, head_s=0.02, block_s=3.6, blocks_per_round=1, warmup_s=0.5)
+_DESIGN = Design(slice_s=0.4, head_s=0.02, block_s=3.6, blocks_per_round=1, warmup_s=0.5)
 
 _SINCE = 18
 _DEFAULT_WORKERS, _MAX_WORKERS = 3, 32
@@ -86,3 +83,13 @@ def _methods(io: IoSupport) -> dict[str, dict[str, str]]:
     if io.io_uring_obstacle is None:
         methods["io_uring"] = {"io_method": "io_uring"}
     return methods
+
+
+STUDY = BundledStudy(
+    title="io_method: sync against worker and io_uring (PostgreSQL 18 and later)",
+    study=study,
+    measures=_WORKLOADS,
+    settings=settings,
+    design=_DESIGN,
+    needs_io_support=True,
+)

@@ -15,13 +15,10 @@ from pgdyno.model.experiments.experiment import Design, VoidThresholds
 from pgdyno.model.experiments.loop import BESIDE, C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP, SCHEMA
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.studies._contract import Machine, Sizing, StudyContext
+from pgdyno.studies._contract import BundledStudy, Machine, Sizing, StudyContext
 
-TITLE = "one query by clients, in C and in PL/pgSQL inside the server: what a transaction's time is made of"
-NEEDS_PLAN = False
-WORKLOADS = ("pgbench-select",)
 # A loop ends when it ends: a block is one turn. Clients share the server's CPUs, as in the published study.
-DESIGN = Design(
+_DESIGN = Design(
     block_s=2.0,
     slice_s=2.0,
     head_s=0.0,
@@ -31,7 +28,6 @@ DESIGN = Design(
     clients=1,
     thresholds=VoidThresholds(schedule_lag_share=1.0),
 )
-BUDGET_S = 10 * 60.0
 
 # Arbitrary: 20 to 100 ms, of which what is done once in a transaction is less than 1 %.
 _EXECUTIONS, _EMPTY_EXECUTIONS = 10_000, 10_000_000
@@ -129,3 +125,14 @@ def _in_server(load: Workload, title: str, clients: int) -> Workload:
         executions=executions,
         session_settings={**_ANY_SEED, **(_BY_THE_INDEX if title == ONE_QUERY else {})},
     )
+
+
+STUDY = BundledStudy(
+    title="one query by clients, in C and in PL/pgSQL in the server: what a transaction's time is made of",
+    study=study,
+    measures=("pgbench-select",),
+    workloads=workloads,
+    settings=settings,
+    design=_DESIGN,
+    budget_s=10 * 60.0,
+)

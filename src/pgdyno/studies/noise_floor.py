@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgdyno.model.experiments.study import Study
-from pgdyno.studies._contract import StudyContext
-
-TITLE = "the baseline against itself: this machine's noise floor"
-NEEDS_PLAN = False
+from pgdyno.studies._contract import BundledStudy, StudyContext
 
 
 def study(context: StudyContext) -> Study:
@@ -21,3 +18,9 @@ def study(context: StudyContext) -> Study:
         workloads=context.workloads,
         design=context.design,
     )
+
+
+STUDY = BundledStudy(
+    title="the baseline against itself: this machine's noise floor",
+    study=study,
+)

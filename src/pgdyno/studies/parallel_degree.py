@@ -24,15 +24,10 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DataSet, Workload
 from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.model.variants.variant import setting_key
-from pgdyno.studies._contract import Machine, Sizing, StudyContext
+from pgdyno.studies._contract import BundledStudy, Machine, Option, Sizing, StudyContext, is_given, last
 
-TITLE = "a query's time by its parallel workers: where more of them stop paying, and what they cost others"
-NEEDS_PLAN = False
-SIZES = ("preset",)
-TAKES_QUERY = True
-TAKES_SERVER = True
 # A query ends when it ends: a block is one turn, in which parts of queries count.
-DESIGN = Design(
+_DESIGN = Design(
     block_s=2.0,
     slice_s=2.0,
     head_s=0.0,
@@ -42,9 +37,7 @@ DESIGN = Design(
     clients=1,
     thresholds=VoidThresholds(schedule_lag_share=1.0),
 )
-BUDGET_S = 10 * 60.0
 
-QUERY = "query"  # the name of a query of the user's own
 _MASK = f"B'{'1' * 8:0<200}'"
 _KEY = "substring({}.id FROM 1 FOR 64)::bigint"  # a bit string itself has no hash function
 # Of the second table an eighth is hashed; histograms know how large that is, and of a substring nobody does.
@@ -70,9 +63,22 @@ _QUERIES = {
     PARTITION_WISE: _JOIN,
     CREATE_INDEX: _BUILD,
 }
-LOADS = tuple(_QUERIES)
 _USUAL = ("count", "bitand")
 IN_BUFFERS, IN_PAGE_CACHE, ON_DISK = "shared-buffers", "page-cache", "disk"
+PRESET = Option(
+    "preset",
+    "data in shared-buffers, page-cache, or disk [default: shared-buffers].",
+    last,
+    is_of_own_servers=True,
+)
+QUERY = Option("query", "a query of yours, instead of its own two.", last, metavar="SQL")
+WRITES = Option(
+    "writes",
+    "that query may write. Each execution is rolled back; dead rows and WAL stay, and so do sequences' "
+    "numbers and what its functions do elsewhere.",
+    is_given,
+    is_flag=True,
+)
 _MB = 1 << 20
 _BYTES_PER_THOUSAND_ROWS = 60_236  # measured: 2,000,000 rows in 120,471,552 bytes
 _THOUSAND_ROWS_PER_CPU = 2_000  # arbitrary: 115 MB, about half a second of one CPU for bitand
@@ -134,8 +140,8 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 def cells_on(data_set: DataSet, sizing: Sizing, workers: Sequence[int]) -> dict[str, Workload]:
     """Return every query at these degrees on a data set, alone and with others."""
     queries = [_Query(name, _QUERIES[name]) for name in _chosen(sizing)]
-    if sizing.query is not None:
-        queries.append(_Query(QUERY, sizing.query, sizing.may_write))
+    if (query := sizing.of(QUERY)) is not None:
+        queries.append(_Query(QUERY.name, query, sizing.of(WRITES)))
     cells = (
         _cell(query, clients, count, data_set)
         for query in queries
@@ -185,9 +191,10 @@ def study(context: StudyContext) -> Study:
 
 def query_notes(sizing: Sizing) -> tuple[str, ...]:
     """Return what is to be known of a query of the user's own."""
-    if sizing.query is None:
+    query = sizing.of(QUERY)
+    if query is None:
         return ()
-    return (f"the query: {sizing.query}", *((_ROLLED_BACK,) if sizing.may_write else ()))
+    return (f"the query: {query}", *((_ROLLED_BACK,) if sizing.of(WRITES) else ()))
 
 
 def degrees(machine: Machine) -> tuple[int, ...]:
@@ -209,7 +216,7 @@ def _without_one_worker(context: StudyContext) -> tuple[str, ...]:
 
 def _chosen(sizing: Sizing) -> tuple[str, ...]:
     """Return the study's own queries that are measured: none beside a user's, unless they are named."""
-    return sizing.chosen or (_USUAL if sizing.query is None else ())
+    return sizing.chosen or (_USUAL if sizing.of(QUERY) is None else ())
 
 
 def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workload:
@@ -253,9 +260,22 @@ def _data_set(sizing: Sizing) -> DataSet:
 
 
 def _preset(sizing: Sizing) -> str:
-    known = (IN_BUFFERS, IN_PAGE_CACHE, ON_DISK)
-    if sizing.preset not in (None, *known):
+    preset, known = sizing.of(PRESET) or IN_BUFFERS, (IN_BUFFERS, IN_PAGE_CACHE, ON_DISK)
+    if preset not in known:
         raise UsageError(
-            f'the study parallel-degree has no preset "{sizing.preset}"', hint=f"choose {', '.join(known)}"
+            f'the study parallel-degree has no preset "{preset}"', hint=f"choose {', '.join(known)}"
         )
-    return sizing.preset or IN_BUFFERS
+    return preset
+
+
+STUDY = BundledStudy(
+    title="a query's time by its parallel workers: where more of them stop paying, and what they cost others",
+    study=study,
+    workloads=workloads,
+    settings=settings,
+    loads=tuple(_QUERIES),
+    design=_DESIGN,
+    budget_s=10 * 60.0,
+    options=(PRESET, QUERY, WRITES),
+    takes_server=True,
+)

@@ -14,15 +14,10 @@ from pgdyno.model.experiments.experiment import Design, ResetPolicy
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.tpch import DISCLAIMER, POWER, PREFIX, REFRESHES, THROUGHPUT, scale_text
 from pgdyno.model.experiments.workload import TpchStep, Workload
-from pgdyno.studies._contract import Sizing, StudyContext
+from pgdyno.studies._contract import BundledStudy, Sizing, StudyContext
 from pgdyno.studies._tpch.queries import NUMBERS
 from pgdyno.studies._tpch.schema import data_set
 from pgdyno.studies._tpch.streams import MOST_STREAMS, usual_streams
-
-TITLE = "22 queries like TPC-H's, alone and in streams; --scale 0.1, vary a setting with --factor"
-NEEDS_PLAN = False
-TAKES_SCALE = True
-DESIGN = Design(is_isolated=False)  # the client does next to nothing: the server may use all CPUs
 
 _NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER, THROUGHPUT)
 _USUAL_SCALE = 0.1
@@ -86,3 +81,12 @@ def _streams(sizing: Sizing) -> int:
             hint=f"choose --clients {MOST_STREAMS} or fewer",
         )
     return streams
+
+
+STUDY = BundledStudy(
+    title="22 queries like TPC-H's, alone and in streams; --scale 0.1, vary a setting with --factor",
+    study=study,
+    workloads=workloads,
+    design=Design(is_isolated=False),  # the client does next to nothing: the server may use all CPUs
+    takes_scale=True,
+)

@@ -11,12 +11,7 @@ from dataclasses import replace
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.plans.terms import PLAN
-from pgdyno.studies._contract import APPLICATION, SYSTEM, TUNED, StudyContext
-
-TITLE = "the machine as it is against TuneD's profile and pgdyno's system layer"
-NEEDS_PLAN = True
-LAYERS = (Layer.APPLICATION, Layer.SYSTEM)
-WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
+from pgdyno.studies._contract import APPLICATION, SYSTEM, TUNED, BundledStudy, StudyContext
 
 
 def study(context: StudyContext) -> Study:
@@ -36,3 +31,12 @@ def study(context: StudyContext) -> Study:
         workloads=context.workloads,
         design=context.design,
     )
+
+
+STUDY = BundledStudy(
+    title="the machine as it is against TuneD's profile and pgdyno's system layer",
+    study=study,
+    needs_plan=True,
+    layers=(Layer.APPLICATION, Layer.SYSTEM),
+    measures=("sysbench-read-only", "sysbench-read-write"),
+)

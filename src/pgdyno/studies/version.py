@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.study import SERVER_FACTOR, Study
-from pgdyno.studies._contract import StudyContext
-
-TITLE = "two PostgreSQL versions: name them with --factor server=A,B"
-NEEDS_PLAN = False
-WORKLOADS = ("sysbench-read-only", "sysbench-read-write", "pgbench-select")
+from pgdyno.studies._contract import BundledStudy, StudyContext
 
 
 def study(context: StudyContext) -> Study:
@@ -31,3 +27,10 @@ def study(context: StudyContext) -> Study:
         workloads=context.workloads,
         design=context.design,
     )
+
+
+STUDY = BundledStudy(
+    title="two PostgreSQL versions: name them with --factor server=A,B",
+    study=study,
+    measures=("sysbench-read-only", "sysbench-read-write", "pgbench-select"),
+)

@@ -13,7 +13,7 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 from pgdyno.workloads import load as bundled_workloads
 
 GB = 1 << 30
-LOADS = tuple(bundled_workloads()[name] for name in clients.WORKLOADS)
+LOADS = tuple(bundled_workloads()[name] for name in clients.STUDY.measures)
 
 
 def sizing(cpus: int, most: int | None = None) -> Sizing:
@@ -35,14 +35,14 @@ def test_every_load_is_measured_at_every_number_of_clients_on_the_same_data() ->
 
 
 def test_every_protocol_that_is_asked_for_has_a_curve_of_its_own() -> None:
-    asked = replace(sizing(2), protocols=("simple", "extended", "simple"))
+    asked = replace(sizing(2), given={"protocol": ("simple", "extended,simple")})
     cells = clients.workloads(asked)
     assert len(cells) == 32
     one = cells["pgbench-select-extended-3"]
     assert (one.cell, one.protocol) == (Cell("pgbench-select, extended", 620_000_000, 3), "extended")
     assert one.issued_as == "pgbench-select"
     assert {cell.protocol for cell in clients.workloads(sizing(2)).values()} == {"prepared"}
-    assert asked.grid_options["protocol"] == "simple,extended,simple"
+    assert clients.STUDY.grid_options(asked)["protocol"] == "simple,extended,simple"
 
 
 def test_there_is_room_for_all_connections() -> None:
@@ -52,7 +52,9 @@ def test_there_is_room_for_all_connections() -> None:
 
 def test_one_variant_is_measured() -> None:
     asked = sizing(2)
-    context = StudyContext(Variant("default"), tuple(clients.workloads(asked)), clients.DESIGN, sizing=asked)
+    context = StudyContext(
+        Variant("default"), tuple(clients.workloads(asked)), clients.STUDY.design, sizing=asked
+    )
     study = clients.study(context)
     assert [variant.name for variant in study.variants] == ["default"]
     assert study.workloads[0] == "pgbench-select-1"

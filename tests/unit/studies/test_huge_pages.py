@@ -21,7 +21,7 @@ LARGE = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 THP, SHMEM = huge_pages.PRIVATE, huge_pages.SHARED
 CHOICES = {THP: ("always", "madvise", "never"), SHMEM: ("always", "within_size", "never")}
 POOLS = {2 * MB: Pool(SMALL, 0, 570), GB: Pool(LARGE, 1, 3)}
-LOADS = tuple(bundled_workloads()[name] for name in huge_pages.WORKLOADS)
+LOADS = tuple(bundled_workloads()[name] for name in huge_pages.STUDY.measures)
 SIZING = Sizing(machine=Machine(2, 24 * GB), loads=LOADS, rounds=5)
 
 
@@ -29,7 +29,7 @@ def study(pages: PageSupport, sizing: Sizing = SIZING) -> Study:
     context = StudyContext(
         Variant("default", {"shared_buffers": "1GB"}),
         tuple(huge_pages.workloads(sizing)),
-        huge_pages.DESIGN,
+        huge_pages.STUDY.design,
         sizing=sizing,
         pages=pages,
     )
@@ -123,7 +123,7 @@ def test_the_smallest_budget_has_one_cell() -> None:
 
 
 def test_the_published_settings_and_sizes() -> None:
-    sizing = replace(SIZING, preset="published", machine=Machine(56, 256 * GB))
+    sizing = replace(SIZING, given={"preset": ("published",)}, machine=Machine(56, 256 * GB))
     grid = grid_of(sizing)
     assert grid.settings["shared_buffers"] == "65536MB"
     assert grid.settings["wal_compression"] == "on"
@@ -134,7 +134,7 @@ def test_the_published_settings_and_sizes() -> None:
 
 def test_an_unknown_preset_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError) as caught:
-        grid_of(replace(SIZING, preset="large"))
+        grid_of(replace(SIZING, given={"preset": ("large",)}))
     assert str(caught.value) == (
         'the study huge-pages has no preset "large"\nHINT:  choose scaled or published'
     )

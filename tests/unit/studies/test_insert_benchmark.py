@@ -44,7 +44,7 @@ def test_query_steps_have_the_rate_in_their_name_per_client_and_writing_steps_ha
 
 
 def test_indexed_rows_are_counted_once_and_include_the_hundred_that_each_client_inserts() -> None:
-    step = workloads(Sizing(clients=4, rows=(1000, 200, 20)))["insert-benchmark-l.x"].step
+    step = workloads(Sizing({"rows": ("1000/200/20",)}, clients=4))["insert-benchmark-l.x"].step
     assert step is not None
     assert step.indexed_rows == 4 * (1000 + 100)
 
@@ -86,17 +86,17 @@ def test_several_steps_keep_their_order_and_each_brings_what_lies_between_them()
 
 def test_an_unknown_step_is_answered_with_those_that_are_known() -> None:
     with pytest.raises(UsageError) as caught:
-        workloads(Sizing(steps=("l.i0", "qr200")))
+        workloads(Sizing({"step": ("l.i0", "qr200")}))
     assert caught.value.message == 'no step "qr200" of the Insert Benchmark'
     assert caught.value.hint == f"known: {', '.join(ORDER)}"
 
 
 @pytest.mark.parametrize(("step_s", "interval_s"), [(1, 0.1), (6, 0.25), (12, 0.5), (1800, 1.0)])
 def test_shorter_steps_have_shorter_intervals(step_s: int, interval_s: float) -> None:
-    found = workloads(Sizing(step_s=step_s)).values()
+    found = workloads(Sizing({"step-seconds": (str(step_s),)})).values()
     assert {step_of(workload).interval_s for workload in found} == {interval_s}
 
 
 def test_waiting_for_an_index_of_many_rows_is_bounded_by_their_number() -> None:
-    step = step_of(workloads(Sizing(preset="ax162-s"))["insert-benchmark-l.x"])
+    step = step_of(workloads(Sizing({"preset": ("ax162-s",)}))["insert-benchmark-l.x"])
     assert step.patience_s == 600 + 200_000  # 4 billion rows at 20,000 rows per second

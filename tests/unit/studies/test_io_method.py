@@ -18,8 +18,8 @@ FORBIDDEN = IoUringObstacle(IoUringCause.FORBIDDEN, "could not setup io_uring qu
 def study(*, major: int = 18, cpus: int = 2, obstacle: IoUringObstacle | None = None) -> Study:
     context = StudyContext(
         Variant("default", io_method.settings(Sizing())),
-        io_method.WORKLOADS,
-        io_method.DESIGN,
+        io_method.STUDY.measures,
+        io_method.STUDY.design,
         io=(IoSupport(f"PostgreSQL {major}.1 (mine)", major, cpus, obstacle),),
     )
     return io_method.study(context)
@@ -57,7 +57,7 @@ def test_io_uring_that_does_not_work_is_left_out_with_its_cause() -> None:
 
 def on_servers(*servers: IoSupport) -> Study:
     return io_method.study(
-        StudyContext(Variant("default"), io_method.WORKLOADS, io_method.DESIGN, io=servers)
+        StudyContext(Variant("default"), io_method.STUDY.measures, io_method.STUDY.design, io=servers)
     )
 
 
@@ -101,4 +101,4 @@ def test_a_server_before_18_is_refused_with_how_to_get_one() -> None:
 
 
 def test_three_arms_in_balanced_order_fit_a_block() -> None:
-    assert io_method.DESIGN.block_s >= 3 * 3 * io_method.DESIGN.slice_s
+    assert io_method.STUDY.design.block_s >= 3 * 3 * io_method.STUDY.design.slice_s

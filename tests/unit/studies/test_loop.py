@@ -15,7 +15,7 @@ BYTES = 620_000_000
 
 
 def sizing(cpus: int, most: int | None = None) -> Sizing:
-    loads = tuple(bundled_workloads()[name] for name in loop.WORKLOADS)
+    loads = tuple(bundled_workloads()[name] for name in loop.STUDY.measures)
     return Sizing(machine=Machine(cpus, 24 * GB), loads=loads, clients=most)
 
 
@@ -70,7 +70,7 @@ def test_every_call_in_the_server_draws_other_keys() -> None:
 
 def test_one_variant_is_measured_with_room_for_all_connections() -> None:
     names = tuple(loop.workloads(sizing(64)))
-    context = StudyContext(Variant("default"), names, loop.DESIGN, sizing=sizing(64))
+    context = StudyContext(Variant("default"), names, loop.STUDY.design, sizing=sizing(64))
     assert [variant.name for variant in loop.study(context).variants] == ["default"]
     assert loop.settings(sizing(64))["max_connections"] == "148"  # 2 × 64 and 20
     assert loop.settings(sizing(2))["max_connections"] == "100"

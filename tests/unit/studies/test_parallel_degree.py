@@ -63,27 +63,30 @@ def test_the_mask_is_as_long_as_the_bit_strings() -> None:
 
 
 def test_a_query_of_the_users_own_takes_the_place_of_both() -> None:
-    cells = study_file.workloads(replace(SIZING, query="SELECT 1", clients=1))
+    cells = study_file.workloads(replace(SIZING, given={"query": ("SELECT 1",)}, clients=1))
     assert list(cells) == [f"query-{workers}" for workers in range(5)]
     assert {cell.sql for cell in cells.values()} == {"SELECT 1"}
 
 
 def test_workloads_can_be_chosen_and_a_query_added() -> None:
-    cells = study_file.workloads(replace(SIZING, chosen=("sort",), query="SELECT 1"))
+    cells = study_file.workloads(replace(SIZING, chosen=("sort",), given={"query": ("SELECT 1",)}))
     assert {cell.cell.load for cell in cells.values() if cell.cell} == {
         "sort", "sort, 2 clients at once", "query", "query, 2 clients at once",
     }  # fmt: skip
-    assert replace(SIZING, chosen=("sort", "append")).grid_options == {"workload": "sort,append"}
+    asked = replace(SIZING, chosen=("sort", "append"))
+    assert study_file.STUDY.grid_options(asked) == {"workload": "sort,append"}
 
 
 def test_a_query_of_the_users_own_may_write_where_that_is_allowed_and_no_other() -> None:
-    sizing = replace(SIZING, chosen=("sort",), query="CREATE TABLE copied AS TABLE t_bit", may_write=True)
+    query = "CREATE TABLE copied AS TABLE t_bit"
+    sizing = replace(SIZING, chosen=("sort",), given={"query": (query,), "writes": ("",)})
     cells = study_file.workloads(sizing)
     writing, reading = cells["query-2"], cells["sort-2"]
     assert (writing.is_rolled_back, reading.is_rolled_back) == (True, False)
     assert writing.session_settings["default_transaction_read_only"] == "off"
     assert reading.session_settings["default_transaction_read_only"] == "on"
-    assert sizing.grid_options == {"workload": "sort", "query": sizing.query, "writes": ""}
+    again = study_file.STUDY.grid_options(sizing)
+    assert again == {"workload": "sort", "query": query, "writes": ""}
 
 
 def test_there_are_processes_for_all_workers_of_all_clients() -> None:
@@ -93,15 +96,15 @@ def test_there_are_processes_for_all_workers_of_all_clients() -> None:
 
 
 def test_presets_say_where_the_data_lie() -> None:
-    def buffers(preset: str | None) -> str | None:
-        return study_file.settings(replace(SIZING, preset=preset)).get("shared_buffers")
+    def buffers(*preset: str) -> str | None:
+        return study_file.settings(replace(SIZING, given={"preset": preset})).get("shared_buffers")
 
-    assert buffers(None) == buffers("shared-buffers") == "317MB"  # 1.1 × 240,944,000 bytes and 64 MB
+    assert buffers() == buffers("shared-buffers") == "317MB"  # 1.1 × 240,944,000 bytes and 64 MB
     assert buffers("page-cache") is None
-    cell = study_file.workloads(replace(SIZING, preset="disk"))["count-1"]
+    cell = study_file.workloads(replace(SIZING, given={"preset": ("disk",)}))["count-1"]
     assert cell.server_memory_bytes == 96_377_600 + (160 << 20)
     with pytest.raises(UsageError) as caught:
-        study_file.workloads(replace(SIZING, preset="tape"))
+        study_file.workloads(replace(SIZING, given={"preset": ("tape",)}))
     assert caught.value.message == 'the study parallel-degree has no preset "tape"'
     assert caught.value.hint == "choose shared-buffers, page-cache, disk"
 
@@ -115,7 +118,7 @@ def test_data_are_as_large_as_memory_has_room_for() -> None:
 
 def test_one_variant_is_measured() -> None:
     names = tuple(study_file.workloads(SIZING))
-    context = StudyContext(Variant("default"), names, study_file.DESIGN, sizing=SIZING)
+    context = StudyContext(Variant("default"), names, study_file.STUDY.design, sizing=SIZING)
     study = study_file.study(context)
     assert [variant.name for variant in study.variants] == ["default"]
     assert study.workloads == names
@@ -124,7 +127,7 @@ def test_one_variant_is_measured() -> None:
 def test_one_worker_is_left_out_where_the_leaders_part_varies() -> None:
     names = tuple(study_file.workloads(SIZING))
     factors = {"Parallel_Leader_Participation": ["on", "off"]}
-    context = StudyContext(Variant("default"), names, study_file.DESIGN, sizing=SIZING, factors=factors)
+    context = StudyContext(Variant("default"), names, study_file.STUDY.design, sizing=SIZING, factors=factors)
     study = study_file.study(context)
     assert len(study.workloads) == 2 * 2 * 4
     assert not {"count-1", "bitand-1-by-2"} & {*study.workloads}
@@ -138,7 +141,8 @@ def test_one_worker_is_left_out_where_the_leaders_part_varies() -> None:
 
 def test_a_query_of_the_users_own_is_told_with_the_figures() -> None:
     assert study_file.query_notes(SIZING) == ()
-    asked = replace(SIZING, query="CREATE TABLE copied AS TABLE t_bit", may_write=True)
+    given = {"query": ("CREATE TABLE copied AS TABLE t_bit",), "writes": ("",)}
+    asked = replace(SIZING, given=given)
     named, rolled_back = study_file.query_notes(asked)
     assert named == "the query: CREATE TABLE copied AS TABLE t_bit"
     assert rolled_back.startswith("each execution was rolled back")
@@ -147,10 +151,10 @@ def test_a_query_of_the_users_own_is_told_with_the_figures() -> None:
 def test_published_figures_are_told_beside_the_queries_that_they_are_of() -> None:
     def notes(**parts: object) -> str:
         sizing = replace(SIZING, **parts)  # type: ignore[arg-type]
-        context = StudyContext(Variant("default"), (), study_file.DESIGN, sizing=sizing)
+        context = StudyContext(Variant("default"), (), study_file.STUDY.design, sizing=sizing)
         return " ".join(study_file.study(context).notes)
 
     assert "18,505 ms (count)" in notes()
     assert "18,505 ms (count)" in notes(chosen=("bitand", "sort"))
     assert "published for" not in notes(chosen=("create-index",))
-    assert "published for" not in notes(query="SELECT 1")
+    assert "published for" not in notes(given={"query": ("SELECT 1",)})

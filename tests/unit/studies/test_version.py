@@ -13,7 +13,7 @@ from pgdyno.studies._contract import StudyContext
 
 def context(*servers: str) -> StudyContext:
     return StudyContext(
-        Variant("default"), version.WORKLOADS, Design(), factors={"server": servers} if servers else {}
+        Variant("default"), version.STUDY.measures, Design(), factors={"server": servers} if servers else {}
     )
 
 

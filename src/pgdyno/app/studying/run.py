@@ -28,30 +28,19 @@ from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
-from pgdyno.studies import (
-    StudyModule,
-    brings_workloads,
-    loads_of,
-    needs_io_support,
-    needs_page_support,
-    own_settings,
-    takes_scale,
-    usual_design,
-    usual_layers,
-    usual_workloads,
-)
 from pgdyno.studies import load as bundled_studies
-from pgdyno.studies._contract import IoSupport, Machine, PageSupport, Sizing, StudyContext
+from pgdyno.studies._contract import BundledStudy, IoSupport, Machine, PageSupport, Sizing, StudyContext
+from pgdyno.studies.parallel_degree import QUERY, WRITES
 
 _NEVER_WITH_WORKERS = frozenset({"insert", "update", "delete", "merge"})
 
 
 def listing() -> list[tuple[str, str]]:
     """Return the name and title of every bundled study."""
-    return [(name, module.TITLE) for name, module in bundled_studies().items()]
+    return [(name, bundled.title) for name, bundled in bundled_studies().items()]
 
 
-def find_study(name: str) -> StudyModule:
+def find_study(name: str) -> BundledStudy:
     """Return a bundled study. Raises: UsageError for an unknown name."""
     known = bundled_studies()
     if name not in known:
@@ -62,30 +51,33 @@ def find_study(name: str) -> StudyModule:
     return known[name]
 
 
-def sized(module: StudyModule, asked: Sizing) -> Sizing:
+def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
     """Return the size asked for, with what a study that spans a grid makes its own of.
 
     Raises: UsageError for a workload that it does not have, and a query that cannot be measured.
     """
-    if asked.query is not None:
-        check_statement(asked.query)
-        _check_writing(asked.query, may_write=asked.may_write)
-    if asked.may_write and asked.query is None:
-        raise UsageError("--writes is about a query of yours", hint="name it with --query")
-    if unknown := [name for name in asked.chosen if name not in loads_of(module)]:
+    for option in bundled.options:
+        asked.of(option)
+    _check_query(asked.of(QUERY), may_write=asked.of(WRITES))
+    if unknown := [name for name in asked.chosen if name not in bundled.loads]:
         raise UsageError(
-            f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(loads_of(module))}"
+            f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(bundled.loads)}"
         )
     return replace(
         asked,
         machine=Machine(len(online_cpus()), available_memory_bytes()),
-        loads=tuple(find_workloads(usual_workloads(module)).values()),
-        rounds=minimum_rounds(usual_design(module)),
+        loads=tuple(find_workloads(bundled.measures).values()),
+        rounds=minimum_rounds(bundled.design),
     )
 
 
-def _check_writing(query: str, *, may_write: bool) -> None:
+def _check_query(query: str | None, *, may_write: bool) -> None:
     """Refuse what writes by its first word; what else does is found out when it runs. Raises: UsageError."""
+    if query is None:
+        if may_write:
+            raise UsageError("--writes is about a query of yours", hint="name it with --query")
+        return
+    check_statement(query)
     word = first_word(query)
     if word in _NEVER_WITH_WORKERS:
         raise never_with_workers(word.upper())
@@ -115,14 +107,14 @@ def run_bundled(
     A factor called ``server`` varies the PostgreSQL that runs; alone, it keeps the study's own variants.
     Settings that belong to the size asked for are those of all variants, except where a factor varies them.
     """
-    module, size = find_study(name), sizing or Sizing()
-    if factors and needs_page_support(module):
+    bundled, size = find_study(name), sizing or Sizing()
+    if factors and bundled.needs_page_support:
         raise UsageError(f"the study {name} varies the pages itself", hint="leave out --factor")
-    preset = own_settings(module, size)
+    preset = bundled.settings(size)
     baseline = Variant("default", preset)
-    if module.NEEDS_PLAN:
+    if bundled.needs_plan:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
-        request = PlanRequest(layers=usual_layers(module), may_change_host=may_change_host())
+        request = PlanRequest(layers=bundled.layers, may_change_host=may_change_host())
         context = plan_for(subject, baseline, conditions, request).study_context
     else:
         context = StudyContext(
@@ -131,28 +123,28 @@ def run_bundled(
             conditions.design,
             sizing=size,
             factors=factors,
-            io=_io_support(conditions, factors) if needs_io_support(module) else (),
-            pages=_page_support(conditions, preset) if needs_page_support(module) else None,
+            io=_io_support(conditions, factors) if bundled.needs_io_support else (),
+            pages=_page_support(conditions, preset) if bundled.needs_page_support else None,
         )
-    study = module.study(context)
+    study = bundled.study(context)
     if factors:
         variants = unique_names(_varied(study, factors, baseline))
         study = replace(study, variants=variants, question=_question(study, factors))
         require_preset_durability(study.variants, preset)
     known = leave_out_unknown(study, preset, factors, conditions.installation)
-    return measure(known, conditions, progress, _asked(module, size, conditions, factors))
+    return measure(known, conditions, progress, _asked(bundled, size, conditions, factors))
 
 
 def _asked(
-    module: StudyModule, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
+    bundled: BundledStudy, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
 ) -> Context | None:
     """Return what a study with its own workloads was asked for; others are repeated as plain comparisons."""
-    if not brings_workloads(module):
+    if bundled.workloads is None:
         return None
     accepted = {"accept": ""} if conditions.accepts_builds else {}
     if any(workload.cell for workload in conditions.workloads.values()):
-        return Context(options={**size.grid_options, **accepted}, factors=tuple(factors))
-    own = _scale_options(conditions.workloads) if takes_scale(module) else size.options
+        return Context(options={**bundled.grid_options(size), **accepted}, factors=tuple(factors))
+    own = _scale_options(conditions.workloads) if bundled.takes_scale else bundled.recorded_options(size)
     return Context(options={**own, **accepted}, factors=tuple(factors))
 
 

@@ -76,7 +76,7 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
         awake = as_booted_beside(this_host(), is_here=server.pid is not None)
-        context = Context(options=sizing.grid_options, awake=awake)
+        context = Context(options=clients.STUDY.grid_options(sizing), awake=awake)
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
 
 

@@ -74,18 +74,19 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
         awake = as_booted_beside(this_host(), is_here=True)
-        options = Context(options=sizing.grid_options, awake=awake)
+        options = Context(options=parallel_degree.STUDY.grid_options(sizing), awake=awake)
         return run.run(study, budget_s=conditions.budget_s, context=options)
 
 
 def look(dsn: str, sizing: Sizing) -> Visited:
     """Find out which degrees the planner gives, and how large the tables are. Runs nothing."""
-    assert sizing.query is not None  # noqa: S101 — the command line has asked for it
+    query = sizing.of(parallel_degree.QUERY)
+    assert query is not None  # noqa: S101 — the command line has asked for it
     with closing(connect(dsn)) as connection:
-        if sizing.may_write:
+        if sizing.of(parallel_degree.WRITES):
             _require_primary(connection)
         settings = read_settings(connection)
-        planner = Planner(connection, sizing.query, settings)
+        planner = Planner(connection, query, settings)
         free = _free_workers(read_pools(connection, settings))
         clients = max(parallel_degree.client_counts(sizing))
         wanted = parallel_degree.degrees(sizing.machine)
@@ -97,7 +98,7 @@ def look(dsn: str, sizing: Sizing) -> Visited:
         if max(planned, default=0) == 0:
             raise UsageError(
                 "the server plans no parallel workers for this query",
-                detail=causes_of(connection, sizing.query),
+                detail=causes_of(connection, query),
                 hint=_NONE,
             )
         given = tuple(workers for workers in planned if workers * clients <= free)

@@ -14,7 +14,7 @@ from pgdyno.model.variants.variant import Variant, setting_key
 from pgdyno.report.text.names import step_names
 
 _STEPS_OF_ALL = 10  # the Insert Benchmark's
-_REPEATABLE = frozenset({"workload", "protocol"})  # options
+_REPEATABLE = "workload"  # whose values are options of their own; a study's take several with commas
 
 
 def repeat_command(experiment: Experiment) -> str | None:
@@ -70,7 +70,7 @@ def _repeat_grid(experiment: Experiment) -> str | None:
     place = _installation(experiment) if is_ours else ["--dsn", "DSN", "--allow-load"]
     words = ["pgdyno", "run", experiment.name, *place, *_factor_options(factors)]
     for name, value in experiment.options.items():
-        for each in value.split(",") if name in _REPEATABLE else (value,):
+        for each in value.split(",") if name == _REPEATABLE else (value,):
             words += [f"--{name}", each] if each else [f"--{name}"]
     if "budget" not in experiment.options:
         words += ["--blocks", str(design.rounds * design.blocks_per_round)]

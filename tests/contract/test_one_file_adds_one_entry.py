@@ -1,0 +1,119 @@
+"""A study with an option, a workload, a meter and a lever: each is one file, and everything else follows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.fix_settings import host_of, server_of
+
+from pgdyno import levers, meters, studies, workloads
+from pgdyno.cli.main import cli
+from pgdyno.levers.engine.planner import make_plan
+from pgdyno.model.errors import UsageError
+from pgdyno.studies._contract import Sizing
+
+STUDY = '''
+"""Tides: an example."""
+
+from pgdyno.model.experiments.study import Study
+from pgdyno.studies._contract import BundledStudy, Option, last
+
+
+def study(context):
+    """Return one variant."""
+    return Study("tides", "How high is the water?", (context.baseline,), context.workloads, context.design)
+
+
+MOON = Option("moon", "which phase to wait for.", last, metavar="PHASE")
+STUDY = BundledStudy("the tides", study, options=(MOON,))
+'''
+WORKLOAD = '''
+"""Waves: an example."""
+
+from dataclasses import replace
+
+from pgdyno.workloads.pgbench_select import WORKLOAD as SELECT
+
+WORKLOAD = replace(SELECT, name="waves")
+'''
+METER = '''
+"""Foam: an example."""
+
+from pgdyno.meters._contract import Meter, per_transaction
+
+METER = Meter("foam", "the beach")
+value = per_transaction
+
+
+def read(context):
+    """Return a counter."""
+    return (0,)
+'''
+LEVER = '''
+"""sandbank: an example."""
+
+from pgdyno.levers._contract import Layer, Lever, Maturity, Risk, Skipped, detect_settings, verify_settings
+
+LEVER = Lever("sandbank", "an example", Layer.APPLICATION, Risk.SAFE, Maturity.PREVIEW, settings=())
+detect = detect_settings(LEVER)
+verify = verify_settings(LEVER)
+
+
+def plan(ctx):
+    """Leave it."""
+    return Skipped(LEVER.name, "the tide is out")
+'''
+
+
+@pytest.fixture
+def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory whose files belong to all catalogues, as long as the test runs."""
+    layer = importlib.import_module("pgdyno.levers.application")
+    for package in (studies, workloads, meters, layer):
+        directory = tmp_path / package.__name__
+        directory.mkdir()
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(directory)])
+    levers.load.cache_clear()
+    known = set(sys.modules)
+    yield tmp_path
+    levers.load.cache_clear()
+    for name in set(sys.modules) - known:
+        if name.startswith("pgdyno."):
+            del sys.modules[name]
+
+
+def run(*arguments: str) -> str:
+    """Return what ``pgdyno run`` says."""
+    return " ".join(CliRunner().invoke(cli, ["run", *arguments], terminal_width=200).output.split())
+
+
+def test_a_study_brings_its_options_to_the_command_line(added: Path) -> None:
+    (added / "pgdyno.studies/tides.py").write_text(STUDY)
+    assert "tides the tides" in run("--list")
+    assert "--moon PHASE tides: which phase to wait for." in run("--help")
+    result = CliRunner().invoke(cli, ["run", "loop", "--moon", "full"], standalone_mode=False)
+    assert isinstance(result.exception, UsageError)
+    assert result.exception.message == "the study loop takes no --moon"
+    asked = Sizing({"moon": ("new",)})
+    assert studies.load()["tides"].recorded_options(asked) == {"moon": "new"}
+
+
+def test_a_workload_can_be_named(added: Path) -> None:
+    (added / "pgdyno.workloads/waves.py").write_text(WORKLOAD)
+    assert workloads.load()["waves"].name == "waves"
+
+
+def test_a_meter_is_read(added: Path) -> None:
+    (added / "pgdyno.meters/foam.py").write_text(METER)
+    assert "foam" in {meter.METER.metric for meter in meters.load()}
+
+
+def test_a_lever_is_planned(added: Path) -> None:
+    (added / "pgdyno.levers.application/sandbank.py").write_text(LEVER)
+    skipped = {one.lever: one.reason for one in make_plan(host_of(), server_of(18)).skipped}
+    assert skipped["sandbank"] == "the tide is out"
