@@ -89,3 +89,15 @@ def test_what_is_still_to_be_done_names_its_issue() -> None:
         if re.search(r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", line)
     ]
     assert not nameless, "\n".join(nameless)
+
+
+def test_files_that_are_named_exist() -> None:
+    texts = {path: path.read_text() for path in [*ROOT.glob("*.md"), *(ROOT / "docs/guides").glob("*.md")]}
+    texts |= {path: path.read_text() for path in PACKAGE.rglob("*.py")}
+    missing = [
+        f"{path.relative_to(ROOT)} names {name}, which is not there"
+        for path, text in texts.items()
+        for name in re.findall(r"`([a-z_]+/[a-z_/]+\.(?:py|md|toml))`", text)
+        if not any((place / name).exists() for place in (ROOT, PACKAGE, path.parent))
+    ]
+    assert not missing, "\n".join(missing)
