@@ -91,7 +91,7 @@ def test_there_are_levers_and_their_names_are_unique() -> None:
 
 def _lever_files() -> list[Path]:
     root = Path(levers.__file__).parent
-    return [path for path in root.glob("*/*.py") if not path.name.startswith("_")]
+    return [path for layer in Layer for path in (root / layer).glob("*.py") if not path.name.startswith("_")]
 
 
 @every_lever

@@ -27,6 +27,9 @@ _INCLUDES = re.compile(r"^INCLUDEDIR-SERVER = (/.+)$", re.MULTILINE)
 _VERSION_NUMBER = re.compile(r"^#define PG_VERSION_NUM (\d+)$", re.MULTILINE)
 
 
+_PACKAGE = Path(__file__).parents[2]  # pgdyno itself
+
+
 @dataclass(frozen=True)
 class LoopSources:
     """The extension's files, as they are in pgdyno: by name."""
@@ -34,9 +37,8 @@ class LoopSources:
     files: Mapping[str, bytes]
 
     @classmethod
-    def find(cls) -> LoopSources:
+    def find(cls, package: Path = _PACKAGE) -> LoopSources:
         """Return the sources: those of an installed pgdyno, or of the checkout that this one runs from."""
-        package = Path(__file__).parents[2]
         packed = package / "extension" / "pgdyno_loop"
         directory = packed if packed.is_dir() else package.parents[1] / "extension" / "pgdyno_loop"
         return cls({name: (directory / name).read_bytes() for name in _PARTS})

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.compiling import loop_library
 from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library, find_headers
 
 TITLE = "PostgreSQL 17.2 (/opt/pg)"
@@ -92,14 +91,13 @@ def test_sources_and_script_are_those_of_the_extension() -> None:
     assert "\\echo" not in found.script
 
 
-def test_an_installed_pgdyno_has_them_in_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_pgdyno_has_them_in_its_package(tmp_path: Path) -> None:
     package = tmp_path / "pgdyno"
     packed = package / "extension" / "pgdyno_loop"
     packed.mkdir(parents=True)
     for name in LoopSources.find().files:
         (packed / name).write_bytes(b"packed")
-    monkeypatch.setattr(loop_library, "__file__", str(package / "toolchain" / "loop_library.py"))
-    assert set(LoopSources.find().files.values()) == {b"packed"}
+    assert set(LoopSources.find(package).files.values()) == {b"packed"}
 
 
 def test_other_sources_and_other_servers_have_another_name() -> None:
