@@ -34,6 +34,9 @@ lint: setup ## format check, ruff and mypy
 	@$(BIN)/mypy
 	@cd driver && cargo fmt --check && cargo clippy --quiet --locked --all-targets -- -D warnings
 
+slowest: setup ## what tests took when they last ran
+	@$(BIN)/python -m tests.durations
+
 test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare them (about 15 minutes)
 	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
 
@@ -71,4 +74,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (three hours, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup accelerate test test-driver test-builds test-real-build test-cross-build test-machine test-kill-points lint race simulate bench bench-decide
+.PHONY: help setup accelerate test test-driver slowest test-builds test-real-build test-cross-build test-machine test-kill-points lint race simulate bench bench-decide

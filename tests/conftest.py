@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = (
+    "tests.durations",
     "tests.fix_home",
     "tests.fix_servers",
     "tests.fix_scratch",

@@ -43,6 +43,13 @@ from pgdyno.model.servers.server import Server
 LEVERS = levers.load()
 GB = 1024 * MB
 every_lever = pytest.mark.parametrize("name", LEVERS)
+
+
+def names_with(*fields: str) -> list[str]:
+    """Return the levers of which one of these fields says something."""
+    return [name for name, one in LEVERS.items() if any(getattr(one.LEVER, field) for field in fields)]
+
+
 every_major = pytest.mark.parametrize("major", MAJORS)
 
 # Hosts and servers that make most levers plan something: large data, many CPUs, values set by people.
@@ -122,7 +129,7 @@ def test_imports_only_model_and_the_contract(name: str) -> None:
     assert all(one.startswith(allowed) for one in ours), ours
 
 
-@every_lever
+@pytest.mark.parametrize("name", names_with("order_after", "conflicts"))
 def test_levers_it_names_exist(name: str) -> None:
     lever = LEVERS[name].LEVER
     assert set(lever.order_after) | set(lever.conflicts) <= set(LEVERS)
@@ -154,13 +161,13 @@ def test_it_says_what_it_may_touch(name: str) -> None:
     assert all(path.startswith(("/proc/", "/sys/", "/dev/cpu/")) for path in (*lever.files, *lever.reads))
 
 
-@every_lever
+@pytest.mark.parametrize("name", names_with("facts"))
 def test_the_facts_that_it_names_are_facts(name: str) -> None:
     ctx = context(host_of(), server_of())
     assert all(isinstance(ctx.fact(fact), Fact) for fact in LEVERS[name].LEVER.facts)
 
 
-@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.facts])
+@pytest.mark.parametrize("name", names_with("facts"))
 def test_facts_that_are_unknown_make_it_not_available_with_the_reason(name: str) -> None:
     module, ctx = LEVERS[name], context(None, server_of())
     assert module.detect(ctx).state is State.ABSENT
@@ -183,19 +190,19 @@ def test_a_lever_that_may_touch_nothing_says_what_it_found(name: str, situation:
         assert LEVERS[name].verify(ctx) == ()
 
 
-@every_lever
+@pytest.mark.parametrize("name", names_with("files"))
 def test_of_coupled_files_it_changes_one(name: str) -> None:
     files = LEVERS[name].LEVER.files
     assert not {COUPLED[path] for path in files if path in COUPLED} & set(files)
 
 
-@every_lever
+@pytest.mark.parametrize("name", names_with("settings"))
 def test_settings_exist_in_at_least_one_major(name: str) -> None:
     known = {setting for major in MAJORS for setting in settings_of(major)}
     assert set(LEVERS[name].LEVER.settings) <= known
 
 
-@every_lever
+@pytest.mark.parametrize("name", names_with("settings"))
 def test_may_not_touch_the_durability_lock(name: str) -> None:
     assert not set(LEVERS[name].LEVER.settings) & LOCKED_SETTINGS
 
@@ -271,27 +278,26 @@ def test_a_setting_that_is_zero_or_least_is_no_stumbling_block(major: int) -> No
                 plan_one(module, ctx)
 
 
-@every_lever
 @every_major
-def test_unknown_facts_skip_a_lever_with_the_reason(name: str, major: int) -> None:
-    server = server_of(major, data_bytes=None, is_colocated=False)
-    module = LEVERS[name]
-    outcome = plan_one(module, context(None, server))
-    if module.LEVER.needs:
-        assert isinstance(outcome, Skipped)
+def test_unknown_facts_skip_a_lever_with_the_reason(major: int) -> None:
+    ctx = context(None, server_of(major, data_bytes=None, is_colocated=False))
+    needing = [module for module in LEVERS.values() if module.LEVER.needs]
+    assert needing
+    for module in needing:
+        outcome = plan_one(module, ctx)
+        assert isinstance(outcome, Skipped), module.LEVER.name
         assert outcome.reason
 
 
 @every_lever
-@every_major
-def test_detect_tells_a_fresh_cluster_from_a_changed_one(name: str, major: int) -> None:
-    module = LEVERS[name]
-    fresh = module.detect(context(None, server_of(major)))
-    assert fresh.state in (State.OFF, State.ABSENT, State.UNKNOWN)
-    assert fresh.detail
+def test_detect_tells_a_fresh_cluster_from_a_changed_one(name: str) -> None:
+    for major in MAJORS:
+        fresh = LEVERS[name].detect(context(None, server_of(major)))
+        assert fresh.state in (State.OFF, State.ABSENT, State.UNKNOWN)
+        assert fresh.detail
 
 
-@pytest.mark.parametrize("name", [name for name, module in LEVERS.items() if module.LEVER.watched])
+@pytest.mark.parametrize("name", names_with("watched"))
 def test_files_that_the_host_lacks_make_it_not_available_with_the_reason(name: str) -> None:
     module = LEVERS[name]
     ctx = context(dataclasses.replace(host_of(), kernel_files={}), server_of())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,9 @@ def compile_to(program: Path, *flags: str) -> None:
 
 
 def test_an_everyday_program_counts_nothing(tmp_path: Path) -> None:
-    compile_to(tmp_path / "bin/postgres", "-O2")
-    require_nothing_counts(tmp_path)
+    with does_not_raise():
+        compile_to(tmp_path / "bin/postgres", "-O2")
+        require_nothing_counts(tmp_path)
 
 
 @pytest.mark.parametrize("flags", [("-fprofile-generate",), ("-fprofile-generate", "-c")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext as does_not_raise
 
 import pytest
 from hypothesis import given
@@ -103,8 +104,9 @@ def test_other_columns_are_refused() -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_raises_anything_else(text: str) -> None:
-    for beginning in ("", HEADER):
-        try:
-            list(read_slices(beginning + text, experiment()))
-        except StorageError:
-            continue
+    with does_not_raise():
+        for beginning in ("", HEADER):
+            try:
+                list(read_slices(beginning + text, experiment()))
+            except StorageError:
+                continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ DEVELOPERS = "it is for the developers of a kernel or of a driver, and promises 
 
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("*.toml")), ids=lambda file: file.name)
 def test_the_experiments_of_the_documentation_need_no_permission(file: Path) -> None:
-    require_allowed_files(read_experiment_file(file).variants, ())
+    with does_not_raise():
+        require_allowed_files(read_experiment_file(file).variants, ())
 
 
 def test_whatever_a_lever_may_plan_needs_no_permission() -> None:
@@ -56,7 +58,8 @@ def test_whatever_a_lever_may_plan_needs_no_permission() -> None:
     ],
 )
 def test_what_belongs_to_levers_and_studies_needs_none(path: str) -> None:
-    require_allowed_files([Variant("good", {path: "1"})], ())
+    with does_not_raise():
+        require_allowed_files([Variant("good", {path: "1"})], ())
 
 
 def test_another_file_has_to_be_allowed_by_its_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext as does_not_raise
 from typing import Any
 
 import pytest
@@ -199,12 +200,13 @@ def test_what_has_no_degree_is_refused(statement: str, message: str) -> None:
 
 
 def test_what_only_looks_like_it_is_let_pass() -> None:
-    for statement in (
-        "SELECT '$1; SELECT 2'",
-        "TABLE t;",
-        "WITH x AS (SELECT 1) TABLE x",
-        "VALUES (1)",
-        "CREATE TABLE index AS SELECT 1",
-        "TABLE reindexed",
-    ):
-        check_statement(statement)
+    with does_not_raise():
+        for statement in (
+            "SELECT '$1; SELECT 2'",
+            "TABLE t;",
+            "WITH x AS (SELECT 1) TABLE x",
+            "VALUES (1)",
+            "CREATE TABLE index AS SELECT 1",
+            "TABLE reindexed",
+        ):
+            check_statement(statement)

@@ -6,6 +6,8 @@ Expected values come from numpy, from ``tail_mean`` of the values, and from the 
 
 from __future__ import annotations
 
+from contextlib import nullcontext as does_not_raise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -76,7 +78,8 @@ def test_any_other_text_is_refused(text: str, why: str) -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_raises_anything_else(text: str) -> None:
-    try:
-        decode(text)
-    except ValueError:
-        return
+    with does_not_raise():
+        try:
+            decode(text)
+        except ValueError:
+            return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext as does_not_raise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,8 +40,9 @@ def test_any_list_of_ranges_gives_exactly_their_cpus(ranges: list[tuple[int, int
 
 @given(st.text())
 def test_no_text_makes_a_parser_fail(text: str) -> None:
-    for parse in (cpu_list, number, flag, size_bytes, kilobytes, chosen, key_values):
-        parse(text)
+    with does_not_raise():
+        for parse in (cpu_list, number, flag, size_bytes, kilobytes, chosen, key_values):
+            parse(text)
 
 
 @pytest.mark.parametrize(

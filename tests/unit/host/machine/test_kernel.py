@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ def test_a_file_without_a_name_or_with_a_broken_one_is_unknown() -> None:
 
 @given(st.text())
 def test_no_text_makes_the_parser_fail(text: str) -> None:
-    parse_os_release(text)
+    with does_not_raise():
+        parse_os_release(text)
 
 
 CONFIGURATION = """\

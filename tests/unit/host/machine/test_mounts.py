@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,8 @@ def test_paths_escaped_as_the_kernel_does_come_back(path: str) -> None:
 
 @given(st.text())
 def test_no_text_makes_the_parser_fail(text: str) -> None:
-    parse_mountinfo(text)
+    with does_not_raise():
+        parse_mountinfo(text)
 
 
 def entry(mount_point: str, device: str = "d") -> MountEntry:

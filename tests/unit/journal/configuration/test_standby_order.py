@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext as does_not_raise
 from typing import Any, cast
 
 import pytest
@@ -65,7 +66,8 @@ def test_a_standby_is_not_lowered_first(name: str) -> None:
     ],
 )
 def test_the_right_order_is_let_through(found: Server, value: str) -> None:
-    check_standby_order(found, {"max_connections": value})
+    with does_not_raise():
+        check_standby_order(found, {"max_connections": value})
 
 
 def test_a_standby_with_standbys_of_its_own_is_raised_after_them() -> None:
@@ -83,4 +85,5 @@ def test_whoever_may_not_see_standbys_has_to_say_that_there_are_none() -> None:
 
 
 def test_other_settings_have_no_order() -> None:
-    check_standby_order(server(ONE), {"work_mem": "8MB"})
+    with does_not_raise():
+        check_standby_order(server(ONE), {"work_mem": "8MB"})

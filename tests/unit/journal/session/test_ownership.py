@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext as does_not_raise
+
 import pytest
 
 from pgdyno.journal.session.ownership import check_managers, check_settings
@@ -19,7 +21,8 @@ def gucs(**sources: str) -> dict[str, Guc]:
 
 @pytest.mark.parametrize("source", ["default", "configuration file", "override"])
 def test_what_configuration_files_say_may_be_changed(source: str) -> None:
-    check_settings(gucs(work_mem=source), {"work_mem": "2"})
+    with does_not_raise():
+        check_settings(gucs(work_mem=source), {"work_mem": "2"})
 
 
 @pytest.mark.parametrize(

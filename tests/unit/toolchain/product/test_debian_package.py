@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext as does_not_raise
 from dataclasses import replace
 from typing import Any
 
@@ -198,7 +199,8 @@ Dynamic Section:
 
 
 def test_libraries_beside_their_programs_move_with_them() -> None:
-    require_movable(MOVABLE)
+    with does_not_raise():
+        require_movable(MOVABLE)
 
 
 @pytest.mark.parametrize("kind", ["RPATH  ", "RUNPATH"])

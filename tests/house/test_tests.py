@@ -1,0 +1,68 @@
+"""A test that cannot fail is none: each asserts something, itself or by what it calls."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from tests.house.source import ROOT
+
+TESTS = ROOT / "tests"
+CHECKS = {"raises", "warns", "fail", "does_not_raise"}
+"""What fails a test, or says that an exception does."""
+
+
+def test_every_test_asserts_something() -> None:
+    idle = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: it asserts nothing, so that it cannot fail; "
+        "assert what it is for; if it is for raising nothing, say with does_not_raise()"
+        for path in sorted(TESTS.rglob("test_*.py"))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if not asserts(node, path, frozenset())
+    ]
+    assert not idle, "\n".join(idle)
+
+
+def asserts(function: ast.FunctionDef, path: Path, seen: frozenset[tuple[Path, str]]) -> bool:
+    """Whether a function, or one of the tests' own that it calls or is given, can fail a test."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert | ast.Raise):
+            return True
+        if isinstance(node, ast.Call) and name_of(node.func) in CHECKS:
+            return True
+    called = {name_of(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+    called |= {argument.arg for argument in function.args.args}  # fixtures
+    known = functions(path)
+    return any(
+        asserts(*known[name], seen | {(path, name)})
+        for name in called & known.keys()
+        if (path, name) not in seen
+    )
+
+
+def name_of(node: ast.expr) -> str:
+    """Return ``fail`` of ``pytest.fail``, and a plain name as it is."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+@cache
+def functions(path: Path) -> dict[str, tuple[ast.FunctionDef, Path]]:
+    """Return the functions of the tests that a file has or imports, with the files they are in."""
+    found: dict[str, tuple[ast.FunctionDef, Path]] = {}
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
+            target = ROOT / f"{(node.module or '').replace('.', '/')}.py"
+            theirs = functions(target) if target.is_file() else {}
+            found |= {
+                alias.asname or alias.name: theirs[alias.name] for alias in node.names if alias.name in theirs
+            }
+    found |= {node.name: (node, path) for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)}
+    return found
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text())
