@@ -29,8 +29,8 @@ test-driver: ## run the tests of the driver alone
 	@cd driver && cargo test --quiet --locked
 
 lint: setup ## format check, ruff and mypy
-	@$(BIN)/ruff format --check --quiet src tests bench
-	@$(BIN)/ruff check --quiet src tests bench
+	@$(BIN)/ruff format --check --quiet src tests bench chores
+	@$(BIN)/ruff check --quiet src tests bench chores
 	@$(BIN)/mypy
 	@cd driver && cargo fmt --check && cargo clippy --quiet --locked --all-targets -- -D warnings
 
@@ -49,6 +49,12 @@ test-cross-build: setup ## build PostgreSQL 18 for Arm and verify it, emulated (
 test-machine: setup ## as root: tests of huge pages that no other server may disturb (one minute)
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
+
+docs: setup ## write docs/reference from the code, and check all links
+	@$(BIN)/python -m chores.reference
+
+new-lever: setup ## write the file of a new lever: make new-lever NAME=… SETTING=…
+	@$(BIN)/python -m chores.new_lever "$(NAME)" "$(SETTING)"
 
 race: setup ## as root: whether a user who exchanges names misleads root in data directories (some minutes)
 	@$(BIN)/python -m bench.race
@@ -74,4 +80,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (three hours, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup accelerate test test-driver slowest test-builds test-real-build test-cross-build test-machine test-kill-points lint race simulate bench bench-decide
+.PHONY: help setup accelerate test test-driver slowest docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race simulate bench bench-decide

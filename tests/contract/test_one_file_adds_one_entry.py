@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chores.new_lever import text_of
 from click.testing import CliRunner
 from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers, meters, studies, workloads
 from pgdyno.cli.main import cli
+from pgdyno.levers._contract import HEADINGS
 from pgdyno.levers.engine.planner import make_plan
 from pgdyno.model.errors import UsageError
 from pgdyno.studies._contract import Sizing
@@ -78,6 +80,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         directory = tmp_path / package.__name__
         directory.mkdir()
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(directory)])
+    monkeypatch.delitem(sys.modules, "pgdyno.cli.run", raising=False)  # which knows the options of before
     levers.load.cache_clear()
     known = set(sys.modules)
     yield tmp_path
@@ -117,3 +120,13 @@ def test_a_lever_is_planned(added: Path) -> None:
     (added / "pgdyno.levers.application/sandbank.py").write_text(LEVER)
     skipped = {one.lever: one.reason for one in make_plan(host_of(), server_of(18)).skipped}
     assert skipped["sandbank"] == "the tide is out"
+
+
+def test_the_file_of_a_new_lever_is_one_that_plans_nothing_yet(added: Path) -> None:
+    (added / "pgdyno.levers.application/wading.py").write_text(text_of("wading", "hash_mem_multiplier"))
+    skipped = {one.lever: one.reason for one in make_plan(host_of(), server_of(18)).skipped}
+    assert skipped["wading"] == "no rule yet"
+    documentation = levers.load()["wading"].__doc__ or ""
+    positions = [documentation.find(f"\n{heading}:\n    ") for heading in HEADINGS]
+    assert -1 not in positions
+    assert positions == sorted(positions)

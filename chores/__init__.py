@@ -1,0 +1,1 @@
+"""What ``make`` runs besides tests: templates and reference pages."""

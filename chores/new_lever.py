@@ -1,0 +1,91 @@
+"""Write the file of a new lever: it passes the contract tests, plans nothing yet, and says what to fill in.
+
+python -m chores.new_lever NAME SETTING
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from pgdyno.levers import application
+from pgdyno.levers._contract import HEADINGS
+
+ASKED = {
+    "What it does": "Which value the setting gets, and from which facts.",
+    "Why it helps": "What the server does less of, or sooner.",
+    "When it hurts": "The workload that it makes slower, and what to do there.",
+    "How it is verified": "pg_settings of the running server, and what else shows it.",
+    "How it is undone": "The value found is restored; takes a reload, or a restart.",
+    "Evidence": "A figure with its source; our own, with the bundle in docs/results.",
+    "References": "https://www.postgresql.org/docs/current/…",
+}
+CODE = '''
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    lines_or_skipped,
+    propose,
+    verify_settings,
+)
+
+LEVER = Lever(
+    name="{name}",
+    title="{title}",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.PREVIEW,
+    settings=("{setting}",),
+)
+
+detect = detect_settings(LEVER)
+verify = verify_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Leave it, until there is a rule: give ``propose`` another value than the one found."""
+    found = ctx.settings.text("{setting}")
+    line = propose(ctx, LEVER, "{setting}", found, reason="fill in", evidence="fill in")
+    return lines_or_skipped(LEVER, [line], "no rule yet")
+'''
+
+
+def main() -> None:
+    """Write the file, and say where it is and what comes next."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", help="the thing, not the advice: wal_compression")
+    parser.add_argument("setting", help="the setting of PostgreSQL that it plans")
+    asked = parser.parse_args()
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", asked.name):
+        sys.exit(f'"{asked.name}" is no name of a lever: small letters, digits and "_"')
+    path = Path(application.__path__[0]) / f"{asked.name}.py"
+    if path.exists():
+        sys.exit(f"there is a lever {asked.name} already: {path}")
+    path.write_text(text_of(asked.name, asked.setting))
+    print(f"{path}\nfill in what stands below its headings; then make lint, and pytest tests/contract")
+
+
+def text_of(name: str, setting: str) -> str:
+    """Return the file's text."""
+    title = f"{setting}: fill in what it is for"
+    sections = (f"{heading}:\n    {ASKED[heading]}\n" for heading in HEADINGS)
+    docstring = f'"""{name}: fill in what is planned, in one line.\n\n' + "\n".join(sections) + '"""\n'
+    return docstring + CODE.format(name=name, title=title, setting=setting)
+
+
+if __name__ == "__main__":
+    main()
