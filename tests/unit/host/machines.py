@@ -9,8 +9,12 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from tests.host_trees import unpack
 
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.machine.inspection import inspect_tree
@@ -19,7 +23,8 @@ from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.hosts.host import Host, Mount
 
 HOSTS = Path(__file__).resolve().parents[2] / "fixtures" / "hosts"
-MACHINES = sorted(path.parent.name for path in HOSTS.glob("*/expected.toml"))
+MACHINES = sorted(path.stem for path in HOSTS.glob("*.tree"))
+_UNPACKED = TemporaryDirectory()
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,21 @@ class Machine:
         return inspect_tree(self.tree, pid=self.pid, data_directory=self.data_directory)
 
 
+@cache
+def _unpacked(name: str) -> Path:
+    """Return where a machine's files are, for as long as the tests run."""
+    directory = Path(_UNPACKED.name) / name
+    directory.mkdir()
+    unpack((HOSTS / f"{name}.tree").read_text(encoding="utf-8"), directory)
+    return directory
+
+
 def load(name: str) -> Machine:
     """Read a fixture machine."""
-    table = tomllib.loads((HOSTS / name / "expected.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads((HOSTS / f"{name}.toml").read_text(encoding="utf-8"))
     stated = table.get("data_directory")
     return Machine(
-        tree=FixtureTree(HOSTS / name, tuple(table.get("forbidden", ()))),
+        tree=FixtureTree(_unpacked(name), tuple(table.get("forbidden", ()))),
         pid=table.get("pid"),
         data_directory=None if stated is None else Path(stated),
         expected=table["facts"],
