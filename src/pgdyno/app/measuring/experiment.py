@@ -46,7 +46,7 @@ from pgdyno.experiments.verdicts.durability import is_hopeless, withhold
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 from pgdyno.model.experiments.awake import Awake
-from pgdyno.model.experiments.experiment import Experiment, NoiseFloor, Stopping
+from pgdyno.model.experiments.experiment import Block, Experiment, NoiseFloor, Stopping
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.model.experiments.workload import Workload
@@ -76,6 +76,9 @@ class Context:
     allowed_files: tuple[str, ...] = ()  # as in ``Experiment``
 
 
+RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
+"""Measures one round, given its number and the workloads in their order."""
+
 Futile: TypeAlias = Callable[[Experiment], bool]
 """Whether what was measured so far makes it useless to go on. It can only stop an experiment."""
 
@@ -91,6 +94,7 @@ class ExperimentRun:
     clock: Callable[[], float] = time.monotonic
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     is_futile: Futile | None = None  # asked once, after half of the rounds
+    run_round: RunRound = run_round
 
     def run(
         self,
@@ -239,7 +243,7 @@ class ExperimentRun:
             for workloads in workloads_by_server([self.workloads[name] for name in names]):
                 self.progress.step(_label(done, planned + repeats, workloads))
                 shuffled = in_random_order(workloads, running.random)
-                self.store.add_blocks(experiment.id, run_round(running, done, shuffled))
+                self.store.add_blocks(experiment.id, self.run_round(running, done, shuffled))
                 self.arena.loads.forget(experiment.id)
             done += 1
             experiment = evidence.added_to(self.store.load(experiment.id))

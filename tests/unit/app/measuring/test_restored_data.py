@@ -11,7 +11,7 @@ import pytest
 from tests.fix_rounds import running_in
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.measuring import experiment, rounds
+from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.cli.output import Lines
@@ -93,7 +93,6 @@ def test_data_are_restored_with_wal_segments_for_the_time_in_which_they_are_writ
 
 
 def test_an_experiment_tells_its_rounds_which_data_its_workloads_change(
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     told: list[frozenset[str]] = []
@@ -103,11 +102,10 @@ def test_an_experiment_tells_its_rounds_which_data_its_workloads_change(
         arms = (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),)
         return [Block(workload.name, round_index, 0, 0, arms) for workload in workloads]
 
-    monkeypatch.setattr(experiment, "run_round", noted)
     other = replace(READS, name="other", data_set=DataSet("others", 1, 100))
     workloads = {workload.name: workload for workload in (READS, WRITES, other)}
     study = Study("s", "?", (Variant("a"),), tuple(workloads), Design(rounds=1))
     store = ExperimentStore(tmp_path_factory.mktemp("store") / "store.sqlite")
-    ExperimentRun(cast("Arena", Seats(loads=Seats())), store, Lines(), workloads).run(study)
+    ExperimentRun(cast("Arena", Seats(loads=Seats())), store, Lines(), workloads, run_round=noted).run(study)
     store.close()
     assert told == [frozenset({"rows-1"})] * 3  # a group for each limit and data set

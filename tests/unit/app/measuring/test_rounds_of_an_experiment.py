@@ -13,8 +13,7 @@ import pytest
 from tests.golden.synthetic import experiment as imported_experiment
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.measuring import experiment
-from pgdyno.app.measuring.experiment import ExperimentRun
+from pgdyno.app.measuring.experiment import ExperimentRun, RunRound
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.blocks.blocks import void_reason
 from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError, UsageError
@@ -62,9 +61,7 @@ def store(tmp_path: Path) -> Iterator[ExperimentStore]:
         yield opened
 
 
-def failing_in_round(
-    number: int, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch, *, is_resumable: bool = True
-) -> str:
+def failing_in_round(number: int, store: ExperimentStore, *, is_resumable: bool = True) -> str:
     """Run an experiment whose server crashes then; return the error's hint."""
 
     def run_round(_: object, round_index: int, __: object) -> list[Block]:
@@ -72,23 +69,25 @@ def failing_in_round(
             raise ServerCrashedError(CRASH, hint="its log says why")
         return [Block(WORKLOAD, round_index, 0, 0, (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),))]
 
-    monkeypatch.setattr(experiment, "run_round", run_round)
     with pytest.raises(ServerCrashedError, match=CRASH) as caught:
-        run_study(store, Design(), is_resumable=is_resumable)
+        run_study(store, Design(), run_round, is_resumable=is_resumable)
     return caught.value.hint or ""
 
 
-def run_study(store: ExperimentStore, design: Design, *, is_resumable: bool = True) -> Experiment:
+def run_study(
+    store: ExperimentStore, design: Design, run_round: RunRound, *, is_resumable: bool = True
+) -> Experiment:
     workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
     study = Study("s", "?", variants=(Variant("a"), Variant("b")), workloads=(WORKLOAD,), design=design)
-    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads, is_resumable=is_resumable)
+    run = ExperimentRun(
+        cast("Arena", NoArena()), store, Lines(), workloads, is_resumable=is_resumable, run_round=run_round
+    )
     return run.run(study)
 
 
 def disturbed_rounds(
     usual: dict[str, float],
     store: ExperimentStore,
-    monkeypatch: pytest.MonkeyPatch,
     of_round: Mapping[int, dict[str, float]] = MappingProxyType({}),
 ) -> Experiment:
     """Run an experiment of ten rounds with one block each, which look like that but for some rounds."""
@@ -100,8 +99,7 @@ def disturbed_rounds(
         audit = of_round.get(round_index, usual)
         return [Block(WORKLOAD, round_index, 0, 0, arms, void_reason(audit, VoidThresholds()), audit)]
 
-    monkeypatch.setattr(experiment, "run_round", run_round)
-    return run_study(store, Design(rounds=10))
+    return run_study(store, Design(rounds=10), run_round)
 
 
 @dataclass
@@ -134,7 +132,6 @@ def test_a_budget_is_used_up_and_kept(
     void: range,
     rounds: int,
     store: ExperimentStore,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
 
@@ -144,19 +141,18 @@ def test_a_budget_is_used_up_and_kept(
         arms = tuple(ArmBlock(name, 1, 1.0, {"throughput_tps": 1.0}) for name in ("a", "b"))
         return [Block(WORKLOAD, round_index, 0, 0, arms, "no huge pages" if is_void else None)]
 
-    monkeypatch.setattr(experiment, "run_round", run_round)
     workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
     study = Study("s", "?", (Variant("a"), Variant("b")), (WORKLOAD,), Design())
-    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads, clock=clock)
+    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads, clock=clock, run_round=run_round)
     assert len(run.run(study, budget_s=budget_s).blocks) == rounds
     if budget_s > 100:
         assert clock.now_s <= budget_s
 
 
 def test_where_the_hypervisor_takes_time_throughout_measuring_goes_on_and_all_blocks_count(
-    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+    store: ExperimentStore,
 ) -> None:
-    done = disturbed_rounds({"steal_share": 0.5}, store, monkeypatch)
+    done = disturbed_rounds({"steal_share": 0.5}, store)
     assert done == store.load(done.id)
     assert [block.void for block in done.blocks] == [None] * 10
     assert "the hypervisor took more than 10% of the CPU time in 10 of 10 trials" in done.notes[-1]
@@ -165,34 +161,32 @@ def test_where_the_hypervisor_takes_time_throughout_measuring_goes_on_and_all_bl
 
 
 def test_where_other_processes_do_it_goes_on_as_well_and_says_how_much_they_took(
-    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+    store: ExperimentStore,
 ) -> None:
-    done = disturbed_rounds({"foreign_cpu_share": 0.5}, store, monkeypatch)
+    done = disturbed_rounds({"foreign_cpu_share": 0.5}, store)
     assert [block.void for block in done.blocks] == [None] * 10
     assert done.notes[-1].startswith("machine disturbed: processes that are not ours took more than 10%")
     assert "(up to 50%; median of the 10: 50%)" in done.notes[-1]
 
 
-def test_where_nothing_counts_it_stops(store: ExperimentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = disturbed_rounds({"client_saturation_share": 0.99}, store, monkeypatch)
+def test_where_nothing_counts_it_stops(store: ExperimentStore) -> None:
+    done = disturbed_rounds({"client_saturation_share": 0.99}, store)
     assert len(done.blocks) == 8
     assert done.notes[-1].startswith("machine too noisy: 100% of the blocks are void (limit 30%)")
     assert "nothing counts, so measuring stopped early" in done.notes[-1]
     assert all(verdict.effect is None for verdict in done.verdicts)
 
 
-def test_where_something_counts_it_goes_on(store: ExperimentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_something_counts_it_goes_on(store: ExperimentStore) -> None:
     saturated = {index: {"client_saturation_share": 0.99} for index in range(6)}
-    done = disturbed_rounds({}, store, monkeypatch, of_round=saturated)
+    done = disturbed_rounds({}, store, of_round=saturated)
     assert len(done.blocks) == 16  # six rounds are repeated
     assert "38% of the blocks are void (limit 30%)" in done.notes[-1]
     assert done.notes[-1].endswith("rounds were repeated: repeat it when less else runs")
 
 
-def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(
-    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hint = failing_in_round(2, store, monkeypatch)
+def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(store: ExperimentStore) -> None:
+    hint = failing_in_round(2, store)
     (kept,) = store.ids()
     assert [block.round for block in store.load(kept).blocks] == [0, 1]
     assert hint == (
@@ -209,34 +203,29 @@ def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(
     ],
 )
 def test_an_interruption_says_how_many_blocks_are_kept(
-    rounds: int, message: str, store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+    rounds: int, message: str, store: ExperimentStore
 ) -> None:
     def run_round(_: object, round_index: int, __: object) -> list[Block]:
         if round_index == rounds:
             raise KeyboardInterrupt
         return [Block(WORKLOAD, round_index, 0, 0, (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),))]
 
-    monkeypatch.setattr(experiment, "run_round", run_round)
     with pytest.raises(InterruptedByUserError) as caught:
-        run_study(store, Design())
+        run_study(store, Design(), run_round)
     (kept,) = store.ids()
     assert caught.value.message == message
     report = f"pgdyno report {kept}, or " if rounds else ""
     assert caught.value.hint == f"{report}continue with --resume {kept}"
 
 
-def test_no_option_is_named_that_the_command_does_not_have(
-    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hint = failing_in_round(2, store, monkeypatch, is_resumable=False)
+def test_no_option_is_named_that_the_command_does_not_have(store: ExperimentStore) -> None:
+    hint = failing_in_round(2, store, is_resumable=False)
     (kept,) = store.ids()
     assert hint == f"its log says why; the 2 blocks of earlier rounds are kept: pgdyno report {kept}"
 
 
-def test_a_failure_in_the_first_round_leaves_nothing_to_continue_with(
-    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert failing_in_round(0, store, monkeypatch) == "its log says why"
+def test_a_failure_in_the_first_round_leaves_nothing_to_continue_with(store: ExperimentStore) -> None:
+    assert failing_in_round(0, store) == "its log says why"
 
 
 def test_what_was_imported_is_not_continued(store: ExperimentStore) -> None:

@@ -13,7 +13,7 @@ from tests.fix_rounds import running_in
 from tests.unit.app.measuring.test_restored_data import READS, WRITES, Seats
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.measuring import experiment, rounds
+from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.cli.output import Lines
@@ -31,19 +31,18 @@ def store(tmp_path: Path) -> Iterator[ExperimentStore]:
         yield opened
 
 
-def measured(
-    store: ExperimentStore, design: Design, *workloads: Workload, monkeypatch: pytest.MonkeyPatch
-) -> Experiment:
+def measured(store: ExperimentStore, design: Design, *workloads: Workload) -> Experiment:
     """Return the experiment of a study with these workloads, whose rounds are not run."""
 
     def noted(_: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
         arms = (ArmBlock("a", 1, 1.0, {"throughput_tps": 1.0}),)
         return [Block(workload.name, round_index, 0, 0, arms) for workload in workloads]
 
-    monkeypatch.setattr(experiment, "run_round", noted)
     by_name = {workload.name: workload for workload in workloads}
     study = Study("s", "?", (Variant("a"),), tuple(by_name), replace(design, rounds=1))
-    return ExperimentRun(cast("Arena", Seats(loads=Seats())), store, Lines(), by_name).run(study)
+    return ExperimentRun(cast("Arena", Seats(loads=Seats())), store, Lines(), by_name, run_round=noted).run(
+        study
+    )
 
 
 class OneArm(Seats):
@@ -55,9 +54,9 @@ class OneArm(Seats):
 
 
 def test_an_experiment_in_which_data_are_changed_says_both_lengths(
-    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+    store: ExperimentStore,
 ) -> None:
-    done = measured(store, Design(), READS, WRITES, monkeypatch=monkeypatch)
+    done = measured(store, Design(), READS, WRITES)
     assert (done.design.slice_s, done.design.writing_slice_s) == (0.05, 0.5)
     assert store.load(done.id).design == done.design
 
@@ -76,9 +75,8 @@ def test_other_experiments_have_one_length(
     workload: Workload,
     writing_slice_s: float | None,
     store: ExperimentStore,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    done = measured(store, design, workload, monkeypatch=monkeypatch)
+    done = measured(store, design, workload)
     assert done.design.writing_slice_s == writing_slice_s
 
 
