@@ -11,6 +11,7 @@ import click
 from pgdyno.cli.output import open_progress, print_json
 from pgdyno.model.document import Json, to_document
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.tpch import DISCLAIMER
 from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.model.ports import Progress
@@ -210,7 +211,7 @@ def gate_code(experiment: Experiment) -> int:
 
     A variant that misses a background rate which the baseline keeps has regressed.
     """
-    throughput = [v for v in experiment.verdicts if v.metric == "throughput_tps"]
+    throughput = [v for v in experiment.verdicts if v.metric == THROUGHPUT]
     decisions = [verdict.decision for verdict in throughput]
     if Decision.WORSE in decisions or any(_has_fallen_behind(experiment, v) for v in throughput):
         return _REGRESSION

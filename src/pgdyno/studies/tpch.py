@@ -12,20 +12,20 @@ from math import isfinite
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design, ResetPolicy
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.tpch import DISCLAIMER, POWER, PREFIX, REFRESHES, THROUGHPUT, scale_text
+from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, PREFIX, REFRESHES, THROUGHPUT_RUN, scale_text
 from pgdyno.model.experiments.workload import TpchStep, Workload
 from pgdyno.studies._contract import BundledStudy, Sizing, StudyContext
 from pgdyno.studies._tpch.queries import NUMBERS
 from pgdyno.studies._tpch.schema import data_set
 from pgdyno.studies._tpch.streams import MOST_STREAMS, usual_streams
 
-_NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER, THROUGHPUT)
+_NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER_RUN, THROUGHPUT_RUN)
 _USUAL_SCALE = 0.1
 _TITLES = {
     "rf1": "refresh function 1 of the power run: inserts new orders",
     "rf2": "refresh function 2 of the power run: deletes old orders",
-    POWER: "the power run: geometric mean of its 22 queries and 2 refresh functions",
-    THROUGHPUT: "the throughput run: streams of queries beside a stream of refresh functions",
+    POWER_RUN: "the power run: geometric mean of its 22 queries and 2 refresh functions",
+    THROUGHPUT_RUN: "the throughput run: streams of queries beside a stream of refresh functions",
 }
 
 

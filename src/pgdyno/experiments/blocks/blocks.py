@@ -12,7 +12,16 @@ from pgdyno.experiments.blocks.attribution import ArmCount, charged_running_s
 from pgdyno.experiments.blocks.drains import drain_share
 from pgdyno.experiments.blocks.tail import tail_mean
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
-from pgdyno.model.experiments.metric import DRAIN_SHARE, LAUNCHED_WORKERS, TAIL_MEAN, WAL_SEGMENTS
+from pgdyno.model.experiments.metric import (
+    DRAIN_SHARE,
+    LAUNCHED_WORKERS,
+    P50,
+    P95,
+    P99,
+    TAIL_MEAN,
+    THROUGHPUT,
+    WAL_SEGMENTS,
+)
 
 BY_OTHERS = {
     "steal_share": "of the CPU time was stolen by the hypervisor",
@@ -192,7 +201,7 @@ def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, s
         cpus=server_cpus,
     )
     own_s = sum(s.server_cpu_ns[arm] for s in own) / 1e9
-    values = {"throughput_tps": observation.count.work / running_s, **observation.meters}
+    values = {THROUGHPUT: observation.count.work / running_s, **observation.meters}
     values |= _latencies(observation.count)
     if (share := drain_share(slices, arm)) is not None:
         values[DRAIN_SHARE] = share
@@ -205,6 +214,6 @@ def _latencies(count: ArmCount) -> dict[str, float]:
     if count.latency_us.size == 0:
         return {}
     percentiles = np.percentile(count.latency_us, [50, 95, 99]) / 1000
-    names = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
+    names = (P50, P95, P99)
     by_name = dict(zip(names, map(float, percentiles), strict=True))
     return {**by_name, TAIL_MEAN: tail_mean(count.latency_us) / 1000}

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pgdyno.experiments.blocks.histogram import Histogram
 from pgdyno.experiments.blocks.histogram_text import decode
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment, Slice
-from pgdyno.model.experiments.metric import TAIL_MEAN
+from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN
 
 _ERROR = 1e-3  # of a histogram of 3 significant digits: at most half of it is used
-_QUANTILES = {"latency_ms_p50": 0.50, "latency_ms_p95": 0.95, "latency_ms_p99": 0.99}
+_QUANTILES = {P50: 0.50, P95: 0.95, P99: 0.99}
 _MOST_LISTED = 8
 
 

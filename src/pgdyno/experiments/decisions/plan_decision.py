@@ -37,13 +37,13 @@ from pgdyno.experiments.decisions.stopping import round_s
 from pgdyno.experiments.verdicts.analysis import log_ratios
 from pgdyno.experiments.verdicts.durability import doubts
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.plans.terms import Terms
 from pgdyno.stats import nested
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
 from pgdyno.stats.sample import Sample
 
-THROUGHPUT = "throughput_tps"
-TAILS = ("latency_ms_tail_mean", "latency_ms_p99")
+TAILS = (TAIL_MEAN, P99)
 """Which metric is the tail: the first that the experiment has."""
 
 _FASTER, _BOUND = 0.025, 0.05

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pgdyno.experiments.verdicts.analysis import is_comparable
 from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Experiment, Stopping
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
 
@@ -103,7 +104,7 @@ def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Bl
     Only throughput decides: it is the primary metric of every workload. An arm that missed its background
     rate is not waited for: no further pass makes it comparable.
     """
-    primary = [verdict for verdict in verdicts if verdict.metric == "throughput_tps"]
+    primary = [verdict for verdict in verdicts if verdict.metric == THROUGHPUT]
     if not primary or design.stopping is Stopping.FIXED:
         return False
     awaited = [v for v in primary if is_comparable(blocks, v.workload, v.variant, v.baseline)]

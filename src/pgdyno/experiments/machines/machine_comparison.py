@@ -30,12 +30,11 @@ from pgdyno.model.experiments.machine_comparison import (
     MachineComparison,
     Side,
 )
-from pgdyno.model.experiments.metric import SERVER_CPU, Metric
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT, Metric
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.decision import adjust, decide_apart
 from pgdyno.stats.sample import Sample
 
-THROUGHPUT = "throughput_tps"
 _SECONDS_PER_HOUR = 3600
 _MHZ_PER_GHZ = 1000
 _DISTURBED = VoidThresholds().steal_share

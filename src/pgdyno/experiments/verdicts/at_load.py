@@ -11,18 +11,17 @@ from statistics import fmean
 from pgdyno.experiments.verdicts.analysis import log_ratios
 from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.metric import TAIL_MEAN
+from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.facts import Unknown
 from pgdyno.stats.nested import mean_interval
 
-LATENCIES = ("latency_ms_p50", "latency_ms_p95", TAIL_MEAN, "latency_ms_p99")
-_THROUGHPUT = "throughput_tps"
+LATENCIES = (P50, P95, TAIL_MEAN, P99)
 
 
 def rates_at_load(experiment: Experiment, share: float) -> dict[str, float]:
     """Return the rate of each workload in transactions/s; none of one whose baseline has no throughput."""
     capacity = {
-        name: _mean(experiment, name, _THROUGHPUT, experiment.baseline) for name in experiment.workloads
+        name: _mean(experiment, name, THROUGHPUT, experiment.baseline) for name in experiment.workloads
     }
     return {name: share * tps for name, tps in capacity.items() if tps is not None}
 

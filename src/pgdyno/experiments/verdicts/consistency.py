@@ -11,12 +11,13 @@ from collections.abc import Iterator
 
 from pgdyno.experiments.verdicts.durability import doubts
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # it names files, and is typed
 _MOST = 1_000_000  # rounds, and blocks in one: arbitrary, far above any experiment
 _LARGEST = 1 << 63  # what a store can hold
 _MOST_LISTED = 8
-_THROUGHPUT, _LATENCY = "throughput_tps", "latency_ms_"
+_LATENCY = "latency_ms_"
 
 
 def contradictions(experiment: Experiment) -> tuple[str, ...]:
@@ -89,9 +90,9 @@ def _impossible(arm: ArmBlock) -> Iterator[tuple[str, str]]:
     for name, value in {"running_s": arm.running_s, **arm.values, **arm.audit}.items():
         if not math.isfinite(value):
             yield name, "is not finite"
-        elif value < 0 and (name in {"running_s", _THROUGHPUT} or name.startswith(_LATENCY)):
+        elif value < 0 and (name in {"running_s", THROUGHPUT} or name.startswith(_LATENCY)):
             yield name, f"is {value:g}, below 0"
-        elif value == 0 and name == _THROUGHPUT and arm.transactions > 0:
+        elif value == 0 and name == THROUGHPUT and arm.transactions > 0:
             yield name, f"is 0, of {arm.transactions} transactions"
     if arm.transactions < 0:
         yield "transactions", f"is {arm.transactions}, below 0"

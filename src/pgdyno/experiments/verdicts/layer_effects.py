@@ -21,13 +21,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.plans.terms import PLAN, WITHOUT
 from pgdyno.stats.nested import mean_interval
 
-_THROUGHPUT = "throughput_tps"
 _WHOLE, _OVERLAP = "", "*"  # no layer is called so
 
 
@@ -74,7 +74,7 @@ def _effects(experiment: Experiment, workload: str, layers: list[str]) -> LayerE
 def _log_ratios(block: Block, baseline: str, layers: list[str]) -> Iterator[tuple[str, float]]:
     """Yield the log-ratios of one block in which all arms count; none of any other."""
     names = [baseline, PLAN, *(f"{WITHOUT}{layer}" for layer in layers)]
-    values = {arm.variant: arm.values.get(_THROUGHPUT, 0.0) for arm in block.arms}
+    values = {arm.variant: arm.values.get(THROUGHPUT, 0.0) for arm in block.arms}
     if block.void_for(*names) or not all(values.get(name, 0.0) > 0 for name in names):
         return
     logs = {name: math.log(values[name]) for name in names}

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS, THROUGHPUT
+from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.metric import LAUNCHED_WORKERS, PLANNED_WORKERS
+from pgdyno.model.experiments.metric import LAUNCHED_WORKERS, PLANNED_WORKERS, THROUGHPUT
 from pgdyno.model.experiments.scaling import Knee, Level
 from pgdyno.model.experiments.tpch import PREFIX, REFRESHES, TPCH_RUNS, TpchFacts
 from pgdyno.model.variants.variant import Variant

@@ -9,13 +9,12 @@ from functools import lru_cache
 from statistics import fmean, geometric_mean
 
 from pgdyno.model.experiments.experiment import Block, Cell, Experiment
-from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.scaling import Confirmation, Knee, Scaling
 from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.stats.curves.confirmation import confirm
 from pgdyno.stats.curves.scaling import analyse, observe
 
-THROUGHPUT = "throughput_tps"
 _OFFSETS = {"clients": 0, "workers": 1}  # how many work at level 0: beside its workers the leader does
 LEAST_LEVELS = 3  # two are a comparison, not a curve
 LEAST_ROUNDS = 5  # as for a verdict: with fewer, resampled rounds are too few for 95 %

@@ -30,10 +30,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS, THROUGHPUT
+from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.loop import BESIDE, C_LOOP, CLIENT, CURVES, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP
-from pgdyno.model.experiments.metric import SERVER_CPU
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.stats.amount import Amount, mean_amount
 
 _LOADS = (*CURVES, *BESIDE)

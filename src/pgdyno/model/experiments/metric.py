@@ -29,10 +29,12 @@ class Metric:
     is_level: bool = False
 
 
+THROUGHPUT = "throughput_tps"  # the primary metric
 SERVER_CPU = "server_cpu_us_per_transaction"
 CLIENT_CPU = "client_cpu_us_per_transaction"
 LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
+P50, P95, P99 = "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"
 TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/blocks/tail.py
 DRAIN_SHARE = "drain_share"
 WAL_SEGMENTS = "wal_segments_created"
@@ -40,7 +42,7 @@ WAL_SEGMENTS = "wal_segments_created"
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("throughput_tps", "throughput", "transactions/s", Better.HIGHER, has_verdict=True),
+        Metric(THROUGHPUT, "throughput", "transactions/s", Better.HIGHER, has_verdict=True),
         Metric(
             SERVER_CPU,
             "server CPU per transaction",
@@ -48,10 +50,10 @@ METRICS: dict[str, Metric] = {
             Better.LOWER,
             has_verdict=True,
         ),
-        Metric("latency_ms_p50", "median latency", "ms", Better.LOWER),
-        Metric("latency_ms_p95", "95th percentile latency", "ms", Better.LOWER),
+        Metric(P50, "median latency", "ms", Better.LOWER),
+        Metric(P95, "95th percentile latency", "ms", Better.LOWER),
         Metric(TAIL_MEAN, "mean latency of the slowest 5 %", "ms", Better.LOWER, has_verdict=True),
-        Metric("latency_ms_p99", "99th percentile latency", "ms", Better.LOWER, has_verdict=True),
+        Metric(P99, "99th percentile latency", "ms", Better.LOWER, has_verdict=True),
         Metric("latency_ms_p999", "99.9th percentile latency", "ms", Better.NEITHER),
         Metric("latency_ms_max", "longest latency", "ms", Better.NEITHER),
         Metric("background_rate_share", "background rate reached, share of its target", "", Better.NEITHER),

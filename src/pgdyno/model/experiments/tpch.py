@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pgdyno.model.servers.query_plan import PlanNode
 
 PREFIX = "tpch-"  # of the workloads' names
-POWER, THROUGHPUT = "power", "throughput"
-TPCH_RUNS = {POWER: "power run", THROUGHPUT: "throughput run"}
+POWER_RUN, THROUGHPUT_RUN = "power", "throughput"
+TPCH_RUNS = {POWER_RUN: "power run", THROUGHPUT_RUN: "throughput run"}
 """What the runs are called, by their short names."""
 REFRESHES = ("rf1", "rf2")
 DISCLAIMER = "TPC-H-like: not a TPC-H result, and not comparable with published TPC-H results"

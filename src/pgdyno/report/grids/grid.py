@@ -16,6 +16,7 @@ from pgdyno.model.errors import SettingError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.loop import BESIDE
 from pgdyno.model.experiments.loop import CURVES as LOOP_CURVES
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.servers.guc import normalise
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import Caption
@@ -40,7 +41,7 @@ from pgdyno.report.grids.grid_tables import (
 from pgdyno.report.grids.scaling import level_table, sentences
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
 from pgdyno.report.text import numbers
-from pgdyno.report.text.words import PRIMARY_METRIC, effect_text, listed, symbol
+from pgdyno.report.text.words import effect_text, listed, symbol
 
 _PAGE_TABLES = "page_table_bytes"
 _BESIDE = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")
@@ -129,7 +130,7 @@ def place_among(size: float, sizes: Sequence[int]) -> float:
 
 
 def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) -> GridPart:
-    throughput = amounts(experiment, load, PRIMARY_METRIC)
+    throughput = amounts(experiment, load, THROUGHPUT)
     is_compared = len(experiment.variants) > 1  # what pages cost is no question of one variant's levels
     others = (amounts(experiment, load, name) for name in (_BESIDE if is_compared else ()))
     beside = [one for one in others if one.estimates]
@@ -144,7 +145,7 @@ def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) ->
         *by_size[:1],
         *(_by_level(experiment, load, one) for one in beside if one.metric.name == _PAGE_TABLES),
     )
-    judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != PRIMARY_METRIC)
+    judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != THROUGHPUT)
     return GridPart(
         load=load.name,
         gains=gain_table(experiment, load),
@@ -202,7 +203,7 @@ def _together(experiment: Experiment, side_by_side: Sequence[Load]) -> Figure | 
     if len(side_by_side) < 2:
         return None
     variants = [variant.name for variant in experiment.variants]
-    found = {load.name: amounts(experiment, load, PRIMARY_METRIC) for load in side_by_side}
+    found = {load.name: amounts(experiment, load, THROUGHPUT) for load in side_by_side}
     panels = tuple(
         replace(panel, title=load.name)
         for load in side_by_side

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.model.experiments.experiment import Cell, Experiment
-from pgdyno.model.experiments.metric import Metric
+from pgdyno.model.experiments.metric import THROUGHPUT, Metric
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
 from pgdyno.report.text import numbers
 from pgdyno.report.text.series import ROUNDS_FOR_AN_INTERVAL, Estimate, blocks_of, estimates
-from pgdyno.report.text.words import PRIMARY_METRIC, direction_hint, effect_text, metric_of, sentence, symbol
+from pgdyno.report.text.words import direction_hint, effect_text, metric_of, sentence, symbol
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def amounts(experiment: Experiment, load: Load, metric: str) -> Amounts:
     return Amounts(known, unit, unit_size, found)
 
 
-def verdicts_on(experiment: Experiment, metric: str = PRIMARY_METRIC) -> dict[tuple[str, str], Verdict]:
+def verdicts_on(experiment: Experiment, metric: str = THROUGHPUT) -> dict[tuple[str, str], Verdict]:
     """Return the verdicts on a metric by workload and variant."""
     return {(v.workload, v.variant): v for v in experiment.verdicts if v.metric == metric}
 
@@ -108,7 +108,7 @@ def compared_variants(experiment: Experiment) -> tuple[str, ...]:
     return tuple(variant.name for variant in experiment.variants if variant.name != experiment.baseline)
 
 
-def gain_table(experiment: Experiment, load: Load, metric: str = PRIMARY_METRIC) -> StyledTable | None:
+def gain_table(experiment: Experiment, load: Load, metric: str = THROUGHPUT) -> StyledTable | None:
     """Return change, interval and decision in every cell; None where the metric was not judged."""
     verdicts, variants = verdicts_on(experiment, metric), compared_variants(experiment)
     if not any((workload, name) in verdicts for workload in load.workloads.values() for name in variants):
@@ -188,7 +188,7 @@ def summary_table(experiment: Experiment, metrics: Sequence[Amounts]) -> Table:
 
 def gaps(experiment: Experiment, load: Load) -> tuple[str, ...]:
     """Say which variants have no throughput in which cells and why, and where it has no interval."""
-    found = amounts(experiment, load, PRIMARY_METRIC).estimates
+    found = amounts(experiment, load, THROUGHPUT).estimates
     missing: dict[tuple[str, str], list[str]] = {}
     for place, workload in load.workloads.items():
         for variant in (one.name for one in experiment.variants):

@@ -15,12 +15,12 @@ from pgdyno.model.experiments.machine_comparison import (
     Side,
     Weight,
 )
-from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.metric import METRICS, P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.report.steps.rqps_text import compact, half_width
 from pgdyno.report.text import numbers
-from pgdyno.report.text.words import PRIMARY_METRIC, effect_text, listed, metric_of, sentence, symbol
+from pgdyno.report.text.words import effect_text, listed, metric_of, sentence, symbol
 
 SCOPE = (
     "The intervals are about these two machines while they were measured: another instance of the same type "
@@ -30,8 +30,8 @@ UNKNOWN = "unknown"
 _LONGEST = 60  # characters of a value; --json has all of it
 _TITLES = {
     "server_cpu_us_per_transaction": "server CPU (µs per transaction)",
-    "latency_ms_tail_mean": "slowest 5 %, mean latency (ms)",
-    "latency_ms_p99": "p99 latency (ms)",
+    TAIL_MEAN: "slowest 5 %, mean latency (ms)",
+    P99: "p99 latency (ms)",
 }
 _ANSWERS = {
     Decision.BETTER: "B is better on",
@@ -51,7 +51,7 @@ def answer(found: MachineComparison) -> str:
     """Return in one sentence where which machine has the higher throughput."""
     by_decision: dict[Decision, list[ComparedMetric]] = {decision: [] for decision in _ANSWERS}
     for one in found.metrics:
-        if one.metric == PRIMARY_METRIC:
+        if one.metric == THROUGHPUT:
             by_decision[one.verdict.decision].append(one)
     parts = [
         f"{_ANSWERS[decision]} {listed(_places(ones, found))}"
@@ -106,7 +106,7 @@ def _by_metric(name: str, ones: Sequence[ComparedMetric], found: MachineComparis
 
 
 def _by_level(name: str, unit: str, ones: Sequence[ComparedMetric]) -> Table:
-    others = [metric for metric in dict.fromkeys(one.metric for one in ones) if metric != PRIMARY_METRIC]
+    others = [metric for metric in dict.fromkeys(one.metric for one in ones) if metric != THROUGHPUT]
     heads = columns(
         *(unit, "throughput, A → B", "B to A"),
         *(_TITLES.get(metric, metric).partition(" (")[0] for metric in others),
@@ -116,7 +116,7 @@ def _by_level(name: str, unit: str, ones: Sequence[ComparedMetric]) -> Table:
     rows = []
     for workload in dict.fromkeys(one.workload for one in ones):
         by_metric = {one.metric: one for one in ones if one.workload == workload}
-        first = by_metric.get(PRIMARY_METRIC)
+        first = by_metric.get(THROUGHPUT)
         if first is not None:
             rows.append(
                 (

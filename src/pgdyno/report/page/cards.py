@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.text import numbers
 from pgdyno.report.text.series import arm_series, typical
-from pgdyno.report.text.words import PRIMARY_METRIC, Statement, metric_of, primary_metric, state, symbol
+from pgdyno.report.text.words import Statement, metric_of, primary_metric, state, symbol
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def cards(experiment: Experiment) -> tuple[Card, ...]:
 
 def measured(experiment: Experiment, workload: str) -> tuple[Measured, ...]:
     """Return every variant's typical throughput with its range over the blocks that count."""
-    metric = metric_of(PRIMARY_METRIC, experiment.operation(workload))
+    metric = metric_of(THROUGHPUT, experiment.operation(workload))
     found = []
     for arm in arm_series(experiment, workload, metric.name):
         values = [point.value for point in arm.points if point.trial.void is None]

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from pgdyno.experiments.design.phase import phase_of
 from pgdyno.experiments.verdicts.durability import warnings
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.elements.facts import all_facts, configured_settings, host_facts, server_facts
@@ -41,7 +41,7 @@ from pgdyno.report.steps.steps import StepView, overview, step_views
 from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import metrics_of
-from pgdyno.report.text.words import PRIMARY_METRIC, SIGNS, answers, emulation_warning
+from pgdyno.report.text.words import SIGNS, answers, emulation_warning
 from pgdyno.report.tpch.tpch import tpch_view
 
 _PAGE = "page.html.j2"
@@ -179,7 +179,7 @@ def _cell(experiment: Experiment, workload: str, name: str) -> WorkloadFigures:
     """Return the trials of one of many workloads: throughput, as long as the page can hold all trials."""
     folded = experiment.cells or experiment.operations
     trials = sum(len(block.arms) for block in experiment.blocks if block.workload in folded)
-    values = _values(experiment, workload, [PRIMARY_METRIC]) if trials <= _MOST_TRIALS else ()
+    values = _values(experiment, workload, [THROUGHPUT]) if trials <= _MOST_TRIALS else ()
     return WorkloadFigures(workload, (), values, (), _void_trials(experiment, workload), cell=name)
 
 
@@ -199,7 +199,7 @@ def _workload(experiment: Experiment, workload: str, step: StepView | None) -> W
     """
     measured = [name for name in metrics_of(experiment, workload) if name in METRICS]
     judged = [name for name in measured if METRICS[name].has_verdict]
-    leading = [name for name in judged if name == PRIMARY_METRIC] or judged[:1]
+    leading = [name for name in judged if name == THROUGHPUT] or judged[:1]
     others = [name for name in judged if name not in leading]
     unjudged = [name for name in measured if name not in judged and step is None]
     ratios = _ratios(experiment, workload, leading)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.model.experiments.experiment import DesignKind, Experiment, Part
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import Table, columns
 from pgdyno.report.text import numbers
-from pgdyno.report.text.words import PRIMARY_METRIC, effect_text, listed, symbol
+from pgdyno.report.text.words import effect_text, listed, symbol
 
 _KINDS = {DesignKind.DUET: "duet", DesignKind.ALTERNATING: "whole trials"}
 _IN_ALL = "in all"
@@ -71,7 +72,7 @@ def _rows(experiment: Experiment) -> Iterator[tuple[str, str, Verdict, str]]:
 
 
 def _throughput(verdicts: tuple[Verdict, ...], variant: str) -> list[Verdict]:
-    return [one for one in verdicts if one.metric == PRIMARY_METRIC and one.variant == variant]
+    return [one for one in verdicts if one.metric == THROUGHPUT and one.variant == variant]
 
 
 def _words(verdict: Verdict) -> str:

@@ -11,12 +11,13 @@ from statistics import fmean
 
 from pgdyno.experiments.verdicts.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Interval, Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names, step_workloads
 from pgdyno.report.text.series import arm_series, blocks_of, typical
-from pgdyno.report.text.words import PRIMARY_METRIC, direction_hint, metric_of, sentence, symbol
+from pgdyno.report.text.words import direction_hint, metric_of, sentence, symbol
 
 MISSED = "missed"
 _BACKGROUND = "background_rate_share"
@@ -59,7 +60,7 @@ def step_results(experiment: Experiment) -> tuple[StepResults, ...]:
             workload=workload,
             name=names[workload],
             operation=experiment.operations[workload],
-            unit=metric_of(PRIMARY_METRIC, experiment.operations[workload]).unit,
+            unit=metric_of(THROUGHPUT, experiment.operations[workload]).unit,
             target_rows_per_s=_target(experiment, workload),
             results=tuple(_result(experiment, workload, variant) for variant in variants_of(experiment)),
         )
@@ -84,11 +85,11 @@ def rate_table(experiment: Experiment) -> StyledTable:
     )
 
 
-def relative_table(experiment: Experiment, metric: str = PRIMARY_METRIC) -> StyledTable:
+def relative_table(experiment: Experiment, metric: str = THROUGHPUT) -> StyledTable:
     """Return variant/baseline of a metric that has verdicts: the ratio, its interval, the decision."""
     steps = step_results(experiment)
     verdicts = {(v.workload, v.variant): v for v in experiment.verdicts if v.metric == metric}
-    is_rate = metric == PRIMARY_METRIC
+    is_rate = metric == THROUGHPUT
     known = metric_of(metric, "operations")
     level = numbers.share(experiment.design.level)
     return StyledTable(
@@ -186,14 +187,14 @@ def _result(experiment: Experiment, workload: str, variant: str) -> Result:
     ]
     return Result(
         variant=variant,
-        rate=typical(experiment, workload, PRIMARY_METRIC, variant),
+        rate=typical(experiment, workload, THROUGHPUT, variant),
         background_share=fmean(shares) if shares else None,
         missed=missed_rate(experiment.blocks, workload, variant),
         verdict=next(
             (
                 v
                 for v in experiment.verdicts
-                if (v.workload, v.variant, v.metric) == (workload, variant, PRIMARY_METRIC)
+                if (v.workload, v.variant, v.metric) == (workload, variant, THROUGHPUT)
             ),
             None,
         ),

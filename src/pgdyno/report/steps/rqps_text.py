@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_text
@@ -22,7 +23,7 @@ from pgdyno.report.steps.rqps import (
     variants_of,
 )
 from pgdyno.report.text import numbers
-from pgdyno.report.text.words import PRIMARY_METRIC, legend, metric_of
+from pgdyno.report.text.words import legend, metric_of
 
 _THOUSANDS, _MILLIONS = 99_999.5, 999_500.0
 _FINE, _FINEST = 0.0995, 0.0005  # half-widths from here on are shown without decimals, and with one
@@ -37,9 +38,9 @@ def step_tables(experiment: Experiment) -> Iterator[RenderableType]:
     names = variants_of(experiment)
     rates = [(name, [_rate(step.results[order]) for step in steps]) for order, name in enumerate(names)]
     yield _table([step.name for step in steps], rates)
-    metrics = dict.fromkeys([PRIMARY_METRIC, *(verdict.metric for verdict in experiment.verdicts)])
+    metrics = dict.fromkeys([THROUGHPUT, *(verdict.metric for verdict in experiment.verdicts)])
     for metric in metrics if len(experiment.variants) > 1 else ():
-        title = "rate (rQPS)" if metric == PRIMARY_METRIC else metric_of(metric, "operations").title
+        title = "rate (rQPS)" if metric == THROUGHPUT else metric_of(metric, "operations").title
         yield _heading(f"Relative {title}, {experiment.baseline} = 1; below, half of the interval's width")
         yield _relative(experiment, steps, metric)
     if len(experiment.variants) > 1:

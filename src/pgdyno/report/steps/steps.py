@@ -9,7 +9,7 @@ from functools import partial
 from markupsafe import Markup
 
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.metric import SERVER_CPU
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.report.charts.rates import RateStrip, rate_chart
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.tables import Figure, StyledCell, StyledTable, Table, columns, figure
@@ -34,7 +34,7 @@ from pgdyno.report.steps.step_tables import (
     wait_table,
 )
 from pgdyno.report.text import numbers
-from pgdyno.report.text.words import PRIMARY_METRIC, SIGNS, SINGULARS, Sign
+from pgdyno.report.text.words import SIGNS, SINGULARS, Sign
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def overview(experiment: Experiment) -> Overview | None:
     if not steps:
         return None
     background = background_table(experiment)
-    judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != PRIMARY_METRIC)
+    judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != THROUGHPUT)
     is_compared = len(experiment.variants) > 1
     return Overview(
         tables=(

@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from pgdyno.experiments.verdicts.analysis import is_comparable
 from pgdyno.experiments.verdicts.scaling import CurveKnee, knees
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.metric import METRICS, Better, Metric
+from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
 from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names, tpch_runs
 
-PRIMARY_METRIC = "throughput_tps"
-
 _DIRECTIONS = {
-    "throughput_tps": ("more transactions per second", "fewer transactions per second"),
+    THROUGHPUT: ("more transactions per second", "fewer transactions per second"),
     "server_cpu_us_per_transaction": (
         "more server CPU per transaction",
         "less server CPU per transaction",
@@ -182,7 +180,7 @@ def _answer_of_curve(experiment: Experiment, found: CurveKnee) -> str:
 def primary_metric(verdicts: Iterable[Verdict]) -> str:
     """Return the metric that leads: throughput, or the first one there is when it was not judged."""
     names = [verdict.metric for verdict in verdicts]
-    return PRIMARY_METRIC if PRIMARY_METRIC in names or not names else names[0]
+    return THROUGHPUT if THROUGHPUT in names or not names else names[0]
 
 
 def sentence(words: str) -> str:

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 from pgdyno.experiments.planner.query_plan import kinds_of_difference, plan_difference, shape
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.tpch import DISCLAIMER, POWER, TPCH_RUNS, TpchFacts
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, TPCH_RUNS, TpchFacts
 from pgdyno.model.experiments.verdict import Interval, Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 from pgdyno.report.steps.rqps import bounds_text, variants_of
 from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import Estimate, estimates
-from pgdyno.report.text.words import PRIMARY_METRIC, symbol
+from pgdyno.report.text.words import symbol
 from pgdyno.report.tpch.query_degrees import BestDegrees, best_degrees
 
 _SECONDS_PER_HOUR = 3600
@@ -110,7 +111,7 @@ def plan_comparisons(experiment: Experiment) -> tuple[PlanComparison, ...]:
 
 def unit_of_runs(name: str) -> str:
     """Return what one of the runs is counted in, for tables."""
-    return "executions/h" if name == POWER else "queries/h"
+    return "executions/h" if name == POWER_RUN else "queries/h"
 
 
 def time_text(seconds: float) -> str:
@@ -126,11 +127,11 @@ def title_of(line: QueryLine) -> str:
 
 
 def _line(experiment: Experiment, workload: str, name: str) -> QueryLine:
-    rates, variants = estimates(experiment, workload, PRIMARY_METRIC), variants_of(experiment)
+    rates, variants = estimates(experiment, workload, THROUGHPUT), variants_of(experiment)
     verdicts = {
         verdict.variant: verdict
         for verdict in experiment.verdicts
-        if (verdict.workload, verdict.metric) == (workload, PRIMARY_METRIC)
+        if (verdict.workload, verdict.metric) == (workload, THROUGHPUT)
     }
     is_time = name not in TPCH_RUNS
     figure = _time if is_time else _per_hour

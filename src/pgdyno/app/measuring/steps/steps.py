@@ -20,7 +20,7 @@ from pgdyno.generators.step_run import StepResult
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
-from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.workload import Step, Workload
 from pgdyno.server.process.processes import HostCpu, read_host_cpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
@@ -151,7 +151,7 @@ def _values(
 ) -> dict[str, float]:
     result = observed.result
     role = result.roles[leading_role(step)]
-    values = {"throughput_tps": completed / elapsed_s}
+    values = {THROUGHPUT: completed / elapsed_s}
     values |= {f"latency_ms_{name}": role.latency_ms[name] for name in _LATENCIES}
     values |= meter_values(meters, observed.delta, completed)
     if step.target_rows_per_s is not None:

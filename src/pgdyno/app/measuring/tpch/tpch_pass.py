@@ -27,7 +27,8 @@ from pgdyno.generators.query_session import Executed, QuerySession
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
-from pgdyno.model.experiments.tpch import POWER, REFRESHES, THROUGHPUT
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.tpch import POWER_RUN, REFRESHES, THROUGHPUT_RUN
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.studies._tpch.answers import Answer, answer_of
 from pgdyno.studies._tpch.parameters import draw_parameters
@@ -161,7 +162,7 @@ def measure_pass(this: Pass, workloads: Sequence[Workload], answers: Answers) ->
         this, lambda sessions: _throughput(this.arm, sessions, streams, pairs), sum(map(len, streams))
     )
     return [
-        _block(this, workload, throughput if _name(workload) == THROUGHPUT else power)
+        _block(this, workload, throughput if _name(workload) == THROUGHPUT_RUN else power)
         for workload in workloads
     ]
 
@@ -229,7 +230,7 @@ def _throughput(
         finally:  # after an error, and when the user has had enough
             stopped.set()
             _cancel(running)
-    return _Run({THROUGHPUT: time.perf_counter() - began_s})
+    return _Run({THROUGHPUT_RUN: time.perf_counter() - began_s})
 
 
 def _cancel(running: Mapping[Future[None], QuerySession]) -> None:
@@ -275,15 +276,15 @@ def _block(this: Pass, workload: Workload, measured: _Measured) -> Block:
 def _arm_block(this: Pass, name: str, measured: _Measured) -> ArmBlock:
     """Return one execution; of the power run the geometric mean of all, of the throughput run their rate."""
     variant, elapsed_s = this.arm.variant.name, measured.run.elapsed_s
-    if name == POWER:
+    if name == POWER_RUN:
         mean_s = math.exp(math.fsum(map(math.log, elapsed_s.values())) / len(elapsed_s))
-        values = {**measured.values, "throughput_tps": 1 / mean_s}
+        values = {**measured.values, THROUGHPUT: 1 / mean_s}
         return ArmBlock(variant, len(elapsed_s), math.fsum(elapsed_s.values()), values)
-    if name == THROUGHPUT:
+    if name == THROUGHPUT_RUN:
         queries = this.streams * len(ORDERS[0])
-        values = {**measured.values, "throughput_tps": queries / elapsed_s[name]}
+        values = {**measured.values, THROUGHPUT: queries / elapsed_s[name]}
         return ArmBlock(variant, queries, elapsed_s[name], values)
-    values = {**measured.run.launched.get(name, {}), "throughput_tps": 1 / elapsed_s[name]}
+    values = {**measured.run.launched.get(name, {}), THROUGHPUT: 1 / elapsed_s[name]}
     return ArmBlock(variant, 1, elapsed_s[name], values)
 
 
