@@ -102,8 +102,9 @@ def test_a_study_brings_its_options_to_the_command_line(added: Path) -> None:
     result = CliRunner().invoke(cli, ["run", "loop", "--moon", "full"], standalone_mode=False)
     assert isinstance(result.exception, UsageError)
     assert result.exception.message == "the study loop takes no --moon"
-    asked = Sizing({"moon": ("new",)})
-    assert studies.load()["tides"].recorded_options(asked) == {"moon": "new"}
+    for given, recorded in (((), {}), (("new",), {"moon": "new"}), (("full", "new"), {"moon": "new"})):
+        asked = Sizing({"moon": given})
+        assert studies.load()["tides"].recorded_options(asked) == recorded
 
 
 def test_a_workload_can_be_named(added: Path) -> None:

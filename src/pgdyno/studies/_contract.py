@@ -47,6 +47,12 @@ class Option(Generic[Value_co]):
     usual: str | None = None  # a text that is recorded although it was not given
     is_of_own_servers: bool = False  # a running server has no place for it
 
+    def recorded(self, texts: tuple[str, ...]) -> str | None:
+        """Return the text that asks for the same again; None if none is to."""
+        if not self.is_recorded or not texts:
+            return self.usual
+        return ",".join(texts) if self.is_repeatable else texts[-1]
+
 
 def last(texts: tuple[str, ...]) -> str | None:
     """Read an option whose value is its text; None if it was not given."""
@@ -174,11 +180,7 @@ class BundledStudy:
 
     def recorded_options(self, sizing: Sizing) -> dict[str, str]:
         """Return the texts that ask for the same again, by option."""
-        found = {
-            one.name: ",".join(sizing.given[one.name]) if one.name in sizing.given else one.usual
-            for one in self.options
-            if one.is_recorded
-        }
+        found = {one.name: one.recorded(sizing.given.get(one.name, ())) for one in self.options}
         return {name: text for name, text in found.items() if text is not None}
 
     def grid_options(self, sizing: Sizing) -> dict[str, str]:
