@@ -64,9 +64,9 @@ def _print_applied(result: AttachedAcceleration) -> None:
 
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:
-    from pgdyno.cli.results import comparison_document
     from pgdyno.experiments.verdicts.layer_effects import layer_effects
     from pgdyno.model.document import to_document
+    from pgdyno.report.documents import comparison_document
     from pgdyno.report.page.per_application import without_per_application
 
     done = result.acceleration

@@ -9,21 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli.output import open_progress, print_json
-from pgdyno.model.document import Json, to_document
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.metric import THROUGHPUT
-from pgdyno.model.experiments.tpch import DISCLAIMER
-from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.model.ports import Progress
 
 if TYPE_CHECKING:  # the report loads numerical libraries: commands start without them
     from rich.console import RenderableType
 
-    from pgdyno.report.steps.rqps import Result
-    from pgdyno.report.tpch.tpch import Relative
 
 _COLUMNS_OF_A_FILE = 110
-_REGRESSION, _INCONCLUSIVE = 5, 6  # exit codes, only with --gate
 
 
 def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bool) -> None:
@@ -34,6 +27,8 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
     finally:
         progress.close()
     if is_json:
+        from pgdyno.report.documents import comparison_document
+
         print_json(comparison_document(experiment))
     else:
         from pgdyno.app.results.report import write_report
@@ -41,6 +36,8 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
         print_experiment(experiment)
         click.echo(f"\nReport: {write_report(experiment)}")
     if is_gate:
+        from pgdyno.experiments.decisions.gate import gate_code
+
         sys.exit(gate_code(experiment))
 
 
@@ -65,187 +62,3 @@ def print_wide(shown: RenderableType) -> None:
     if not console.is_terminal:  # a pipe or a file has no width: rich would take 80 columns
         console.width = _COLUMNS_OF_A_FILE
     console.print(shown)
-
-
-def comparison_document(experiment: Experiment) -> dict[str, object]:
-    """Return what ``--json`` prints for a comparison."""
-    return {
-        "experiment": experiment.id,
-        "question": experiment.question,
-        "baseline": experiment.baseline,
-        "steps": steps_document(experiment),
-        "scaling": scaling_document(experiment),
-        "degree_settings": degree_settings_document(experiment),
-        "transaction_splits": splits_document(experiment),
-        "tpch": tpch_document(experiment),
-        "adjusted_for_stolen_time": adjusted_document(experiment),
-        "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
-        "design": to_document(experiment.design),
-        "settings": to_document(experiment.settings),
-        "durability": durability_document(experiment),
-        "awake": to_document(experiment.awake),
-        "void_blocks": [
-            {"workload": b.workload, "round": b.round, "block": b.index, "reason": reason}
-            for b in experiment.blocks
-            for reason in b.void_reasons
-        ],
-        "blocks": len(experiment.blocks),
-        "notes": list(experiment.notes),
-        "is_complete": experiment.is_complete,
-    }
-
-
-def adjusted_document(experiment: Experiment) -> Json:
-    """Return the effects of whole trials adjusted for stolen time, by workload, or why there are none."""
-    from pgdyno.experiments.verdicts.steal_adjustment import adjustments
-
-    return to_document(adjustments(experiment))
-
-
-def tpch_document(experiment: Experiment) -> Json:
-    """Return times, runs, best degrees and plans that differ, like TPC-H's; null where the workload is not.
-
-    Times are in seconds, of runs executions per hour; ratios of times are below 1 where it is faster.
-    """
-    from pgdyno.experiments.verdicts.query_degrees import query_degrees
-    from pgdyno.report.steps.rqps import variants_of
-    from pgdyno.report.tpch.tpch import lines, plan_comparisons
-
-    if experiment.tpch is None:
-        return None
-    variants = variants_of(experiment)
-    return to_document(
-        {
-            "disclaimer": DISCLAIMER,
-            "scale": experiment.tpch.scale,
-            "streams": experiment.tpch.streams,
-            "executions": [
-                {
-                    "name": line.name,
-                    "unit": "s" if line.is_time else "per hour",
-                    "figures": dict(zip(variants, line.figures, strict=True)),
-                    "relative": [_relative_document(one) for one in line.relative],
-                }
-                for line in lines(experiment)
-            ],
-            "best_degrees": query_degrees(experiment),
-            "plan_differences": plan_comparisons(experiment),
-        }
-    )
-
-
-def _relative_document(one: Relative) -> dict[str, object]:
-    return {
-        "variant": one.variant,
-        "ratio": one.ratio,
-        "interval": None if one.interval is None else [one.interval.low, one.interval.high],
-        "verdict": None if one.verdict is None else one.verdict.decision,
-    }
-
-
-def scaling_document(experiment: Experiment) -> Json:
-    """Return every curve by level with its knee; empty where no level is what varies."""
-    from pgdyno.experiments.verdicts.scaling import scaling_curves
-
-    return to_document(scaling_curves(experiment))
-
-
-def degree_settings_document(experiment: Experiment) -> Json:
-    """Return how many workers to set for each query; empty where their number is not what varies."""
-    from pgdyno.experiments.verdicts.degree_settings import degree_settings
-
-    return to_document(degree_settings(experiment))
-
-
-def splits_document(experiment: Experiment) -> Json:
-    """Return what a transaction's time is made of, by variant; empty where no load tells."""
-    from pgdyno.experiments.verdicts.transaction_split import transaction_splits
-
-    return to_document(transaction_splits(experiment))
-
-
-def durability_document(experiment: Experiment) -> dict[str, Json]:
-    """Return what was read back of the servers' durability, and what is wrong with it."""
-    from pgdyno.experiments.verdicts.durability import warnings
-
-    return {"readings": to_document(experiment.durability), "warnings": list(warnings(experiment))}
-
-
-def steps_document(experiment: Experiment) -> list[dict[str, object]]:
-    """Return every step with what each variant did in it; empty where no workload is a step."""
-    from pgdyno.report.steps.rqps import step_results
-
-    return [
-        {
-            "workload": step.workload,
-            "step": step.name,
-            "operation": step.operation,
-            "unit": step.unit,
-            "background_target_rows_per_s": step.target_rows_per_s,
-            "variants": [_step_result(experiment, one) for one in step.results],
-        }
-        for step in step_results(experiment)
-    ]
-
-
-def _step_result(experiment: Experiment, one: Result) -> dict[str, object]:
-    """Return one variant in one step; where it or the baseline missed its background rate, no ratio."""
-    verdict, interval = one.verdict, one.verdict.interval if one.verdict else None
-    return {
-        "variant": one.variant,
-        "is_baseline": one.variant == experiment.baseline,
-        "rate": one.rate,
-        "relative": verdict.effect if verdict else None,
-        "interval": None if interval is None else [interval.low, interval.high],
-        "verdict": verdict.decision.value if verdict else None,
-        "background_share": one.background_share,
-        "is_missed": one.missed is not None,
-        "missed_passes": one.missed.passes if one.missed else 0,
-        "lowest_background_share": one.missed.lowest if one.missed else None,
-        "is_compared": verdict is not None and verdict.effect is not None,
-    }
-
-
-def gate_code(experiment: Experiment) -> int:
-    """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0.
-
-    A variant that misses a background rate which the baseline keeps has regressed.
-    """
-    throughput = [v for v in experiment.verdicts if v.metric == THROUGHPUT]
-    decisions = [verdict.decision for verdict in throughput]
-    if Decision.WORSE in decisions or any(_has_fallen_behind(experiment, v) for v in throughput):
-        return _REGRESSION
-    return _INCONCLUSIVE if Decision.INCONCLUSIVE in decisions or not decisions else 0
-
-
-def _has_fallen_behind(experiment: Experiment, verdict: Verdict) -> bool:
-    from pgdyno.experiments.verdicts.analysis import missed_rate
-
-    blocks, workload = experiment.blocks, verdict.workload
-    return (
-        missed_rate(blocks, workload, verdict.variant) is not None
-        and missed_rate(blocks, workload, verdict.baseline) is None
-    )
-
-
-def _comparison(verdict: Verdict) -> dict[str, object]:
-    interval = verdict.interval
-    return {
-        "workload": verdict.workload,
-        "metric": verdict.metric,
-        "variant": verdict.variant,
-        "baseline": verdict.baseline,
-        "verdict": verdict.decision.value,
-        "effect": verdict.effect,
-        "interval": None if interval is None else [interval.low, interval.high],
-        "level": None if interval is None else interval.level,
-        "mde": verdict.mde,
-        "p_value": verdict.p_value,
-        "p_adjusted": verdict.p_adjusted,
-        "reason": verdict.reason,
-        "rounds": verdict.rounds,
-        "blocks": verdict.blocks,
-        "void_blocks": verdict.void_blocks,
-        "components": to_document(verdict.components),
-        "checks": dict(verdict.checks),
-    }

@@ -10,8 +10,8 @@ from tests.golden.synthetic_clients import experiment as by_clients
 from tests.golden.synthetic_workers import experiment
 from tests.unit.report.page.test_page import Outline
 
-from pgdyno.cli.results import comparison_document
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.report.documents import comparison_document
 from pgdyno.report.grids.degree_settings import what_to_set
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table

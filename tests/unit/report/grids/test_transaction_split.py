@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.golden.synthetic_loop import experiment
 from tests.unit.report.page.test_page import Outline
 
-from pgdyno.cli.results import comparison_document
+from pgdyno.report.documents import comparison_document
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.cli.results import comparison_document
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.report.documents import comparison_document
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.store.bundle import check_bundle

@@ -10,8 +10,8 @@ from rich.console import Console
 from tests.golden.synthetic_degrees import TIMES_MS, simulated
 from tests.golden.synthetic_tpch import experiment
 
-from pgdyno.cli.results import comparison_document
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.report.documents import comparison_document
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table
 from pgdyno.report.tpch.query_degrees import best_degrees

@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 from tests.golden.synthetic_tpch import NAMES, experiment
 
-from pgdyno.cli.results import comparison_document
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.variants.variant import Variant
+from pgdyno.report.documents import comparison_document
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.repeat import repeat_command
 from pgdyno.report.page.verdict_text import verdict_table

@@ -10,8 +10,9 @@ import pytest
 from tests.golden.synthetic import experiment as without_steps
 from tests.golden.synthetic_steps import experiment
 
-from pgdyno.cli.results import comparison_document, gate_code
+from pgdyno.experiments.decisions.gate import gate_code
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.report.documents import comparison_document
 
 
 @pytest.fixture(scope="module")

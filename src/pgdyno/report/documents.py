@@ -1,0 +1,162 @@
+"""Documents of results, as ``--json`` prints them. Pure."""
+
+from __future__ import annotations
+
+from pgdyno.experiments.verdicts.degree_settings import degree_settings
+from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.experiments.verdicts.query_degrees import query_degrees
+from pgdyno.experiments.verdicts.scaling import scaling_curves
+from pgdyno.experiments.verdicts.steal_adjustment import adjustments
+from pgdyno.experiments.verdicts.transaction_split import transaction_splits
+from pgdyno.model.document import Json, to_document
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.tpch import DISCLAIMER
+from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.report.steps.rqps import Result, step_results, variants_of
+from pgdyno.report.tpch.tpch import Relative, lines, plan_comparisons
+
+
+def comparison_document(experiment: Experiment) -> dict[str, object]:
+    """Return what ``--json`` prints for a comparison."""
+    return {
+        "experiment": experiment.id,
+        "question": experiment.question,
+        "baseline": experiment.baseline,
+        "steps": steps_document(experiment),
+        "scaling": scaling_document(experiment),
+        "degree_settings": degree_settings_document(experiment),
+        "transaction_splits": splits_document(experiment),
+        "tpch": tpch_document(experiment),
+        "adjusted_for_stolen_time": adjusted_document(experiment),
+        "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
+        "design": to_document(experiment.design),
+        "settings": to_document(experiment.settings),
+        "durability": durability_document(experiment),
+        "awake": to_document(experiment.awake),
+        "void_blocks": [
+            {"workload": b.workload, "round": b.round, "block": b.index, "reason": reason}
+            for b in experiment.blocks
+            for reason in b.void_reasons
+        ],
+        "blocks": len(experiment.blocks),
+        "notes": list(experiment.notes),
+        "is_complete": experiment.is_complete,
+    }
+
+
+def adjusted_document(experiment: Experiment) -> Json:
+    """Return the effects of whole trials adjusted for stolen time, by workload, or why there are none."""
+    return to_document(adjustments(experiment))
+
+
+def tpch_document(experiment: Experiment) -> Json:
+    """Return times, runs, best degrees and plans that differ, like TPC-H's; null where the workload is not.
+
+    Times are in seconds, of runs executions per hour; ratios of times are below 1 where it is faster.
+    """
+    if experiment.tpch is None:
+        return None
+    variants = variants_of(experiment)
+    return to_document(
+        {
+            "disclaimer": DISCLAIMER,
+            "scale": experiment.tpch.scale,
+            "streams": experiment.tpch.streams,
+            "executions": [
+                {
+                    "name": line.name,
+                    "unit": "s" if line.is_time else "per hour",
+                    "figures": dict(zip(variants, line.figures, strict=True)),
+                    "relative": [_relative_document(one) for one in line.relative],
+                }
+                for line in lines(experiment)
+            ],
+            "best_degrees": query_degrees(experiment),
+            "plan_differences": plan_comparisons(experiment),
+        }
+    )
+
+
+def _relative_document(one: Relative) -> dict[str, object]:
+    return {
+        "variant": one.variant,
+        "ratio": one.ratio,
+        "interval": None if one.interval is None else [one.interval.low, one.interval.high],
+        "verdict": None if one.verdict is None else one.verdict.decision,
+    }
+
+
+def scaling_document(experiment: Experiment) -> Json:
+    """Return every curve by level with its knee; empty where no level is what varies."""
+    return to_document(scaling_curves(experiment))
+
+
+def degree_settings_document(experiment: Experiment) -> Json:
+    """Return how many workers to set for each query; empty where their number is not what varies."""
+    return to_document(degree_settings(experiment))
+
+
+def splits_document(experiment: Experiment) -> Json:
+    """Return what a transaction's time is made of, by variant; empty where no load tells."""
+    return to_document(transaction_splits(experiment))
+
+
+def durability_document(experiment: Experiment) -> dict[str, Json]:
+    """Return what was read back of the servers' durability, and what is wrong with it."""
+    return {"readings": to_document(experiment.durability), "warnings": list(warnings(experiment))}
+
+
+def steps_document(experiment: Experiment) -> list[dict[str, object]]:
+    """Return every step with what each variant did in it; empty where no workload is a step."""
+    return [
+        {
+            "workload": step.workload,
+            "step": step.name,
+            "operation": step.operation,
+            "unit": step.unit,
+            "background_target_rows_per_s": step.target_rows_per_s,
+            "variants": [_step_result(experiment, one) for one in step.results],
+        }
+        for step in step_results(experiment)
+    ]
+
+
+def _step_result(experiment: Experiment, one: Result) -> dict[str, object]:
+    """Return one variant in one step; where it or the baseline missed its background rate, no ratio."""
+    verdict, interval = one.verdict, one.verdict.interval if one.verdict else None
+    return {
+        "variant": one.variant,
+        "is_baseline": one.variant == experiment.baseline,
+        "rate": one.rate,
+        "relative": verdict.effect if verdict else None,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "verdict": verdict.decision.value if verdict else None,
+        "background_share": one.background_share,
+        "is_missed": one.missed is not None,
+        "missed_passes": one.missed.passes if one.missed else 0,
+        "lowest_background_share": one.missed.lowest if one.missed else None,
+        "is_compared": verdict is not None and verdict.effect is not None,
+    }
+
+
+def _comparison(verdict: Verdict) -> dict[str, object]:
+    interval = verdict.interval
+    return {
+        "workload": verdict.workload,
+        "metric": verdict.metric,
+        "variant": verdict.variant,
+        "baseline": verdict.baseline,
+        "verdict": verdict.decision.value,
+        "effect": verdict.effect,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "level": None if interval is None else interval.level,
+        "mde": verdict.mde,
+        "p_value": verdict.p_value,
+        "p_adjusted": verdict.p_adjusted,
+        "reason": verdict.reason,
+        "rounds": verdict.rounds,
+        "blocks": verdict.blocks,
+        "void_blocks": verdict.void_blocks,
+        "components": to_document(verdict.components),
+        "checks": dict(verdict.checks),
+    }
