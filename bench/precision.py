@@ -20,10 +20,11 @@ from pathlib import Path
 from bench.precision_chart import Point, precision_chart
 
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.measure import Conditions, alternating
+from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress
+from pgdyno.experiments.design.trials import alternating
 from pgdyno.experiments.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import DRIVER

@@ -13,11 +13,12 @@ from pgdyno.app.acceleration import at_load as accelerate_at_load
 from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.measuring.measure import Conditions, alternating, measure
+from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.results.stored import load_stored
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.design.trials import alternating
 from pgdyno.model.errors import (
     HugePagesError,
     InterruptedByUserError,

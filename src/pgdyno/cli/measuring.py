@@ -207,7 +207,7 @@ class Measuring:
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""
-        from pgdyno.app.measuring.measure import alternating
+        from pgdyno.experiments.design.trials import alternating
 
         self._refuse_what_passes_decide()
         design = alternating(self.design(base))
@@ -267,7 +267,7 @@ class Measuring:
 
     def design(self, base: Design | None = None) -> Design:
         """Return the design that the options ask for."""
-        from pgdyno.app.measuring.measure import alternating
+        from pgdyno.experiments.design.trials import alternating
 
         start = base or Design()
         slice_s = start.slice_s if self.slice_ is None else parse_duration_s(self.slice_)

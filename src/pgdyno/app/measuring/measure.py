@@ -14,6 +14,7 @@ from pgdyno.app.changes.allowed_files import require_allowed_files
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, open_store
 from pgdyno.app.measuring.experiment import Context, ExperimentRun, Futile
+from pgdyno.experiments.design.trials import in_trials
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
@@ -29,7 +30,6 @@ from pgdyno.server.process.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
 
 _ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
-_ALTERNATING_TRIAL_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -145,25 +145,6 @@ def require_durable(variants: tuple[Variant, ...]) -> None:
                 hint="a variant that may lose data can only be measured from an experiment file "
                 "(pgdyno run FILE.toml), on servers that pgdyno creates",
             )
-
-
-def alternating(design: Design, trial_s: float | None = None) -> Design:
-    """Return the design with whole trials instead of slices: one arm's server at a time."""
-    length_s = _ALTERNATING_TRIAL_S if trial_s is None else trial_s
-    return replace(
-        design,
-        kind=DesignKind.ALTERNATING,
-        slice_s=length_s,
-        writing_slice_s=None,
-        block_s=length_s,
-        blocks_per_round=1,
-        head_s=length_s / 20,
-    )
-
-
-def in_trials(design: Design) -> Design:
-    """Return the design for what turned out to take whole trials: as long as blocks that were asked for."""
-    return alternating(design, None if design.block_s == Design().block_s else design.block_s)
 
 
 def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:

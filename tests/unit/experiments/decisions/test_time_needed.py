@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.app.measuring.measure import alternating
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.design.trials import alternating
 from pgdyno.model.experiments.experiment import Design
 
 WORKLOADS = tuple(find_workloads(("sysbench-read-only", "sysbench-read-write")).values())
