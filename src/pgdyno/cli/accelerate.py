@@ -19,7 +19,7 @@ from pgdyno.cli._server_options import (
     parse_layers,
     warn_about_password,
 )
-from pgdyno.cli.measuring import CYCLE, phase_option, require_writing
+from pgdyno.cli.measuring import CYCLE, phase_option
 from pgdyno.cli.output import json_option, open_progress
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
@@ -345,7 +345,9 @@ class Asked:
     def _phase(self, workloads: Mapping[str, Workload]) -> Phase:
         if self.phase != CYCLE:
             return Phase.AFTER_CHECKPOINT
-        require_writing(workloads)
+        from pgdyno.experiments.design.phase import require_writing
+
+        require_writing(workloads.values())
         return Phase.CYCLE
 
     def _layers(self) -> tuple[Layer, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +11,8 @@ import click
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import WRITING_SLICE_S, Design, Phase, Stopping
-from pgdyno.model.units import parse_duration_s, parse_percent
+from pgdyno.model.experiments.experiment import Design, Phase
+from pgdyno.model.units import parse_duration_s
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.measure import Conditions
@@ -207,14 +206,11 @@ class Measuring:
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""
-        from pgdyno.experiments.design.trials import alternating
+        from pgdyno.experiments.design.requested import in_passes
 
         self._refuse_what_passes_decide()
-        design = alternating(self.design(base))
-        usual = _PASSES if design.stopping is Stopping.FIXED else design.rounds
-        passes = self.blocks if self.blocks is not None else usual
         clients = max(workload.step_clients for workload in workloads.values())
-        design = replace(design, rounds=passes, clients=clients)
+        design = in_passes(self.design(base), self.blocks, clients)
         return self._conditions(workloads, design)
 
     def _refuse_other_workloads(self) -> None:
@@ -251,9 +247,10 @@ class Measuring:
         """Return the conditions that the options name. Raises: UsageError for --allow-file."""
         from pgdyno.app.changes.allowed_files import allowed_file
         from pgdyno.app.measuring.measure import Conditions
+        from pgdyno.experiments.design.phase import require_writing
 
         if design.phase is Phase.CYCLE:
-            require_writing(workloads)
+            require_writing(workloads.values())
         allowed = frozenset(map(allowed_file, self.allow_files))
         return Conditions(
             self.installation(),
@@ -266,58 +263,18 @@ class Measuring:
         )
 
     def design(self, base: Design | None = None) -> Design:
-        """Return the design that the options ask for."""
-        from pgdyno.experiments.design.trials import alternating
+        """Return the design that the options ask for. Raises: UsageError for --until."""
+        from pgdyno.experiments.design.requested import RequestedDesign, design_of
 
-        start = base or Design()
-        slice_s = start.slice_s if self.slice_ is None else parse_duration_s(self.slice_)
-        design = replace(
-            start,
-            slice_s=slice_s,
-            # One that is long enough for writing workloads is theirs by itself.
-            writing_slice_s=slice_s if self.slice_ and slice_s < WRITING_SLICE_S else start.writing_slice_s,
-            head_s=min(start.head_s, slice_s / 5),
+        asked = RequestedDesign(
             seed=self.seed,
             clients=self.clients,
-            is_isolated=start.is_isolated if self.isolate is None else self.isolate,
+            blocks=self.blocks,
+            block_s=None if self.block is None else parse_duration_s(self.block),
+            slice_s=None if self.slice_ is None else parse_duration_s(self.slice_),
+            is_alternating=self.kind == "alternating",
+            is_isolated=self.isolate,
+            is_whole_cycle=self.phase == CYCLE,
+            until=self.until,
         )
-        if self.block is not None:
-            design = replace(design, block_s=parse_duration_s(self.block))
-        if self.kind == "alternating":
-            design = alternating(design, design.block_s if self.block is not None else None)
-        if self.blocks is not None:
-            # A verdict needs several rounds; few blocks are therefore spread over as many rounds.
-            per_round = design.blocks_per_round if self.blocks >= _BLOCKS_FOR_TWO_A_ROUND else 1
-            rounds = math.ceil(self.blocks / per_round)
-            design = replace(design, rounds=rounds, blocks_per_round=per_round)
-        if self.phase == CYCLE:
-            design = replace(design, phase=Phase.CYCLE)
-        return _with_stopping(design, self.until)
-
-
-def require_writing(workloads: Mapping[str, Workload]) -> None:
-    """Raise UsageError for a checkpoint cycle of workloads that bring about none."""
-    if workloads and all(workload.is_read_only for workload in workloads.values()):
-        raise UsageError(
-            "--phase cycle concerns workloads that write, and none of these does",
-            detail=", ".join(workloads),
-            hint="leave it out, or add one, for example pgbench-tpcb",
-        )
-
-
-def _with_stopping(design: Design, until: str | None) -> Design:
-    if until is None:
-        return design
-    if until == "decided":
-        return replace(design, stopping=Stopping.DECIDED, rounds=_MAXIMUM_ROUNDS)
-    name, equals, value = until.partition("=")
-    if name == "precision" and equals:
-        return replace(
-            design, stopping=Stopping.PRECISION, precision=parse_percent(value), rounds=_MAXIMUM_ROUNDS
-        )
-    raise UsageError(f'--until "{until}" is not known', hint="write --until decided or --until precision=1%")
-
-
-_PASSES = 5  # the fewest that a verdict needs
-_BLOCKS_FOR_TWO_A_ROUND = 12
-_MAXIMUM_ROUNDS = 200  # bound on an experiment that waits for a decision; arbitrary
+        return design_of(base or Design(), asked)

@@ -8,10 +8,12 @@ checkpoint begins after one of them at the latest, and is spread over less than 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design, Experiment, Phase, ResetPolicy
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.servers.guc import normalise
 from pgdyno.model.variants.variant import Variant
 
@@ -48,3 +50,13 @@ def phase_of(experiment: Experiment, workload: str) -> Phase | None:
     """Return the phase that a workload's figures are of; None for one that reads only, and for steps."""
     is_writing = experiment.reset_policies.get(workload) is ResetPolicy.RESTORE
     return experiment.design.phase if is_writing and workload not in experiment.operations else None
+
+
+def require_writing(workloads: Collection[Workload]) -> None:
+    """Raise UsageError for a checkpoint cycle of workloads that bring about none."""
+    if workloads and all(workload.is_read_only for workload in workloads):
+        raise UsageError(
+            "--phase cycle concerns workloads that write, and none of these does",
+            detail=", ".join(workload.name for workload in workloads),
+            hint="leave it out, or add one, for example pgbench-tpcb",
+        )
