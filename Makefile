@@ -77,7 +77,7 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 	@$(BIN)/python -m bench.driver --budget 10m
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
-bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (three hours, resumable)
+bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
 .PHONY: help setup accelerate test test-driver slowest docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race simulate bench bench-decide

@@ -4,10 +4,10 @@
     tail    the plan sleeps 50 ms in 2 % of its transactions        must not pay
     gain    the baseline counts rows that the plan does not count   should pay
 
-    python -m bench.decide_real RESULTS.jsonl [--budget 5m]
+    python -m bench.decide_real RESULTS.jsonl [--budget 3m]
 
 Each run is a line of the file as soon as it has ended; started again, it goes on where it was. The kinds
-alternate, so that any number of runs has all of them. ``make bench-decide`` runs all 35: three hours.
+alternate, so that any number of runs has all of them. ``make bench-decide`` runs all 35: an hour and a half.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("results", type=Path)
-    parser.add_argument("--budget", default="5m", help="of each run")
+    parser.add_argument("--budget", default="3m", help="of each run")
     parser.add_argument("--runs", type=int, help="at most so many now")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
