@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pgdyno.app.building.build import BuildRequest, build
@@ -56,7 +57,26 @@ def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
     return known_builds(workspace(), conditions.installation.bin_directory)
 
 
-def build_advice(conditions: Conditions, layers: tuple[Layer, ...], plan: Plan) -> BuildAdvice | None:
+def missing_for_a_build() -> str:
+    """Return what this host lacks for a build, with the packages that have it; empty: nothing."""
+    profile = parse_profile(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
+    missing = missing_programs()
+    try:
+        compiler = find_compiler(AUTO, profile, None, missing)
+        missing += missing_headers(compiler.cc)
+        if missing:
+            raise missing_error(missing)
+    except InstallationError as error:
+        return "; ".join(filter(None, (error.detail, error.hint)))
+    return ""
+
+
+def build_advice(
+    conditions: Conditions,
+    layers: tuple[Layer, ...],
+    plan: Plan,
+    missing: Callable[[], str] = missing_for_a_build,
+) -> BuildAdvice | None:
     """Return what a build would add; None where one is in use already, or was not asked for."""
     used = conditions.installation
     if used is None or plan.server is not None or Layer.COMPILER not in layers:
@@ -64,19 +84,29 @@ def build_advice(conditions: Conditions, layers: tuple[Layer, ...], plan: Plan) 
     prefix = used.bin_directory.resolve().parent
     if any(one.resolve() == prefix for one, _ in optimised_builds(workspace())):
         return None
-    return BuildAdvice(f"pgdyno build --source {_source(used)}", BUILD_MINUTES, BUILD_GAIN, _missing())
+    return BuildAdvice(f"pgdyno build --source {_source(used)}", BUILD_MINUTES, BUILD_GAIN, missing())
 
 
-def make_build(conditions: Conditions, progress: Progress) -> None:
+def make_build(
+    conditions: Conditions,
+    progress: Progress,
+    known: Collection[KnownBuild] | None = None,
+    make: Callable[[BuildRequest, Progress], object] = build,
+) -> None:
     """Make a verified build of the same major version, unless there is one that is not older.
+
+    ``known`` are those that there are; None: look.
 
     Raises: InstallationError naming what is missing; what building raises; InterruptedByUserError.
     """
     used = conditions.installation
-    if used is None or any(_could_run(one, used) for one in builds_to_choose(conditions) or ()):
+    if used is None:
+        return
+    found = builds_to_choose(conditions) or () if known is None else known
+    if any(_could_run(one, used) for one in found):
         return
     try:
-        build(BuildRequest(_source(used), AUTO, AUTO), progress)
+        make(BuildRequest(_source(used), AUTO, AUTO), progress)
     except KeyboardInterrupt as interrupt:
         raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
 
@@ -89,17 +119,3 @@ def _could_run(known: KnownBuild, used: Installation) -> bool:
 
 def _source(installation: Installation) -> str:
     return f"debian:{installation.major}"
-
-
-def _missing() -> str:
-    """Return what this host lacks for a build, with the packages that have it; empty: nothing."""
-    profile = parse_profile(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
-    missing = missing_programs()
-    try:
-        compiler = find_compiler(AUTO, profile, None, missing)
-        missing += missing_headers(compiler.cc)
-        if missing:
-            raise missing_error(missing)
-    except InstallationError as error:
-        return "; ".join(filter(None, (error.detail, error.hint)))
-    return ""

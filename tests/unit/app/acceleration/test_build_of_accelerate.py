@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +10,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.fix_builds import MANIFEST
 from tests.fix_progress import Remembered
 from tests.golden.synthetic import plan
 
-from pgdyno.app.acceleration import build_first as accelerate_build
 from pgdyno.app.acceleration.build_first import build_advice, make_build
 from pgdyno.app.building.build import BuildRequest
 from pgdyno.app.measuring.measure import Conditions
@@ -21,22 +22,19 @@ from pgdyno.model.errors import InterruptedByUserError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer
-from pgdyno.toolchain.host.prerequisites import Need
+from pgdyno.model.ports import Progress
+from pgdyno.toolchain.host.prerequisites import Need, missing_error
+from pgdyno.toolchain.product.manifest import Manifest
 
 ALL = (Layer.APPLICATION, Layer.COMPILER)
 BUILT = KnownBuild("built-1", "18.6", "gcc", "lto+pgo", (), 428)
 
 
-@pytest.fixture(autouse=True)
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host with all that a build takes, and none made."""
-    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(accelerate_build, "find_bolt", lambda: None)
-    monkeypatch.setattr(accelerate_build, "missing_programs", list)
-    monkeypatch.setattr(accelerate_build, "missing_headers", lambda _: [])
-    monkeypatch.setattr(accelerate_build, "find_compiler", lambda *_: SimpleNamespace(cc="gcc"))
-    monkeypatch.setattr(accelerate_build, "optimised_builds", lambda _: ())
-    monkeypatch.setattr(accelerate_build, "known_builds", lambda *_: ())
+pytestmark = pytest.mark.usefixtures("builds_place")
+
+
+def nothing_is_missing() -> str:
+    return ""
 
 
 def conditions(bin_directory: str = "/opt/pg/bin") -> Conditions:
@@ -45,7 +43,7 @@ def conditions(bin_directory: str = "/opt/pg/bin") -> Conditions:
 
 
 def test_the_command_the_time_and_the_gain_are_said() -> None:
-    advice = build_advice(conditions(), ALL, plan())
+    advice = build_advice(conditions(), ALL, plan(), nothing_is_missing)
     assert advice is not None
     assert advice.sentence == (
         "A build with a profile takes about 26 more minutes, for about +30% (docs/guides/build.md): "
@@ -53,10 +51,9 @@ def test_the_command_the_time_and_the_gain_are_said() -> None:
     )
 
 
-def test_what_is_missing_is_said_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    lacking = [Need("bison", "bison"), Need("flex", "flex")]
-    monkeypatch.setattr(accelerate_build, "missing_programs", lambda: lacking)
-    advice = build_advice(conditions(), ALL, plan())
+def test_what_is_missing_is_said_instead() -> None:
+    lacking = missing_error([Need("bison", "bison"), Need("flex", "flex")])
+    advice = build_advice(conditions(), ALL, plan(), lambda: f"{lacking.detail}; {lacking.hint}")
     assert advice is not None
     assert advice.sentence == (
         "A build with a profile could bring about +30% (docs/guides/build.md); it cannot be made here yet: "
@@ -65,45 +62,48 @@ def test_what_is_missing_is_said_instead(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_nothing_is_said_where_a_build_was_measured_or_is_in_use_or_not_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+    install_build: Callable[[Manifest], Path],
 ) -> None:
     line = plan().lines[0]
     moved = replace(line, change=replace(line.change, kind="server", key="server", value="built-1"))
     assert build_advice(conditions(), ALL, replace(plan(), lines=(moved,))) is None
     assert build_advice(conditions(), ALL[:1], plan()) is None
-    monkeypatch.setattr(accelerate_build, "optimised_builds", lambda _: [(Path("/opt/pg"), None)])
-    assert build_advice(conditions(), ALL, plan()) is None
-    assert build_advice(conditions("/usr/bin"), ALL, plan()) is not None
+    built = install_build(MANIFEST)
+    assert build_advice(conditions(str(built / "bin")), ALL, plan()) is None
+    assert build_advice(conditions("/usr/bin"), ALL, plan(), nothing_is_missing) is not None
 
 
-def test_a_build_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[BuildRequest] = []
-    monkeypatch.setattr(accelerate_build, "build", lambda request, _: asked.append(request))
-    make_build(conditions(), Remembered())
-    assert [one.source for one in asked] == ["debian:18"]
-    monkeypatch.setattr(accelerate_build, "known_builds", lambda *_: (BUILT,))
-    make_build(conditions(), Remembered())
-    assert len(asked) == 1
+class Asked:
+    """Remembers which builds were asked for, and makes none."""
+
+    def __init__(self) -> None:
+        self.sources: list[str] = []
+
+    def __call__(self, request: BuildRequest, _: Progress) -> None:
+        self.sources.append(request.source)
+
+
+def test_a_build_is_made_once() -> None:
+    asked = Asked()
+    make_build(conditions(), Remembered(), (), asked)
+    assert asked.sources == ["debian:18"]
+    make_build(conditions(), Remembered(), (BUILT,), asked)
+    assert len(asked.sources) == 1
 
 
 @pytest.mark.parametrize(("version", "is_made"), [("18.5", True), ("18.10", False), ("17.9", True)])
-def test_an_older_build_does_not_count(
-    version: str, monkeypatch: pytest.MonkeyPatch, *, is_made: bool
-) -> None:
-    asked: list[BuildRequest] = []
-    monkeypatch.setattr(accelerate_build, "build", lambda request, _: asked.append(request))
-    monkeypatch.setattr(accelerate_build, "known_builds", lambda *_: (replace(BUILT, version=version),))
-    make_build(conditions(), Remembered())
-    assert bool(asked) is is_made
+def test_an_older_build_does_not_count(version: str, *, is_made: bool) -> None:
+    asked = Asked()
+    make_build(conditions(), Remembered(), (replace(BUILT, version=version),), asked)
+    assert bool(asked.sources) is is_made
 
 
-def test_an_interrupted_build_goes_on_by_the_same_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_goes_on_by_the_same_command() -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(accelerate_build, "build", stopped)
     with pytest.raises(InterruptedByUserError) as caught:
-        make_build(conditions(), Remembered())
+        make_build(conditions(), Remembered(), (), stopped)
     assert caught.value.hint == (
         "what is done is kept: the same command goes on with the stage that was interrupted"
     )

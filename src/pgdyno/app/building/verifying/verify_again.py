@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from signal import SIGTERM
+from typing import TypeAlias
 
 from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.directory import BuildDirectory
@@ -32,10 +34,13 @@ from pgdyno.toolchain.run.making import Making
 from pgdyno.toolchain.run.programs import is_installed
 from pgdyno.toolchain.run.stages import Watch, share_of_all
 
+Verify: TypeAlias = Callable[[Candidate, Workspace, Progress, Watch], Verified]
+Fetch: TypeAlias = Callable[[str, Workspace, Progress], Fetched]
+
 _COMPILING_S = 70.0  # expected: to configure and compile the tests
 
 
-def verify_build(name: str, progress: Progress) -> Manifest:
+def verify_build(name: str, progress: Progress, verify: Verify = verify, fetch: Fetch = fetch) -> Manifest:
     """Try a build again as it was tried before it was installed, and return its manifest with the outcome.
 
     Its tests are compiled anew from its source. The outcome is written down, so that one that fails is not
@@ -59,7 +64,7 @@ def verify_build(name: str, progress: Progress) -> Manifest:
         )
     reference = None if is_plain(manifest) else _reference(manifest, place)
     at = BuildDirectory(place.builds() / f"verify-{manifest.name}", prefix, place.account)
-    again = _Again(place, manifest, tested, reference, at, progress)
+    again = _Again(place, manifest, tested, reference, at, progress, verify)
     with place.measuring():
         making = again.compile_tests(fetched)
         try:
@@ -82,6 +87,7 @@ class _Again:
     reference: Installation | None
     at: BuildDirectory
     progress: Progress
+    verify: Verify
 
     def compile_tests(self, fetched: Fetched) -> Making:
         """Compile the tests of a source. Raises: InstallationError, which says nothing of the build."""
@@ -102,7 +108,7 @@ class _Again:
         assert self.manifest.optimised is not None  # noqa: S101 — else it would not have been found
         is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.profile.split("+")
         subject = Candidate(self.tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
-        return verify(subject, self.place, self.progress, self._watch(_COMPILING_S, SECONDS))
+        return self.verify(subject, self.place, self.progress, self._watch(_COMPILING_S, SECONDS))
 
     @cached_property
     def _time_left(self) -> TimeLeft:

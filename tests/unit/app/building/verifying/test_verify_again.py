@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from tests.fix_builds import MANIFEST, put_build
 from tests.fix_progress import Remembered
 
 from pgdyno.app.building.verifying import verify_again
-from pgdyno.app.building.verifying.verify_again import verify_build
+from pgdyno.app.building.verifying.verify_again import Verify, verify_build
 from pgdyno.cli.build import command
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.workspace import Workspace
@@ -39,9 +40,17 @@ def source(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         (tree / "configure").chmod(0o755)
 
     found = SimpleNamespace(sha256="ab", version="18.6", unpack=unpack)
-    monkeypatch.setattr(verify_again, "fetch", lambda *_: found)
     monkeypatch.setattr(prerequisites, "is_installed", lambda _: True)
     return found
+
+
+def failed(*_: object) -> Verified:
+    raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+
+
+def try_again(name: str, source: Any, verify: Verify = failed, said: Remembered | None = None) -> Manifest:
+    """Verify a build by what is given, from the source that is."""
+    return verify_build(name, said or Remembered(), verify, lambda *_: source)
 
 
 assert MANIFEST.optimised is not None
@@ -56,9 +65,8 @@ needs_make = pytest.mark.skipif(
 
 
 @needs_make
-@pytest.mark.usefixtures("source")
 def test_a_build_that_is_tried_again_has_the_new_result(
-    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch, builds_place: Workspace
+    install_build: Callable[[Manifest], Path], builds_place: Workspace, source: SimpleNamespace
 ) -> None:
     prefix = install_build(replace(MANIFEST, configure=("--with-icu",)))
     install_build(replace(PLAIN, configure=("--with-icu", "CFLAGS=-O2")))
@@ -73,8 +81,7 @@ def test_a_build_that_is_tried_again_has_the_new_result(
         assert subject.reference.name == PLAIN.name
         return AGAIN
 
-    monkeypatch.setattr(verify_again, "verify", passed)
-    assert verify_build("built", Remembered()).verified == AGAIN
+    assert try_again("built", source, passed).verified == AGAIN
     assert seen == [f"--prefix={prefix} --with-icu", "$ORIGIN/../lib:$ORIGIN/.."]
     assert read_manifest(prefix).value == replace(MANIFEST, configure=("--with-icu",), verified=AGAIN)
     assert list(builds_place.builds().iterdir()) == []
@@ -82,9 +89,8 @@ def test_a_build_that_is_tried_again_has_the_new_result(
 
 
 @needs_make
-@pytest.mark.usefixtures("source")
 def test_a_plain_build_is_held_against_nothing(
-    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+    install_build: Callable[[Manifest], Path], source: SimpleNamespace
 ) -> None:
     install_build(replace(PLAIN, verified=None))
     references = []
@@ -93,23 +99,21 @@ def test_a_plain_build_is_held_against_nothing(
         references.append(subject.reference)
         return AGAIN
 
-    monkeypatch.setattr(verify_again, "verify", passed)
-    verify_build(PLAIN.name, Remembered())
+    try_again(PLAIN.name, source, passed)
     assert references == [None]
 
 
-@pytest.mark.usefixtures("source")
 @pytest.mark.parametrize(
     "other", [replace(PLAIN, verified=None), replace(PLAIN, configure=("--with-lz4",)), None]
 )
 def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
-    install_build: Callable[[Manifest], Path], other: Manifest | None
+    install_build: Callable[[Manifest], Path], other: Manifest | None, source: SimpleNamespace
 ) -> None:
     prefix = install_build(MANIFEST)
     if other is not None:
         install_build(other)
     with pytest.raises(InstallationError) as caught:
-        verify_build(MANIFEST.name, Remembered())
+        try_again(MANIFEST.name, source)
     assert caught.value.message == "there is no plain build to hold built-00000000000a against"
     assert (
         caught.value.hint
@@ -119,19 +123,14 @@ def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
 
 
 @needs_make
-@pytest.mark.usefixtures("source")
 def test_one_that_fails_is_not_called_verified_any_more(
-    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+    install_build: Callable[[Manifest], Path], source: SimpleNamespace
 ) -> None:
     prefix = install_build(MANIFEST)
     install_build(PLAIN)
 
-    def failed(*_: object) -> Verified:
-        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
-
-    monkeypatch.setattr(verify_again, "verify", failed)
     with pytest.raises(InstallationError, match="does not pass"):
-        verify_build(MANIFEST.name, Remembered())
+        try_again(MANIFEST.name, source)
     assert read_manifest(prefix).value == replace(MANIFEST, verified=None)
 
 
@@ -141,13 +140,12 @@ def test_another_source_is_no_ground_to_judge_by(
     install_build(MANIFEST)
     source.sha256, source.version = "cd", "18.7"
     with pytest.raises(InstallationError) as caught:
-        verify_build(MANIFEST.name, Remembered())
+        try_again(MANIFEST.name, source)
     assert caught.value.message == 'the source of built-00000000000a, "debian:18", is another now'
     assert caught.value.detail == "PostgreSQL 18.7, sha256 cd; it was 18.6, ab"
 
 
 @needs_make
-@pytest.mark.usefixtures("source")
 def test_tests_that_cannot_be_compiled_say_nothing_of_the_build(
     install_build: Callable[[Manifest], Path], source: SimpleNamespace
 ) -> None:
@@ -161,40 +159,38 @@ def test_tests_that_cannot_be_compiled_say_nothing_of_the_build(
 
     source.unpack = without_tests
     with pytest.raises(InstallationError, match='"make" failed with status 2'):
-        verify_build(MANIFEST.name, Remembered())
+        try_again(MANIFEST.name, source)
     assert read_manifest(prefix).value == MANIFEST
 
 
-@pytest.mark.usefixtures("source")
 def test_what_tests_are_compiled_with_is_named_if_it_is_missing(
-    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+    install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch, source: SimpleNamespace
 ) -> None:
     install_build(replace(MANIFEST, configure=("--with-icu", "CC=clang-1", "CFLAGS=-O2")))
     monkeypatch.setattr(prerequisites, "is_installed", lambda program: program != "flex")
     with pytest.raises(InstallationError) as caught:
-        verify_build("built", Remembered())
+        try_again("built", source)
     assert caught.value.detail == "missing: clang-1, flex"
 
 
 @needs_make
-@pytest.mark.usefixtures("source")
 def test_what_a_package_has_brought_is_tried_and_not_changed(
-    packaged_builds: Path, install_build: Callable[[Manifest], Path], monkeypatch: pytest.MonkeyPatch
+    packaged_builds: Path,
+    install_build: Callable[[Manifest], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    source: Any,
 ) -> None:
     prefix = put_build(packaged_builds, MANIFEST)
     install_build(PLAIN)
-    monkeypatch.setattr(verify_again, "verify", lambda *_: AGAIN)
+    by_given = partial(verify_build, verify=lambda *_: AGAIN, fetch=lambda *_: source)
+    monkeypatch.setattr(verify_again, "verify_build", by_given)
     done = CliRunner().invoke(command, ["verify", MANIFEST.name, "--json"])
     assert json.loads(done.stdout)["prefix"] == str(prefix)
     assert json.loads(done.stdout)["server"]["verified"]["seconds"] == 150.0
     assert read_manifest(prefix).value == MANIFEST
 
-    def failed(*_: object) -> Verified:
-        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
-
-    monkeypatch.setattr(verify_again, "verify", failed)
     said = Remembered()
     with pytest.raises(InstallationError, match="does not pass"):
-        verify_build(MANIFEST.name, said)
+        try_again(MANIFEST.name, source, said=said)
     assert said.steps[-1] == "plans go on choosing it until apt-get remove pgdyno-postgresql-18-00000000000a"
     assert read_manifest(prefix).value == MANIFEST
