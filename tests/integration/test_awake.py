@@ -102,7 +102,10 @@ def test_a_measurement_says_how_cpus_idled_and_leaves_them_as_they_were(found: t
     if kept["means"] is None:  # another load on this machine can hide what polling saves
         assert str(kept["reason"]).startswith("polling does not shorten a wake-up")
     else:
-        assert kept["means"] == "haltpoll"
+        assert kept["means"] in {
+            "haltpoll",
+            "spinners",
+        }  # which are tried where polling seemed to save nothing
         assert 0 < kept["held_us"] < kept["booted_us"]  # type: ignore[operator]
     assert shown() == found
     booted = measured("--as-booted")

@@ -281,6 +281,15 @@ def test_launched_workers_are_counted_query_by_query(pg18_bin: Path) -> None:
     assert "parallel_workers_launched_share" not in found["rf2"].values
 
 
+def test_what_meters_ask_takes_no_workers_and_the_server_is_told_as_it_is(pg18_bin: Path) -> None:
+    name = "max_parallel_workers_per_gather"
+    with loaded_arm(pg18_bin, variant=Variant("two", {name: "2"})) as arm:
+        for _ in range(2):  # looking at the server's settings, and a checkpoint, take the limits off
+            assert arm.effective([name]) == {name: "2"}
+            arm.checkpoint()
+            assert arm.holds(f"SELECT current_setting('{name}') = '0'")
+
+
 def test_a_statement_timeout_names_the_query_and_the_variant() -> None:
     done = pgdyno(*RUN, "--factor", "statement_timeout=0,5ms")
     assert done.returncode == 1
