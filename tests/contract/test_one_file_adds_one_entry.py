@@ -1,4 +1,4 @@
-"""A study with an option, a workload, a meter and a lever: each is one file, and everything else follows."""
+"""A study (with an option), a workload, a meter, a lever: each is one file, and everything else follows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from chores.new_lever import text_of
 from click.testing import CliRunner
@@ -14,6 +15,7 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers, meters, studies, workloads
 from pgdyno.cli.main import cli
+from pgdyno.cli.run import command
 from pgdyno.levers._contract import HEADINGS
 from pgdyno.levers.engine.planner import make_plan
 from pgdyno.model.errors import UsageError
@@ -82,11 +84,10 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(directory)])
     monkeypatch.delitem(sys.modules, "pgdyno.cli.run", raising=False)  # which knows the options of before
     levers.load.cache_clear()
-    known = set(sys.modules)
     yield tmp_path
     levers.load.cache_clear()
-    for name in set(sys.modules) - known:
-        if name.startswith("pgdyno."):
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
 
 
@@ -131,3 +132,14 @@ def test_the_file_of_a_new_lever_is_one_that_plans_nothing_yet(added: Path) -> N
     positions = [documentation.find(f"\n{heading}:\n    ") for heading in HEADINGS]
     assert -1 not in positions
     assert positions == sorted(positions)
+
+
+def test_options_of_studies_have_names_of_their_own_and_one_kind() -> None:
+    parameters = command.get_params(click.Context(command))
+    names = [option for one in parameters for option in one.opts if option.startswith("--")]
+    assert [name for name in names if names.count(name) > 1] == []
+    kinds: dict[str, set[tuple[bool, bool]]] = {}
+    for study in studies.load().values():
+        for option in study.options:
+            kinds.setdefault(option.name, set()).add((option.is_flag, option.is_repeatable))
+    assert [name for name, found in kinds.items() if len(found) > 1] == []

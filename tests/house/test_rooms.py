@@ -58,7 +58,7 @@ def test_no_imports_go_in_circles() -> None:
     except CycleError as error:
         circle = " → ".join(error.args[1])
         raise AssertionError(
-            f"{circle}: move what both need below them, or pass it in; TYPE_CHECKING hides a circle only"
+            f"{circle}: move what both need below them, or pass it in; TYPE_CHECKING only hides a circle"
         ) from error
 
 
@@ -78,8 +78,9 @@ def test_rooms_are_small() -> None:
 
 def test_rooms_of_app_are_in_one_order() -> None:
     room_of = {module.name: module.room for module in modules() if module.package == "app"}
-    strange = sorted(set(room_of.values()) - set(APP))
+    strange, gone = sorted(set(room_of.values()) - set(APP)), sorted(set(APP) - set(room_of.values()))
     assert not strange, f"app/{strange} has no place in the order: add it to APP, above what it needs"
+    assert not gone, f"app/{gone} is in the order, and not there"
     wrong = [
         f"{name} imports {target}: app/{room_of[target]} is above app/{room}; move what both need down"
         for name, room in room_of.items()

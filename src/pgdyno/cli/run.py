@@ -90,8 +90,8 @@ _OF_CLIENTS = (
 @click.option(
     "--dsn",
     metavar="DSN",
-    help="parallel-degree: measure that query on a running server of this host. clients: measure a running "
-    "server from here, wherever it is.",
+    help="parallel-degree: measure the query given by --query on a running server of this host. clients: "
+    "measure a running server from here, wherever it is.",
 )
 @click.option("--allow-load", is_flag=True, help="With --dsn: that server may be put under load.")
 @emulated_option

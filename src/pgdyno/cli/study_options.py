@@ -21,7 +21,7 @@ class StudyCommand(click.Command):
 
     @cached_property
     def study_parameters(self) -> tuple[click.Option, ...]:
-        """One parameter for each name, however many studies have an option of it."""
+        """One parameter for each name, however many studies have an option of that name."""
         return tuple(_parameter(name, takers) for name, takers in _takers().items())
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

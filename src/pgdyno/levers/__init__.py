@@ -1,7 +1,7 @@
 """The catalogue of levers, found by walking the package: one file adds one lever.
 
-Every module of a layer's package is a lever; what several share begins with ``_``. The modules beside
-this file are not levers: the contract, the facts levers see, the proofs, and the planner that runs them.
+Every module of a layer's package is a lever; what several share begins with ``_``. ``_contract.py`` says what
+a lever is; ``engine/`` has the facts that levers see, the proofs, and the planner that runs them.
 Start reading at ``_contract.py``. The contract tests in ``tests/contract/test_levers.py`` run over every
 entry.
 """

@@ -40,15 +40,14 @@ class Option(Generic[Value_co]):
     help: str  # without the study's name
     read: Callable[[tuple[str, ...]], Value_co]
     metavar: str = "NAME"
-    choices: tuple[str, ...] = ()
     is_flag: bool = False
     is_repeatable: bool = False
-    is_recorded: bool = True  # else results tell it
-    usual: str | None = None  # a text that is recorded although it was not given
+    is_recorded: bool = True  # False: it can be told from the results
+    usual: str | None = None  # what is recorded when it was not given
     is_of_own_servers: bool = False  # a running server has no place for it
 
     def recorded(self, texts: tuple[str, ...]) -> str | None:
-        """Return the text that asks for the same again; None if none is to."""
+        """Return the text that repeats what was given; None if nothing is recorded."""
         if not self.is_recorded or not texts:
             return self.usual
         return ",".join(texts) if self.is_repeatable else texts[-1]
@@ -130,7 +129,7 @@ class StudyContext:
     ``configurations`` holds what this host's facts lead to, as far as the server's build and the kernel
     accept it: pgdyno's own plan, and what others would set where that is known. ``notes`` say what was left
     out. ``sizing`` is for studies that bring their own workloads, ``io`` for those that need to know it: what
-    every server can do that is measured, in their order. ``pages`` is likewise.
+    every server can do that is measured, in their order; likewise ``pages``.
     ``factors`` replace the study's variants by their combinations afterwards. ``servers`` are the builds of
     those configurations that have one of their own, ``layers`` the configurations between the baseline and
     the plan, each of which has one more layer of it.
@@ -179,12 +178,12 @@ class BundledStudy:
         return option in self.options
 
     def recorded_options(self, sizing: Sizing) -> dict[str, str]:
-        """Return the texts that ask for the same again, by option."""
+        """Return the option texts that repeat this measurement, by option."""
         found = {one.name: one.recorded(sizing.given.get(one.name, ())) for one in self.options}
         return {name: text for name, text in found.items() if text is not None}
 
     def grid_options(self, sizing: Sizing) -> dict[str, str]:
-        """Return the texts that ask for the same grid again, by option."""
+        """Return the option texts that repeat this grid, by option."""
         asked = {
             "clients": None if sizing.clients is None else str(sizing.clients),
             "workload": ",".join(sizing.chosen) or None,

@@ -92,7 +92,8 @@ def cell_name(load: Workload, database_bytes: int, clients: int) -> str:
 
 def _preset(sizing: Sizing) -> tuple[int, Mapping[str, str], tuple[int, ...]]:
     """Return shared_buffers in bytes, the other settings, and the sizes of the database in bytes."""
-    name = sizing.of(PRESET) or DEFAULT_PRESET
+    asked = sizing.of(PRESET)
+    name = DEFAULT_PRESET if asked is None else asked
     if name == PUBLISHED_PRESET:
         return 64 * _GB, _PUBLISHED, _PUBLISHED_SIZES
     if name != DEFAULT_PRESET:

@@ -22,7 +22,7 @@ def _rows(texts: tuple[str, ...]) -> tuple[int, int, int] | None:
     if not texts:
         return None
     parts = texts[-1].split("/")
-    if len(parts) != len(_SIZED_STEPS) or not all(part.isdigit() and int(part) > 0 for part in parts):
+    if len(parts) != len(_SIZED_STEPS) or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise UsageError(f'--rows "{texts[-1]}" is not X/Y/Z', hint="for example --rows 400000/100000/10000")
     x, y, z = (int(part) for part in parts)
     return x, y, z
@@ -31,7 +31,7 @@ def _rows(texts: tuple[str, ...]) -> tuple[int, int, int] | None:
 def _seconds(texts: tuple[str, ...]) -> int | None:
     if not texts:
         return None
-    if not texts[-1].isdigit() or int(texts[-1]) < 1:
+    if not texts[-1].isdecimal() or int(texts[-1]) < 1:
         raise UsageError(
             f'--step-seconds "{texts[-1]}" is not a number of seconds', hint="for example --step-seconds 30"
         )
@@ -251,7 +251,8 @@ def size_of(sizing: Sizing) -> Size:
 
     Raises: UsageError for an unknown preset, and for rows that are not whole statements.
     """
-    name = sizing.of(PRESET) or DEFAULT_PRESET
+    asked = sizing.of(PRESET)
+    name = DEFAULT_PRESET if asked is None else asked
     if name not in PRESETS:
         raise UsageError(f'no preset "{name}" of the Insert Benchmark', hint=f"known: {', '.join(PRESETS)}")
     if rows := sizing.of(ROWS):

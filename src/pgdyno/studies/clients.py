@@ -26,7 +26,8 @@ def _protocols(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 PROTOCOL = Option(
     "protocol",
-    "how statements travel; repeatable, for curves side by side [default: prepared].",
+    "how statements travel; repeatable, or several separated by commas, for curves side by side [default: "
+    "prepared].",
     _protocols,
     metavar="|".join(PROTOCOLS),
     is_repeatable=True,

@@ -260,7 +260,8 @@ def _data_set(sizing: Sizing) -> DataSet:
 
 
 def _preset(sizing: Sizing) -> str:
-    preset, known = sizing.of(PRESET) or IN_BUFFERS, (IN_BUFFERS, IN_PAGE_CACHE, ON_DISK)
+    preset, known = sizing.of(PRESET), (IN_BUFFERS, IN_PAGE_CACHE, ON_DISK)
+    preset = IN_BUFFERS if preset is None else preset
     if preset not in known:
         raise UsageError(
             f'the study parallel-degree has no preset "{preset}"', hint=f"choose {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""The stages of one build, in order; ``build_directory.py`` says where each leaves what it made."""
+"""The stages of one build, in order; ``directory.py`` says where each leaves what it made."""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ from pgdyno.model.variants.variant import Variant, setting_key
 from pgdyno.report.text.names import step_names
 
 _STEPS_OF_ALL = 10  # the Insert Benchmark's
-_REPEATABLE = "workload"  # whose values are options of their own; a study's take several with commas
+_REPEATABLE = (
+    "workload"  # this option is repeated for each value; a study's own take several, separated by commas
+)
 
 
 def repeat_command(experiment: Experiment) -> str | None:

@@ -1,4 +1,4 @@
-"""An experiment's verdicts for the terminal: a table for people, plain lines for pipes and logs. Pure."""
+"""An experiment's verdicts as tables for the terminal. Pure."""
 
 from __future__ import annotations
 
