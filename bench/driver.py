@@ -43,7 +43,7 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import SysbenchScript, Workload
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
 from pgdyno.stats import nested
@@ -117,7 +117,7 @@ def small_workloads() -> dict[str, Workload]:
     found = find_workloads(tuple(CLIENT_GOALS))
     if not has_sysbench():
         print("sysbench is not installed (apt install sysbench): only pgbench is compared")
-        found = {name: w for name, w in found.items() if w.lua_script is None}
+        found = {name: w for name, w in found.items() if not isinstance(w.kind, SysbenchScript)}
     return {
         name: replace(w, data_set=replace(w.data_set, scale=SCALES[w.data_set.name]))
         for name, w in found.items()

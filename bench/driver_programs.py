@@ -11,7 +11,7 @@ import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.generators import driver
 from pgdyno.meters.server import cpu
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import PgbenchScripts, Script, SysbenchScript, Workload
 from pgdyno.server.process.account import caller
 
 CLIENTS = 4
@@ -72,17 +72,20 @@ def driver_run(arena: ScratchArena, arm: Arm, workload: Workload) -> tuple[str, 
 
 def original(arena: ScratchArena, arm: Arm, workload: Workload) -> Program:
     """Return the program that a workload comes from."""
-    if workload.lua_script is not None:
-        return _sysbench(arm, workload, workload.lua_script)
-    return _pgbench(arena, arm, workload)
+    match workload.kind:
+        case SysbenchScript(lua_script):
+            return _sysbench(arm, workload, lua_script)
+        case PgbenchScripts(scripts):
+            return _pgbench(arena, arm, scripts)
+    raise ValueError(f"{workload.name} comes from no other program")
 
 
-def _pgbench(arena: ScratchArena, arm: Arm, workload: Workload) -> Program:
+def _pgbench(arena: ScratchArena, arm: Arm, scripts: Sequence[Script]) -> Program:
     target = arm.target()
     argv = (
         *(arena.installation.program("pgbench"), f"--host={target.host}", f"--port={target.port}"),
         *(f"--username={target.user}", "--no-vacuum", "--protocol=prepared", f"--client={CLIENTS}"),
-        *("--jobs=1", "--time={seconds}", *(script.option for script in workload.scripts), target.database),
+        *("--jobs=1", "--time={seconds}", *(script.option for script in scripts), target.database),
     )
     return Program("pgbench", argv, lambda output: _number(r"transactions actually processed: (\d+)", output))
 

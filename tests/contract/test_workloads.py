@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import DriverScript, PgbenchScripts, SysbenchScript, Workload
 from pgdyno.workloads import load
 
 WORKLOADS = list(load().values())
+KINDS = {"pgbench": PgbenchScripts, "sysbench": SysbenchScript, "scan": DriverScript}
 SHARED_BUFFERS_BYTES = 128 << 20  # the default
 
 
@@ -30,14 +31,15 @@ def test_names_are_unique_and_begin_with_where_they_come_from(workload: Workload
 
 def test_our_driver_issues_it_and_the_program_that_it_comes_from_can(workload: Workload) -> None:
     assert workload.generator == workload.generators[0] == "driver"
-    assert bool(workload.scripts) == ("pgbench" in workload.generators)
-    assert bool(workload.lua_script) == ("sysbench" in workload.generators)
+    origin = workload.name.split("-")[0]
+    assert type(workload.kind) is KINDS[origin]
+    assert workload.generators == (("driver",) if origin == "scan" else ("driver", origin))
 
 
 def test_the_driver_knows_it_by_the_same_name(workload: Workload) -> None:
     program = Path(sysconfig.get_path("scripts")) / "pgdyno-driver"
     known = subprocess.run([program, "workloads"], capture_output=True, text=True, check=True).stdout
-    assert (workload.issued_as or workload.name) in known.split()
+    assert workload.driver_name in known.split()
 
 
 def test_its_data_is_several_times_the_default_shared_buffers_unless_it_is_called_cached(

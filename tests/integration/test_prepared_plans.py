@@ -57,7 +57,7 @@ def small(name: str, scale: int, **options: str) -> Workload:
     """Return a bundled workload on little data."""
     workload = load()[name]
     data_set = DataSet(workload.data_set.name, scale, 1, options)
-    return Workload(name, workload.title, data_set, workload.reset, scripts=workload.scripts)
+    return Workload(name, workload.title, data_set, workload.reset, workload.kind)
 
 
 def planned(

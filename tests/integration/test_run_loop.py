@@ -42,6 +42,12 @@ DEFAULT = Variant("default")
 DEBIANS_HEADERS = Path("/usr/include/postgresql/15/server/postgres.h")
 
 
+def _sql(name: str) -> str:
+    statement = CELLS[name].statement
+    assert statement is not None
+    return statement.sql
+
+
 @pytest.fixture(scope="module")
 def measured(home: Path, pg18_bin: Path) -> Experiment:
     design = replace(
@@ -100,8 +106,8 @@ def test_a_server_that_starts_has_the_functions_again_and_the_library_is_kept(me
             for name, session in (("c-loop-1", {}), ("one-query-1", CELLS["one-query-1"].session_settings)):
                 for setting, value in session.items():
                     connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
-                assert connection.execute((CELLS[name].sql or "").encode()).fetchone() is not None
-            plan = connection.execute(b"EXPLAIN " + (CELLS["one-query-1"].sql or "").encode()).fetchall()
+                assert connection.execute(_sql(name).encode()).fetchone() is not None
+            plan = connection.execute(b"EXPLAIN " + _sql("one-query-1").encode()).fetchall()
             assert any("Index Scan using pgbench_accounts_pkey" in line for (line,) in plan)
             assert connection.execute("SELECT loop FROM pgdyno_loop.loop_keys(3, 5) AS loop").fetchone()
         assert arena.loops.ensure(arena.installation) == library

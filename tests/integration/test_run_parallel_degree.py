@@ -31,7 +31,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.model.errors import MeasurementError, ServerError, UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import parallel_degree as study_file
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
@@ -98,8 +98,10 @@ def arm(server: RealServer) -> Iterator[Arm]:
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_the_degree_that_is_asked_for_is_planned_and_launched(arm: Arm, workers: int) -> None:
     settings = {**COUNT.session_settings, "max_parallel_workers_per_gather": str(workers)}
+    assert COUNT.statement is not None
+    asked = replace(COUNT, kind=replace(COUNT.statement, workers=workers), session_settings=settings)
     with does_not_raise():
-        require_degree(arm, replace(COUNT, workers=workers, session_settings=settings))
+        require_degree(arm, asked)
 
 
 @pytest.mark.parametrize("load", [load for load in study_file.STUDY.loads if load != "partition-wise"])
@@ -130,8 +132,8 @@ def test_partitions_are_joined_and_counted_one_by_one_at_every_degree(
     with psycopg.connect(server.dsn_for("postgres", PARTED)) as connection:
         for name, value in cell.session_settings.items():
             connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-        assert cell.sql is not None
-        plan = [text.strip() for (text,) in connection.execute(b"EXPLAIN " + cell.sql.encode())]
+        assert cell.statement is not None
+        plan = [text.strip() for (text,) in connection.execute(b"EXPLAIN " + cell.statement.sql.encode())]
     assert sum("Join" in text for text in plan) == 8
     assert sum("Partial Aggregate" in text for text in plan) == 8
     if workers:
@@ -151,8 +153,8 @@ def test_what_workers_share_is_what_it_is_called(
     with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
         for name, value in cell.session_settings.items():
             connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-        assert cell.sql is not None
-        plan = "\n".join(text for (text,) in connection.execute(b"EXPLAIN " + cell.sql.encode()))
+        assert cell.statement is not None
+        plan = "\n".join(text for (text,) in connection.execute(b"EXPLAIN " + cell.statement.sql.encode()))
     assert nodes[min(workers, len(nodes) - 1)] in plan
     assert ("Parallel Hash Join" in plan) == (load == "hash-join" and workers > 0)
 
@@ -225,7 +227,7 @@ def test_a_query_that_writes_or_fails_is_refused_with_the_servers_words(
     arm: Arm, server: RealServer, sql: str, detail: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        require_degree(arm, replace(COUNT, sql=sql))
+        require_degree(arm, replace(COUNT, kind=Statement(sql, 2)))
     assert caught.value.message == "the query fails (count, 2 workers)"
     assert caught.value.detail == detail
     with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
@@ -249,10 +251,10 @@ def test_a_query_that_may_write_has_its_workers_and_is_rolled_back(
 
 def test_a_query_that_writes_is_refused_with_how_to_allow_it(arm: Arm) -> None:
     with pytest.raises(UsageError) as caught:
-        require_degree(arm, replace(COUNT, sql="DELETE FROM t_bit"))
+        require_degree(arm, replace(COUNT, kind=Statement("DELETE FROM t_bit", 2)))
     assert caught.value.hint == "with --writes a query of yours may write; each execution is rolled back"
     with pytest.raises(UsageError) as caught:
-        require_degree(arm, replace(COUNT, sql="SELECT id INTO TEMP copied FROM t_bit"))
+        require_degree(arm, replace(COUNT, kind=Statement("SELECT id INTO TEMP copied FROM t_bit", 2)))
     assert caught.value.message == "the query writes (count, 2 workers)"
     assert caught.value.detail == "it was run once, and rolled back"
 
@@ -293,7 +295,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_statement_timeout_is_said(arm: Arm) -> None:
-    slow = replace(COUNT, sql="SELECT pg_sleep(20)", workers=0)
+    slow = replace(COUNT, kind=Statement("SELECT pg_sleep(20)", workers=0))
     with pytest.raises(UsageError) as caught:
         require_degree(arm, with_settings(slow, statement_timeout="100ms"))
     assert caught.value.detail == "canceling statement due to statement timeout"
@@ -307,7 +309,7 @@ def test_the_roles_own_time_limit_holds_as_it_does_for_the_load(server: RealServ
     dsn = server.dsn_for("hasty")
     place = AttachedServer(dsn, str(server.socket_directory), server.port, "hasty", server.pid)
     with closing(Arm(Variant("default"), place, DATABASE)) as arm, pytest.raises(UsageError) as caught:
-        require_degree(arm, replace(COUNT, sql="SELECT pg_sleep(20)", workers=0))
+        require_degree(arm, replace(COUNT, kind=Statement("SELECT pg_sleep(20)", workers=0)))
     server.execute("DROP ROLE hasty")
     assert caught.value.detail == "canceling statement due to statement timeout"
 

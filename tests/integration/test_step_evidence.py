@@ -20,6 +20,7 @@ from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import ServerError
 from pgdyno.model.experiments.experiment import ArmBlock, Design
 from pgdyno.model.experiments.step_record import StepRecord
+from pgdyno.model.experiments.workload import Step
 from pgdyno.model.hosts.activity import Wait
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.sampling.activity import ActivitySampling
@@ -152,11 +153,12 @@ def measured(bin_directory: Path, names: list[str]) -> list[ArmBlock]:
     variant, design = Variant("default", {}), Design()
     workloads = [steps(SIZE)[f"{PREFIX}{name}"] for name in names]
     data_set = workloads[0].data_set
+    kinds = [workload.kind for workload in workloads if isinstance(workload.kind, Step)]
     installation = installation_in(bin_directory)
     with open_scratch_arena(installation, [variant], Lines(), is_isolated=True) as arena:
         arena.restore([variant], [0], data_set)
         with arena.arms([variant], [0], data_set) as (arm,):
-            blocks = [measure_step(arena.loads, arm, w, 0, design, load_meters()) for w in workloads]
+            blocks = [measure_step(arena.loads, arm, step, 0, design, load_meters()) for step in kinds]
     return [block.arms[0] for block in blocks]
 
 

@@ -199,7 +199,7 @@ class Measuring:
         """Return under which conditions to measure; a study may bring its own workloads."""
         if own_workloads is not None:
             self._refuse_other_workloads()
-            if any(workload.is_step for workload in own_workloads.values()):
+            if any(workload.step for workload in own_workloads.values()):
                 return self._pass_conditions(own_workloads, base)
         workloads = own_workloads or self.chosen_workloads()
         return self._conditions(workloads, self.design(base))
@@ -209,7 +209,7 @@ class Measuring:
         from pgdyno.experiments.design.requested import in_passes
 
         self._refuse_what_passes_decide()
-        clients = max(workload.step_clients for workload in workloads.values())
+        clients = max(workload.step.clients for workload in workloads.values() if workload.step)
         design = in_passes(self.design(base), self.blocks, clients)
         return self._conditions(workloads, design)
 

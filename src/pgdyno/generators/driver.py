@@ -14,10 +14,9 @@ from typing import Any
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
-from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import QUERY, DataSet, Workload
 
 NAME = "driver"
-QUERY = "query"  # the driver's workload that executes any one statement
 _DATA_SEED = 1  # of the rows; any, but always the same
 
 # A data set is loaded in the name of one of the workloads that use it.
@@ -99,9 +98,9 @@ def workload_options(data_set: DataSet) -> Mapping[str, int]:
 
 def job_options(workload: Workload) -> Mapping[str, object]:
     """Return the options with which the driver issues a workload. Raises: GeneratorError as above."""
-    if workload.sql is None:
-        return workload_options(workload.data_set)
-    return {"sql": workload.sql, "rolled_back": workload.is_rolled_back}
+    if statement := workload.statement:
+        return {"sql": statement.sql, "rolled_back": statement.is_rolled_back}
+    return workload_options(workload.data_set)
 
 
 def conninfo(target: Target) -> str:

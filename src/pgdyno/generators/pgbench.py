@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.errors import GeneratorError
+from pgdyno.model.experiments.workload import PgbenchScripts, Workload
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,13 @@ class Pgbench:
     program: Path
 
     def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
-        """Return a closed-loop run in prepared mode.
+        """Return a closed-loop run.
 
         SIGALRM ends it: pgbench's own timer uses that signal, so the run ends as if its time were up, with
-        the log flushed.
+        the log flushed. Raises: GeneratorError for a workload without scripts.
         """
+        if not isinstance(workload.kind, PgbenchScripts):
+            raise GeneratorError(f'workload "{workload.name}" has no scripts for pgbench')
         argv = (
             str(self.program),
             *_connection(target),
@@ -33,7 +36,7 @@ class Pgbench:
             f"--random-seed={request.seed}",
             "--log",
             f"--log-prefix={request.log_prefix}",
-            *(script.option for script in workload.scripts),
+            *(script.option for script in workload.kind.scripts),
             target.database,
         )
         return Command(argv, signal.SIGALRM)

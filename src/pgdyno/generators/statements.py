@@ -16,7 +16,7 @@ _TIMEOUT_S = 60.0  # generous: it computes for some milliseconds
 def prepared_statements(driver: Driver, workload: Workload) -> tuple[PreparedStatement, ...]:
     """Return a workload's prepared statements. Raises: GeneratorFailedError with the driver's words."""
     done = subprocess.run(
-        driver.statements(workload.issued_as or workload.name, job_options(workload)),
+        driver.statements(workload.driver_name, job_options(workload)),
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_S,

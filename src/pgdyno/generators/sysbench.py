@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
-from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, SysbenchScript, Workload
 
 _WRAPPER = Path(__file__).with_name("sysbench_transactions.lua")
 
@@ -22,7 +22,7 @@ class Sysbench:
 
     def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
         """Return a closed-loop run with uniformly distributed keys; SIGTERM ends it."""
-        if workload.lua_script is None:
+        if not isinstance(workload.kind, SysbenchScript):
             raise GeneratorError(f'workload "{workload.name}" names no sysbench script')
         argv = (
             str(self.program),
@@ -34,7 +34,7 @@ class Sysbench:
             f"--time={request.duration_s}",
             "run",
         )
-        environment = {"PGDYNO_SCRIPT": workload.lua_script, "PGDYNO_LOG": str(request.log_prefix)}
+        environment = {"PGDYNO_SCRIPT": workload.kind.lua_script, "PGDYNO_LOG": str(request.log_prefix)}
         return Command(argv, signal.SIGTERM, environment, clean_statuses=(0, -signal.SIGTERM))
 
 

@@ -49,11 +49,11 @@ def steps(size: Size, chosen: Sequence[str] = ()) -> dict[str, Workload]:
     if unknown:
         raise UsageError(f'no step "{unknown[0]}" of the Insert Benchmark', hint=f"known: {', '.join(STEPS)}")
     found: dict[str, Workload] = {}
-    before: list[Workload] = []
+    before: list[Step] = []
     is_settled = False
     for name in STEPS:
         if chosen and name not in chosen:
-            before += [_workload(name, size)] if name in _WRITES else []
+            before += [_writing_step(name, size)] if name in _WRITES else []
             continue
         needs_clean_up = name in _QUERIES and not is_settled
         is_settled = is_settled or needs_clean_up
@@ -64,7 +64,7 @@ def steps(size: Size, chosen: Sequence[str] = ()) -> dict[str, Workload]:
 
 
 def _workload(
-    name: str, size: Size, *, preceded_by: tuple[Workload, ...] = (), needs_clean_up: bool = False
+    name: str, size: Size, *, preceded_by: tuple[Step, ...] = (), needs_clean_up: bool = False
 ) -> Workload:
     step = replace(
         _writing_step(name, size) if name in _WRITES else _query_step(name, size),
@@ -72,11 +72,11 @@ def _workload(
         settle_s=size.settle_s if needs_clean_up else None,
     )
     return Workload(
-        f"{PREFIX}{name}",
+        step.name,
         _title(name),
         _EMPTY,
         ResetPolicy.RESTORE,
-        step=step,
+        kind=step,
         server_memory_bytes=size.server_memory_bytes,
         disk_bytes=size.disk_bytes,
     )
@@ -87,21 +87,24 @@ def _writing_step(name: str, size: Size) -> Step:
     # Every client of l.x inserts one statement's rows before it builds its indexes: so does the original's
     # code, while its description has 100 rows in total.
     indexed_rows = size.table_rows + size.clients * rows_per_commit if name == "l.x" else None
-    return replace(_step(size), operations="rows", rows_per_commit=rows_per_commit, indexed_rows=indexed_rows)
+    return replace(
+        _step(name, size), operations="rows", rows_per_commit=rows_per_commit, indexed_rows=indexed_rows
+    )
 
 
 def _query_step(name: str, size: Size) -> Step:
-    step = replace(_step(size), target_rows_per_s=_rate(name) * size.clients)
+    step = replace(_step(name, size), target_rows_per_s=_rate(name) * size.clients)
     if size.is_faithful:
         return step
     return replace(step, options={**step.options, "ends": "time"}, duration_s=size.step_s)
 
 
-def _step(size: Size) -> Step:
+def _step(name: str, size: Size) -> Step:
     """Return what all steps have in common, as a query step."""
     i0, i1, i2 = size.rows
     shortest_s, longest_s = _INTERVAL_S
     return Step(
+        f"{PREFIX}{name}",
         {
             "rows": {"i0": i0, "i1": i1, "i2": i2},
             "step_seconds": size.step_s,

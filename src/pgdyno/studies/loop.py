@@ -14,7 +14,7 @@ from dataclasses import replace
 from pgdyno.model.experiments.experiment import Design, VoidThresholds
 from pgdyno.model.experiments.loop import BESIDE, C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP, SCHEMA
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.studies._contract import BundledStudy, Machine, Sizing, StudyContext
 
 # A loop ends when it ends: a block is one turn. Clients share the server's CPUs, as in the published study.
@@ -113,16 +113,14 @@ def _cells(sizing: Sizing) -> Iterator[Workload]:
 
 def _in_server(load: Workload, title: str, clients: int) -> Workload:
     executions, rows = _IN_SERVER[title]
+    what = "sum(abalance)" if title == ONE_QUERY else "executions"
     return replace(
         load,
         name=f"{title.lower().replace('/', '').replace(' ', '-')}-{clients}",
         title=f"{title}, {clients} at once",
-        scripts=(),
-        issued_as="query",
+        kind=Statement(f"SELECT {what} FROM {rows}", executions=executions),  # noqa: S608 — our own
         clients=clients,
         load=title,
-        sql=f"SELECT {'sum(abalance)' if title == ONE_QUERY else 'executions'} FROM {rows}",  # noqa: S608
-        executions=executions,
         session_settings={**_ANY_SEED, **(_BY_THE_INDEX if title == ONE_QUERY else {})},
     )
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.experiments.experiment import Design, ResetPolicy, VoidThresholds
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, Statement, Workload
 from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.model.variants.variant import setting_key
 from pgdyno.studies._contract import BundledStudy, Machine, Option, Sizing, StudyContext, is_given, last
@@ -211,7 +211,11 @@ def client_counts(sizing: Sizing) -> tuple[int, ...]:
 def _without_one_worker(context: StudyContext) -> tuple[str, ...]:
     """Return the workloads but those; the leader takes part in building an index whatever is set."""
     cells = workloads(context.sizing)
-    return tuple(name for name in context.workloads if cells[name].workers != 1 or cells[name].builds_index)
+    return tuple(name for name in context.workloads if not _has_one_worker(cells[name].statement))
+
+
+def _has_one_worker(statement: Statement | None) -> bool:
+    return statement is not None and statement.workers == 1 and not statement.builds_index
 
 
 def _chosen(sizing: Sizing) -> tuple[str, ...]:
@@ -227,21 +231,19 @@ def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workl
         title=f"{load}, {workers} worker{'' if workers == 1 else 's'}",
         data_set=data_set,
         reset=ResetPolicy.KEEP,
-        issued_as="query",
+        kind=Statement(query.sql, workers, name == CREATE_INDEX, query.may_write),
         clients=clients,
         load=load,
-        sql=query.sql,
-        workers=workers,
         session_settings={**forced(workers), **_BESIDES.get(name, {})},
     )
     if name == PARTITION_WISE:
         return replace(cell, data_set=replace(data_set, options=_PARTITIONS))
     if name == CREATE_INDEX:
         settings = {**_NOT_LEFT_BEHIND, "max_parallel_maintenance_workers": str(workers)}
-        return replace(cell, reset=ResetPolicy.RESTORE, builds_index=True, session_settings=settings)
+        return replace(cell, reset=ResetPolicy.RESTORE, session_settings=settings)
     if query.may_write:
         writing = {**cell.session_settings, "default_transaction_read_only": "off"}
-        return replace(cell, is_rolled_back=True, session_settings=writing)
+        return replace(cell, session_settings=writing)
     return cell
 
 

@@ -43,7 +43,7 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
             _TITLES.get(name, f"query {name[1:]} of the power run"),
             data_set(thousandths),
             ResetPolicy.RESTORE,
-            tpch=TpchStep(name, streams, label),
+            kind=TpchStep(name, streams, label),
         )
         for name in _NAMES
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import Script, Workload
+from pgdyno.model.experiments.workload import PgbenchScripts, Script, Workload
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
 WORKLOAD = Workload(
@@ -11,5 +11,5 @@ WORKLOAD = Workload(
     title="pgbench: one indexed read of an account by primary key",
     data_set=PGBENCH_DATA,
     reset=ResetPolicy.KEEP,
-    scripts=(Script("select-only"),),
+    kind=PgbenchScripts((Script("select-only"),)),
 )

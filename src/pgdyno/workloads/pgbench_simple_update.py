@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import Script, Workload
+from pgdyno.model.experiments.workload import PgbenchScripts, Script, Workload
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
 WORKLOAD = Workload(
@@ -11,5 +11,5 @@ WORKLOAD = Workload(
     title="pgbench: one update, one read, one insert, without the hot rows of TPC-B",
     data_set=PGBENCH_DATA,
     reset=ResetPolicy.RESTORE,
-    scripts=(Script("simple-update"),),
+    kind=PgbenchScripts((Script("simple-update"),)),
 )

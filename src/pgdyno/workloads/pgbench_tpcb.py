@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import Script, Workload
+from pgdyno.model.experiments.workload import PgbenchScripts, Script, Workload
 from pgdyno.workloads._pgbench import BALANCES_AGREE, PGBENCH_DATA
 
 WORKLOAD = Workload(
@@ -11,6 +11,6 @@ WORKLOAD = Workload(
     title="pgbench: TPC-B-like: three updates, one read, one insert",
     data_set=PGBENCH_DATA,
     reset=ResetPolicy.RESTORE,
-    scripts=(Script("tpcb-like"),),
+    kind=PgbenchScripts((Script("tpcb-like"),)),
     invariant=BALANCES_AGREE,
 )

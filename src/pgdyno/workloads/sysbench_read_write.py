@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import SysbenchScript, Workload
 from pgdyno.workloads._sysbench import SYSBENCH_DATA
 
 WORKLOAD = Workload(
@@ -11,5 +11,5 @@ WORKLOAD = Workload(
     title="sysbench OLTP read-write: 10 point reads, 4 range reads, 4 writes per transaction",
     data_set=SYSBENCH_DATA,
     reset=ResetPolicy.RESTORE,
-    lua_script="oltp_read_write",
+    kind=SysbenchScript("oltp_read_write"),
 )

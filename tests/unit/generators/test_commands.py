@@ -8,7 +8,7 @@ from pathlib import Path
 from pgdyno.generators._contract import LoadRequest, Target
 from pgdyno.generators.pgbench import Pgbench
 from pgdyno.generators.sysbench import Sysbench, wrapper_text
-from pgdyno.model.experiments.workload import Script, Workload
+from pgdyno.model.experiments.workload import PgbenchScripts, Script, Workload
 from pgdyno.workloads import load
 
 TARGET = Target("/tmp/socket", 5433, "pgdyno", "bench")
@@ -31,9 +31,9 @@ def test_pgbench_is_stopped_by_the_signal_of_its_own_timer() -> None:
 
 def test_a_users_script_is_passed_with_its_weight() -> None:
     select = load()["pgbench-select"]
-    own = Workload(
-        "scripts", "", select.data_set, select.reset, "pgbench", (Script("f.sql", 3, "/tmp/f.sql"),)
-    )
+    scripts = PgbenchScripts((Script("f.sql", 3, "/tmp/f.sql"),))
+    own = Workload("scripts", "", select.data_set, select.reset, scripts, "pgbench")
+    assert own.generators == ("pgbench",)
     assert "--file=/tmp/f.sql@3" in Pgbench(Path("pgbench")).run(TARGET, own, REQUEST).argv
 
 

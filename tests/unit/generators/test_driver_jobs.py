@@ -11,7 +11,7 @@ import pytest
 from pgdyno.generators._contract import LoadRequest, Target
 from pgdyno.generators.driver import ArmTarget, conninfo, job, job_options
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, Statement, Workload
 
 TARGET = Target("/sockets", 5432, "postgres", "bench")
 WORKLOAD = Workload("w", "", DataSet("t_bit", 20, 60_236), ResetPolicy.KEEP)
@@ -36,8 +36,11 @@ def test_statements_travel_as_it_is_asked_for(protocol: str) -> None:
 
 
 def test_a_statement_is_issued_as_it_is_and_a_data_set_by_its_size() -> None:
-    assert job_options(replace(WORKLOAD, sql="SELECT 1")) == {"sql": "SELECT 1", "rolled_back": False}
-    writing = replace(WORKLOAD, sql="DELETE FROM t_bit", is_rolled_back=True)
+    assert job_options(replace(WORKLOAD, kind=Statement("SELECT 1"))) == {
+        "sql": "SELECT 1",
+        "rolled_back": False,
+    }
+    writing = replace(WORKLOAD, kind=Statement("DELETE FROM t_bit", is_rolled_back=True))
     assert job_options(writing) == {"sql": "DELETE FROM t_bit", "rolled_back": True}
     assert job_options(WORKLOAD) == {"rows": 20_000}
 

@@ -54,7 +54,7 @@ for said, line in zip(["", running, stopped], sys.stdin):
         file.write(line)
     print(said, end="", flush=True)
 """
-STEP = Step({}, 1, "queries", rows_per_commit=1, duration_s=0.5, interval_s=0.25, patience_s=0.5)
+STEP = Step("step", {}, 1, "queries", rows_per_commit=1, duration_s=0.5, interval_s=0.25, patience_s=0.5)
 
 
 def lines(*events: dict[str, Any]) -> str:

@@ -22,8 +22,8 @@ def short(name: str) -> str:
 
 
 def step_of(workload: Workload) -> Step:
-    assert workload.step is not None
-    return workload.step
+    assert isinstance(workload.kind, Step)
+    return workload.kind
 
 
 def before(chosen: dict[str, Workload]) -> dict[str, list[str]]:
@@ -39,26 +39,23 @@ def test_there_are_ten_steps_in_the_published_order() -> None:
 
 
 def test_query_steps_have_the_rate_in_their_name_per_client_and_writing_steps_have_none() -> None:
-    targets = [w.step.target_rows_per_s for w in workloads(Sizing(clients=3)).values() if w.step]
+    targets = [step_of(w).target_rows_per_s for w in workloads(Sizing(clients=3)).values()]
     assert targets == [None, None, None, None, 300, 300, 1500, 1500, 3000, 3000]
 
 
 def test_indexed_rows_are_counted_once_and_include_the_hundred_that_each_client_inserts() -> None:
-    step = workloads(Sizing({"rows": ("1000/200/20",)}, clients=4))["insert-benchmark-l.x"].step
-    assert step is not None
+    step = step_of(workloads(Sizing({"rows": ("1000/200/20",)}, clients=4))["insert-benchmark-l.x"])
     assert step.indexed_rows == 4 * (1000 + 100)
 
 
 def test_the_clean_up_comes_right_before_the_first_query_step() -> None:
-    settled = [name for name, w in workloads(Sizing()).items() if w.step and w.step.settle_s is not None]
+    settled = [name for name, w in workloads(Sizing()).items() if step_of(w).settle_s is not None]
     assert settled == ["insert-benchmark-qr100"]
 
 
 def test_the_faithful_mode_ends_query_steps_by_count_and_the_corrected_one_by_time() -> None:
-    corrected = steps(PRESETS["quick"])["insert-benchmark-qp500"].step
-    faithful = steps(replace(PRESETS["quick"], is_faithful=True))["insert-benchmark-qp500"].step
-    assert corrected is not None
-    assert faithful is not None
+    corrected = step_of(steps(PRESETS["quick"])["insert-benchmark-qp500"])
+    faithful = step_of(steps(replace(PRESETS["quick"], is_faithful=True))["insert-benchmark-qp500"])
     assert (corrected.duration_s, corrected.options["ends"]) == (6, "time")
     assert (faithful.duration_s, faithful.options.get("ends")) == (None, None)
     assert faithful.options["mode"] == "faithful"

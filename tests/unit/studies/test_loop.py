@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.experiments.experiment import Cell
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import loop
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
@@ -17,6 +18,11 @@ BYTES = 620_000_000
 def sizing(cpus: int, most: int | None = None) -> Sizing:
     loads = tuple(bundled_workloads()[name] for name in loop.STUDY.measures)
     return Sizing(machine=Machine(cpus, 24 * GB), loads=loads, clients=most)
+
+
+def _sql(cell: Workload) -> str:
+    assert cell.statement is not None
+    return cell.statement.sql
 
 
 @pytest.mark.parametrize(
@@ -53,18 +59,19 @@ def test_all_read_one_copy_of_the_data_whose_servers_have_the_functions() -> Non
 
 def test_clients_issue_pgbenchs_own_script_and_loops_call_the_functions_as_often_as_they_count() -> None:
     cells = loop.workloads(sizing(2))
-    assert (cells["client-1"].issued_as, cells["client-1"].sql) == ("pgbench-select", None)
-    assert cells["c-loop-1"].sql == "SELECT executions FROM pgdyno_loop.exec_query_in_loop(10000)"
+    assert (cells["client-1"].driver_name, cells["client-1"].statement) == ("pgbench-select", None)
+    assert _sql(cells["c-loop-1"]) == "SELECT executions FROM pgdyno_loop.exec_query_in_loop(10000)"
     assert (
-        cells["plpgsql-loop-1"].sql == "SELECT executions FROM pgdyno_loop.exec_query_in_loop_plpgsql(10000)"
+        _sql(cells["plpgsql-loop-1"])
+        == "SELECT executions FROM pgdyno_loop.exec_query_in_loop_plpgsql(10000)"
     )
-    assert cells["empty-loop-1"].sql == "SELECT executions FROM pgdyno_loop.empty_loop(10000000)"
-    assert "pgdyno_loop.loop_keys(10000," in (cells["one-query-1"].sql or "")
+    assert _sql(cells["empty-loop-1"]) == "SELECT executions FROM pgdyno_loop.empty_loop(10000000)"
+    assert "pgdyno_loop.loop_keys(10000," in _sql(cells["one-query-1"])
 
 
 def test_every_call_in_the_server_draws_other_keys() -> None:
     cells = loop.workloads(sizing(2)).values()
-    seeds = {cell.session_settings.get("pgdyno_loop.seed") for cell in cells if cell.sql}
+    seeds = {cell.session_settings.get("pgdyno_loop.seed") for cell in cells if cell.statement}
     assert seeds == {"0"}
 
 

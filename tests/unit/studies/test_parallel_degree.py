@@ -9,12 +9,18 @@ import pytest
 from pgdyno.generators.driver import workload_options
 from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.experiments.experiment import Cell
+from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import parallel_degree as study_file
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 GB = 1 << 30
 SIZING = Sizing(machine=Machine(2, 20 * GB))
+
+
+def _statement(cell: Workload) -> Statement:
+    assert cell.statement is not None
+    return cell.statement
 
 
 @pytest.mark.parametrize(("cpus", "most"), [(1, 4), (2, 4), (8, 16), (32, 64)])
@@ -36,7 +42,7 @@ def test_each_query_runs_at_every_degree_alone_and_with_others() -> None:
 def test_partition_wise_is_the_same_join_on_the_same_rows_in_partitions() -> None:
     cells = study_file.workloads(replace(SIZING, chosen=("hash-join", "partition-wise")))
     whole, parted = cells["hash-join-3"], cells["partition-wise-3"]
-    assert (parted.sql, parted.data_set.scale) == (whole.sql, whole.data_set.scale)
+    assert (parted.kind, parted.data_set.scale) == (whole.kind, whole.data_set.scale)
     assert workload_options(parted.data_set) == {**workload_options(whole.data_set), "partitions": 8}
     assert parted.data_set.key != whole.data_set.key
     added = parted.session_settings.items() - whole.session_settings.items()
@@ -46,18 +52,18 @@ def test_partition_wise_is_the_same_join_on_the_same_rows_in_partitions() -> Non
 def test_an_index_is_built_by_workers_of_maintenance_on_data_that_are_restored() -> None:
     cells = study_file.workloads(replace(SIZING, chosen=("count", "create-index")))
     build = cells["create-index-3-by-2"]
-    assert build.builds_index
+    assert _statement(build).builds_index
     assert not build.is_read_only
     assert build.session_settings == {
         "client_connection_check_interval": "1s", "max_parallel_maintenance_workers": "3",
     }  # fmt: skip
     assert build.cell == Cell("create-index, 2 clients at once", 4_000 * 60_236, 2, 3)
     assert cells["count-3"].is_read_only
-    assert not cells["count-3"].builds_index
+    assert not _statement(cells["count-3"]).builds_index
 
 
 def test_the_mask_is_as_long_as_the_bit_strings() -> None:
-    _, mask, _ = (study_file.workloads(SIZING)["bitand-0"].sql or "").split("'", 2)
+    _, mask, _ = _statement(study_file.workloads(SIZING)["bitand-0"]).sql.split("'", 2)
     assert len(mask) == 200
     assert mask.count("1") == 8
 
@@ -65,7 +71,7 @@ def test_the_mask_is_as_long_as_the_bit_strings() -> None:
 def test_a_query_of_the_users_own_takes_the_place_of_both() -> None:
     cells = study_file.workloads(replace(SIZING, given={"query": ("SELECT 1",)}, clients=1))
     assert list(cells) == [f"query-{workers}" for workers in range(5)]
-    assert {cell.sql for cell in cells.values()} == {"SELECT 1"}
+    assert {_statement(cell).sql for cell in cells.values()} == {"SELECT 1"}
 
 
 def test_workloads_can_be_chosen_and_a_query_added() -> None:
@@ -82,7 +88,7 @@ def test_a_query_of_the_users_own_may_write_where_that_is_allowed_and_no_other()
     sizing = replace(SIZING, chosen=("sort",), given={"query": (query,), "writes": ("",)})
     cells = study_file.workloads(sizing)
     writing, reading = cells["query-2"], cells["sort-2"]
-    assert (writing.is_rolled_back, reading.is_rolled_back) == (True, False)
+    assert (_statement(writing).is_rolled_back, _statement(reading).is_rolled_back) == (True, False)
     assert writing.session_settings["default_transaction_read_only"] == "off"
     assert reading.session_settings["default_transaction_read_only"] == "on"
     again = study_file.STUDY.grid_options(sizing)

@@ -50,7 +50,7 @@ def time_at_load_s(conditions: Conditions, budget_s: float, servers: int) -> flo
 
 def _has_arrivals(workload: Workload) -> bool:
     """Whether its short transactions can be given a rate."""
-    is_plain = not workload.is_step and not workload.is_long and workload.executions == 1
+    is_plain = not workload.step and not workload.statement
     return workload.generator == DRIVER and is_plain
 
 

@@ -25,7 +25,7 @@ from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.workload import DRIVER, TPCHGEN, DataSet, Workload
+from pgdyno.model.experiments.workload import DRIVER, TPCHGEN, DataSet, PgbenchScripts, Step, Workload
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._tpch.queries import statements
 from pgdyno.studies._tpch.schema import exact_rows, usual_rows
@@ -117,22 +117,17 @@ class Loads:
             )
             for arm, prefix in zip(arms, prefixes, strict=True)
         ]
-        issued_as = workload.issued_as or workload.name
-        job = driver.job(targets, issued_as, driver.job_options(workload), request)
+        job = driver.job(targets, workload.driver_name, driver.job_options(workload), request)
         return DrainedTurns(self._driver(arms, labels[0]), job, prefixes)
 
-    def step(
-        self, arm: Arm, workload: Workload, seed: int, at_end: Callable[[], None] = lambda: None
-    ) -> StepResult:
-        """Run a workload that is a step of a longer one, from its beginning to its end.
+    def step(self, arm: Arm, step: Step, seed: int, at_end: Callable[[], None] = lambda: None) -> StepResult:
+        """Run a step from its beginning to its end.
 
         ``at_end`` is called when it is done, while its clients are still connected.
         """
-        step = workload.step
-        assert step is not None  # noqa: S101 — callers have asked
         request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), cpus=self._pinned())
-        job = driver.job([ArmTarget(arm.variant.name, arm.target())], workload.name, step.options, request)
-        with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
+        job = driver.job([ArmTarget(arm.variant.name, arm.target())], step.name, step.options, request)
+        with failures_named(step.name, arm), closing(self._driver([arm], step.name)) as process:
             return run_step(process, job, step, at_end)
 
     def _driver(self, arms: Sequence[Arm], label: str) -> DriverProcess:
@@ -171,8 +166,10 @@ class Loads:
 
     def _with_readable_scripts(self, workload: Workload) -> Workload:
         """Copy the user's scripts to where the generator's user can read them."""
+        if not isinstance(workload.kind, PgbenchScripts):
+            return workload
         copies = []
-        for position, script in enumerate(workload.scripts):
+        for position, script in enumerate(workload.kind.scripts):
             if script.file is None:
                 copies.append(script)
                 continue
@@ -180,7 +177,7 @@ class Loads:
             copy.write_bytes(Path(script.file).read_bytes())
             copy.chmod(0o644)
             copies.append(replace(script, file=str(copy)))
-        return replace(workload, scripts=tuple(copies))
+        return replace(workload, kind=PgbenchScripts(tuple(copies)))
 
 
 def filling(data_set: DataSet) -> Filling:

@@ -38,7 +38,7 @@ def count_commits(
     Raises: GeneratorError, ServerError.
     """
     clients = workload.clients or design.clients
-    if workload.is_read_only or workload.is_step:
+    if workload.is_read_only or workload.step:
         return unknown(f'workload "{workload.name}" does not commit all the time', _SOURCE)
     if clients < ENOUGH_CLIENTS:
         return unknown(f"{clients} clients seldom commit at the same time", _SOURCE)

@@ -21,7 +21,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.degrees.explain_degree import causes_of
 from pgdyno.experiments.planner.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.server.planner.planner import plan_of
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "
@@ -54,35 +54,38 @@ def require_degree(arm: Arm, workload: Workload) -> str | None:
     memory or space; MeasurementError if it is planned with another number of workers, or not all of them were
     launched.
     """
-    if workload.sql is None or workload.workers is None:
+    statement = workload.statement
+    if statement is None or statement.workers is None:
         return None
     made_of: str | None = None
     with _session(arm, workload) as connection:
-        if workload.builds_index:
-            launched = _launched_to_build(connection, workload.sql)
+        if statement.builds_index:
+            launched = _launched_to_build(connection, statement.sql)
         else:
-            plan = _plan(connection, workload.sql, arm, workload)
+            plan = _plan(connection, statement, arm, workload)
             launched, made_of = _launched(plan), shape(plan)
-    if launched != workload.workers:
+    if launched != statement.workers:
         raise MeasurementError(
-            f"{workload.title}: only {launched} of {workload.workers} workers were launched on the server of "
-            f"{arm.variant.name}",
+            f"{workload.title}: only {launched} of {statement.workers} workers were launched on the server "
+            f"of {arm.variant.name}",
             hint="nothing else may use parallel workers of this server meanwhile",
         )
     return made_of
 
 
-def _plan(connection: psycopg.Connection, sql: str, arm: Arm, workload: Workload) -> Plan:
+def _plan(connection: psycopg.Connection, statement: Statement, arm: Arm, workload: Workload) -> Plan:
     """Return the plan that was run. Raises: MeasurementError if it has not the right number of workers."""
-    row = connection.execute((_EXPLAIN + sql).encode(), binary=True).fetchone()  # one statement, as the load
-    if not workload.is_rolled_back:
+    row = connection.execute(
+        (_EXPLAIN + statement.sql).encode(), binary=True
+    ).fetchone()  # one statement, as the load
+    if not statement.is_rolled_back:
         _require_nothing_written(connection, workload)
     plan = plan_of(row)
     planned = planned_workers(plan)
-    if planned != workload.workers:
+    if planned != statement.workers:
         raise MeasurementError(
             f"{workload.title}: planned otherwise on the server of {arm.variant.name}",
-            detail=f"workers planned: {planned}; {causes_of(connection, sql)}",
+            detail=f"workers planned: {planned}; {causes_of(connection, statement.sql)}",
             hint="pgdyno explain-degree says what decides the number of workers of a query",
         )
     return plan

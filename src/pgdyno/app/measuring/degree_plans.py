@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.experiment import Cell
 
 
 @dataclass
@@ -14,10 +14,9 @@ class DegreePlans:
 
     shapes: dict[str, dict[int, str]] = field(default_factory=dict)
 
-    def add(self, workload: Workload, shape: str) -> None:
-        """Keep what a workload's plan is made of."""
-        assert workload.cell is not None  # noqa: S101 — degrees are levels of a grid
-        self.shapes.setdefault(workload.cell.load, {})[workload.cell.level] = shape
+    def add(self, cell: Cell, shape: str) -> None:
+        """Keep what the plan of a cell's query is made of."""
+        self.shapes.setdefault(cell.load, {})[cell.level] = shape
 
     def notes(self) -> tuple[str, ...]:
         """Return a note for each load whose degrees have different plans."""

@@ -178,7 +178,7 @@ class ExperimentRun:
             reset_policies={workload.name: workload.reset for workload in workloads},
             scales={workload.name: workload.data_set.scale for workload in workloads},
             generators={workload.name: workload.generator for workload in workloads},
-            operations={workload.name: workload.operations for workload in workloads if workload.operations},
+            operations={workload.name: workload.step.operations for workload in workloads if workload.step},
             cells={workload.name: workload.cell for workload in workloads if workload.cell},
             noise_floor=context.noise_floor,
             plan=context.plan,

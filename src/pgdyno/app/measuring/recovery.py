@@ -40,7 +40,7 @@ def recover(
 
 
 def _is_recoverable(workload: Workload) -> bool:
-    return workload.is_read_only and not workload.is_long
+    return workload.is_read_only and not workload.statement
 
 
 def _recover_run(

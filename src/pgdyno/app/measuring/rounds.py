@@ -47,7 +47,7 @@ from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
-from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.processes import read_host_cpu
 
@@ -167,8 +167,8 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
     with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
         alone.look_at(arms)
         alone.read_durability(arms)
-        if workloads[0].tpch is not None:
-            one_pass = _pass_of(alone, arms[0], workloads[0], round_index)
+        if isinstance(whole := workloads[0].kind, TpchStep):
+            one_pass = _pass_of(alone, arms[0], data_set.scale, whole.clients, round_index)
             blocks += measure_pass(one_pass, workloads, alone.answers)
         else:
             for workload in workloads:
@@ -180,16 +180,15 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
     return blocks
 
 
-def _pass_of(alone: Running, arm: Arm, workload: Workload, round_index: int) -> Pass:
-    assert workload.tpch is not None  # noqa: S101 — callers have asked
+def _pass_of(alone: Running, arm: Arm, thousandths: int, streams: int, round_index: int) -> Pass:
     return Pass(
         arm=arm,
         design=alone.design,
         round=round_index,
         meters=alone.meters,
         split=alone.arena.loads.split,
-        thousandths=workload.data_set.scale,
-        streams=workload.tpch.streams,
+        thousandths=thousandths,
+        streams=streams,
         announce=alone.announce,
     )
 
@@ -202,7 +201,7 @@ def _void_blocks(
     return [
         Block(workload.name, round_index, index, time.time_ns(), nothing, void=reason)
         for workload in workloads
-        for index in range(1 if workload.is_step else running.design.blocks_per_round)
+        for index in range(1 if workload.step else running.design.blocks_per_round)
     ]
 
 
@@ -210,14 +209,14 @@ def _measure_alone(
     running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]
 ) -> list[Block]:
     """Measure one workload on the only arm: in blocks, or as a whole if it is a step of a longer one."""
-    if workload.step is None:
+    if not isinstance(step := workload.kind, Step):
         return _measure(running, round_index, workload, arms, [0])
     loads, arm = running.arena.loads, arms[0]
-    for earlier in workload.step.preceded_by:
+    for earlier in step.preceded_by:
         running.announce(f"round {round_index + 1}: {earlier.name} on {arm.variant.name}, not measured")
         loads.step(arm, earlier, step_seed(running.design, round_index))
     running.announce(f"round {round_index + 1}: {workload.name} on {arm.variant.name}")
-    return [measure_step(loads, arm, workload, round_index, running.design, running.meters)]
+    return [measure_step(loads, arm, step, round_index, running.design, running.meters)]
 
 
 def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:
@@ -257,8 +256,9 @@ def _measure(
         log_label(running.experiment_id, workload.name, round_index, index) for index in range(len(arms))
     ]
     for arm in arms:
-        if made_of := require_degree(arm, workload):
-            running.plans.add(workload, made_of)
+        made_of = require_degree(arm, workload)
+        if made_of and workload.cell:
+            running.plans.add(workload.cell, made_of)
     with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s)) as turns:
         for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
             turns.warm_up(index, design.warmup_s)
@@ -273,14 +273,15 @@ def _measure(
         ObservedArm(arm.variant, parse(turns.log(index)), _checkpoint_debt(running, workload, arm))
         for index, arm in enumerate(arms)
     ]
+    statement = workload.statement
     run = ObservedRun(
         workload.name,
         round_index,
         observed,
         blocks,
         is_drained=workload.generator == DRIVER,
-        is_long=workload.is_long,
-        workers=workload.workers,
+        is_long=statement is not None,
+        workers=statement.workers if statement else None,
         executions=workload.executions,
         is_whole_cycle=design.phase is Phase.CYCLE and not workload.is_read_only,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import USER_SCRIPTS, Script, Workload
+from pgdyno.model.experiments.workload import USER_SCRIPTS, PgbenchScripts, Script, Workload
 from pgdyno.workloads import load as bundled_workloads
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
@@ -36,7 +36,7 @@ def find_workloads(
             title=f"pgbench scripts: {', '.join(scripts)}",
             data_set=PGBENCH_DATA,
             reset=ResetPolicy.RESTORE,
-            scripts=parsed,
+            kind=PgbenchScripts(parsed),
             generator="pgbench",
         )
     if generator is not None:

@@ -76,7 +76,7 @@ def plan_statement(connection: Connection, statement: PreparedStatement) -> Plan
 
 def _obstacle(workload: Workload) -> str | None:
     """Return why the statements of a workload cannot be known, or are not prepared by name."""
-    if workload.is_step:
+    if workload.step:
         return f'the statements of workload "{workload.name}" change from step to step'
     if DRIVER not in workload.generators:
         return f'the statements of workload "{workload.name}" are in scripts, which pgdyno does not read'

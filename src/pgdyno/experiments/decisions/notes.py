@@ -51,10 +51,10 @@ def durability_marks(study: Study) -> tuple[str, ...]:
 
 def method_notes(workloads: Sequence[Workload], design: Design) -> tuple[str, ...]:
     """Say what the figures of writing workloads leave out."""
-    is_charged = any(not workload.is_read_only and not workload.is_step for workload in workloads)
+    is_charged = any(not workload.is_read_only and not workload.step for workload in workloads)
     return (phase_note(design),) if is_charged else ()
 
 
 def step_labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """Say how workloads of several steps are run; figures are comparable only where this is the same."""
-    return tuple(dict.fromkeys(workload.label for workload in workloads if workload.label))
+    return tuple(dict.fromkeys(workload.step.label for workload in workloads if workload.step))

@@ -47,7 +47,7 @@ def writing_time_s(workloads: Sequence[Workload], design: Design, arms: int) -> 
     at_a_time, writing = (1 if design.kind is DesignKind.ALTERNATING else arms), design.for_writing()
     block_s = turns_of(at_a_time, writing) * writing.slice_s
     each_s = design.warmup_s + design.blocks_per_round * block_s / at_a_time
-    return each_s * sum(not (workload.is_read_only or workload.is_step) for workload in workloads)
+    return each_s * sum(not (workload.is_read_only or workload.step) for workload in workloads)
 
 
 def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pgdyno.model.experiments.experiment import Cell, ResetPolicy
 
+QUERY = "query"  # the driver's workload that executes any one statement
 USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
 DRIVER = "driver"  # our own generator, pgdyno-driver
 TPCHGEN = "tpchgen"  # makes TPC-H's rows
@@ -62,39 +64,94 @@ class Script:
 
 
 @dataclass(frozen=True)
-class Step:
-    """How a workload is run that is a step of a longer one: on the data that the step before has left.
+class PgbenchScripts:
+    """Scripts of pgbench; our driver has the built-in ones as well."""
 
-    ``operations`` names what is counted: "rows" inserted, or "queries". ``label`` says how the whole is run:
+    scripts: tuple[Script, ...]
+
+    @property
+    def generators(self) -> tuple[str, ...]:
+        """Who can issue it."""
+        return ("pgbench",) if any(script.file for script in self.scripts) else (DRIVER, "pgbench")
+
+
+@dataclass(frozen=True)
+class SysbenchScript:
+    """A Lua script that comes with sysbench, by name; our driver has it as well."""
+
+    lua_script: str
+    generators: ClassVar[tuple[str, ...]] = (DRIVER, "sysbench")
+
+
+@dataclass(frozen=True)
+class DriverScript:
+    """Transactions that only our driver has."""
+
+    generators: ClassVar[tuple[str, ...]] = (DRIVER,)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Each transaction is this one statement (SQL), and may take as long as a block.
+
+    ``workers`` is how many parallel workers it is to have; EXPLAIN shows those of a query, and none of a
+    statement that ``builds_index``. ``is_rolled_back``: whether each transaction is, so that the statement
+    may write. ``executions`` is how often a transaction executes what is measured, in a loop inside the
+    server: throughput and what is metered are of one execution.
+    """
+
+    sql: str
+    workers: int | None = None
+    builds_index: bool = False
+    is_rolled_back: bool = False
+    executions: int = 1
+    generators: ClassVar[tuple[str, ...]] = (DRIVER,)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a longer workload: it works on the data that the step before has left.
+
+    ``name`` is its workload's, and what the driver calls it. ``operations`` names what is counted: "rows"
+    inserted, or "queries". ``label`` says how the whole is run:
     its mode and its size; experiments note it, and only an equal one continues them. ``preceded_by`` are the
     steps to run before, unmeasured, where their results were not asked for. ``settle_s`` is the time from
     the beginning of the clean-up (vacuum, checkpoint) until the step starts; None: there is no clean-up.
     """
 
+    name: str
     options: Mapping[str, object]  # the driver's
     clients: int
     operations: str
     rows_per_commit: int
     label: str = ""
-    preceded_by: tuple[Workload, ...] = ()
+    preceded_by: tuple[Step, ...] = ()
     duration_s: float | None = None  # None: it ends when its rows are inserted
     target_rows_per_s: float | None = None  # of all clients; None: as many as possible
     settle_s: float | None = None
     indexed_rows: int | None = None  # rows of all tables, for the step that builds the indexes
     interval_s: float = 1.0
     patience_s: float = 600.0  # bound on waiting for a sign of life, beyond its planned time: index builds
+    generators: ClassVar[tuple[str, ...]] = (DRIVER,)
 
 
 @dataclass(frozen=True)
 class TpchStep:
-    """How a workload is run that is a step of a pass like TPC-H's; ``tpch.py`` beside has its names.
+    """A step of a pass like TPC-H's; ``tpch.py`` beside has its names.
 
-    ``label`` says how the whole is run; only an equal one continues an experiment.
+    ``clients`` are the streams of the throughput run. ``label`` says how the whole is run; only an equal one
+    continues an experiment.
     """
 
     name: str
-    streams: int
+    clients: int
     label: str
+    operations: ClassVar[str] = "executions"
+    generators: ClassVar[tuple[str, ...]] = (DRIVER,)
+
+
+Kind = PgbenchScripts | SysbenchScript | DriverScript | Statement | Step | TpchStep
+"""What is run. Which way it is measured follows from this: ``app/measuring/rounds.py``."""
 
 
 @dataclass(frozen=True)
@@ -105,62 +162,36 @@ class Workload:
     written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
     None: no limit. ``disk_bytes`` is what its server takes on disk at most; None: not much more than its data
     set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs. ``protocol`` is
-    one of ``PROTOCOLS``.
-
-    ``sql`` is the one statement that each of its transactions is, if it is the driver's ``query``; then a
-    block has few of them. ``workers`` is how many parallel workers that is to have; EXPLAIN shows those of a
-    query, and none of a statement that ``builds_index``. ``is_rolled_back``: whether each transaction is, so
-    that the statement may write. ``executions`` is how often each transaction executes what is measured, in
-    a loop inside the server: throughput and what is metered are of one execution. ``load`` is what a cell of
-    a grid is called without its size and level. ``rate_tps`` is how many transactions arrive per second over
-    all clients, however long earlier ones take (open loop; the driver alone can); None: each client begins
-    the next one at once.
+    one of ``PROTOCOLS``. ``load`` is what a cell of a grid is called without its size and level.
+    ``rate_tps`` is how many transactions arrive per second over all clients, however long earlier ones take
+    (open loop; the driver alone can); None: each client begins the next one at once.
     """
 
     name: str
     title: str
     data_set: DataSet
     reset: ResetPolicy
+    kind: Kind = DriverScript()
     generator: str = DRIVER  # one of ``generators``
-    scripts: tuple[Script, ...] = ()  # pgbench
-    lua_script: str | None = None  # sysbench's own script by name
     invariant: str | None = None
-    step: Step | None = None
-    tpch: TpchStep | None = None
     issued_as: str | None = None  # the driver's name of it, where workloads differ in their data alone
     server_memory_bytes: int | None = None
     disk_bytes: int | None = None
     clients: int | None = None
     protocol: str = PREPARED
     load: str | None = None
-    sql: str | None = None
-    workers: int | None = None
-    builds_index: bool = False
-    is_rolled_back: bool = False
-    executions: int = 1
     rate_tps: float | None = None
     session_settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def label(self) -> str | None:
-        """How the whole is run that it is a step of; None if it is none."""
-        step = self.step or self.tpch
-        return step.label if step else None
+    def step(self) -> Step | TpchStep | None:
+        """The step of a longer one that it is; None if it is none."""
+        return self.kind if isinstance(self.kind, Step | TpchStep) else None
 
     @property
-    def step_clients(self) -> int:
-        """How many clients work at a time in the step that it is, at most; 0 if it is none."""
-        return self.step.clients if self.step else self.tpch.streams if self.tpch else 0
-
-    @property
-    def operations(self) -> str | None:
-        """What is counted in the step that it is; None if it is none."""
-        return self.step.operations if self.step else "executions" if self.tpch else None
-
-    @property
-    def is_step(self) -> bool:
-        """Whether it is a step of a longer one."""
-        return self.label is not None
+    def statement(self) -> Statement | None:
+        """The one statement that each of its transactions is; None if it is another kind."""
+        return self.kind if isinstance(self.kind, Statement) else None
 
     @property
     def cell(self) -> Cell | None:
@@ -168,21 +199,23 @@ class Workload:
         if self.clients is None:
             return None
         load = self.load or self.issued_as or self.name
-        return Cell(load, self.data_set.size_bytes, self.clients, self.workers, self.executions)
+        workers = self.statement.workers if self.statement else None
+        return Cell(load, self.data_set.size_bytes, self.clients, workers, self.executions)
+
+    @property
+    def executions(self) -> int:
+        """How often a transaction executes what its rate counts."""
+        return self.statement.executions if self.statement else 1
+
+    @property
+    def driver_name(self) -> str:
+        """What our driver calls it."""
+        return QUERY if self.statement else self.issued_as or self.name
 
     @property
     def generators(self) -> tuple[str, ...]:
         """Who can issue it: our driver, and the program that it comes from."""
-        if self.lua_script is not None:
-            return (DRIVER, "sysbench")
-        if not self.scripts:
-            return (DRIVER,)
-        return ("pgbench",) if any(script.file for script in self.scripts) else (DRIVER, "pgbench")
-
-    @property
-    def is_long(self) -> bool:
-        """Whether a transaction may take as long as a block."""
-        return self.sql is not None
+        return self.kind.generators
 
     @property
     def is_read_only(self) -> bool:

@@ -78,7 +78,7 @@ def test_trials_run_every_arm_once() -> None:
 
 READS = Workload("reads", "", DataSet("rows", 1, 100), ResetPolicy.KEEP)
 WRITES = Workload("writes", "", DataSet("rows", 1, 100), ResetPolicy.RESTORE)
-STEP = Workload("step", "", DataSet("rows", 1, 100), ResetPolicy.RESTORE, step=Step({}, 1, "rows", 1, "x"))
+STEP = Workload("step", "", DataSet("rows", 1, 100), ResetPolicy.RESTORE, Step("step", {}, 1, "rows", 1, "x"))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
-from pgdyno.model.experiments.workload import Step, Workload
+from pgdyno.model.experiments.workload import Step
 from pgdyno.server.process.processes import HostCpu, read_host_cpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 
@@ -71,7 +71,7 @@ class Observed:
 def measure_step(
     loads: Loads,
     arm: Arm,
-    workload: Workload,
+    step: Step,
     round_index: int,
     design: Design,
     meters: Sequence[MeterModule],
@@ -80,20 +80,18 @@ def measure_step(
 
     Raises: GeneratorFailedError; MeasurementError if the step has done nothing.
     """
-    step = workload.step
-    assert step is not None  # noqa: S101 — callers have asked
     seed = step_seed(design, round_index)
     if step.settle_s is not None:
-        _clean_up(loads, arm, workload, step, seed)
-    observed = _observe(loads, arm, workload, seed, meters)
+        _clean_up(loads, arm, step, seed)
+    observed = _observe(loads, arm, step, seed, meters)
     client_us = observed.result.client_cpu_us
     audit = audit_between(observed.began, observed.ended, observed.delta, client_us, loads.split)
     return Block(
-        workload=workload.name,
+        workload=step.name,
         round=round_index,
         index=0,
         started_ns=observed.began.at_ns,
-        arms=(_arm_block(arm, workload, step, observed, meters),),
+        arms=(_arm_block(arm, step, observed, meters),),
         void=void_reason(audit, design.thresholds),
         audit=audit,
     )
@@ -104,28 +102,25 @@ def step_seed(design: Design, round_index: int) -> int:
     return design.seed * 1000 + round_index
 
 
-def _clean_up(loads: Loads, arm: Arm, workload: Workload, step: Step, seed: int) -> None:
+def _clean_up(loads: Loads, arm: Arm, step: Step, seed: int) -> None:
     """Vacuum and checkpoint, and wait until the step is to start."""
     began = time.monotonic()
-    loads.step(arm, replace(workload, name=CLEAN_UP, step=replace(step, duration_s=None)), seed)
+    loads.step(arm, replace(step, name=CLEAN_UP, duration_s=None), seed)
     time.sleep(max(0.0, (step.settle_s or 0.0) - (time.monotonic() - began)))
 
 
-def _observe(
-    loads: Loads, arm: Arm, workload: Workload, seed: int, meters: Sequence[MeterModule]
-) -> Observed:
+def _observe(loads: Loads, arm: Arm, step: Step, seed: int, meters: Sequence[MeterModule]) -> Observed:
     """Run a step between two readings.
 
     Its processes are read while its clients are still connected, because what a backend has used is lost
     when it ends. What backends report late is read when they have ended.
     """
-    step, ended = workload.step, []
-    assert step is not None  # noqa: S101 — callers have asked
+    ended: list[Edge] = []
     with witness(arm, loads.split, step.interval_s) as seen:
         began = Edge.read(arm, meters, loads.split)
         with seen.watching():
             result = loads.step(
-                arm, workload, seed, at_end=lambda: ended.append(Edge.read(arm, meters, loads.split))
+                arm, step, seed, at_end=lambda: ended.append(Edge.read(arm, meters, loads.split))
             )
         late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
         evidence = seen.evidence()
@@ -133,13 +128,11 @@ def _observe(
     return Observed(result, began, ended[0], {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
 
 
-def _arm_block(
-    arm: Arm, workload: Workload, step: Step, observed: Observed, meters: Sequence[MeterModule]
-) -> ArmBlock:
+def _arm_block(arm: Arm, step: Step, observed: Observed, meters: Sequence[MeterModule]) -> ArmBlock:
     result = observed.result
     completed, elapsed_s = operations(step, result), result.running_s + result.chores_s
     if completed == 0 or elapsed_s == 0:
-        raise MeasurementError(f"{workload.name} completed nothing on the server of {arm.variant.name}")
+        raise MeasurementError(f"{step.name} completed nothing on the server of {arm.variant.name}")
     host = observed.began.host, observed.ended.host
     record = step_record(step, result, observed.evidence, host, observed.wall_s)
     values = _values(step, observed, completed, elapsed_s, meters)

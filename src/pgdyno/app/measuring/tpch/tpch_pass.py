@@ -29,7 +29,7 @@ from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.tpch import POWER_RUN, REFRESHES, THROUGHPUT_RUN
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import TpchStep, Workload
 from pgdyno.studies._tpch.answers import Answer, answer_of
 from pgdyno.studies._tpch.parameters import draw_parameters
 from pgdyno.studies._tpch.queries import query_text
@@ -289,5 +289,5 @@ def _arm_block(this: Pass, name: str, measured: _Measured) -> ArmBlock:
 
 
 def _name(workload: Workload) -> str:
-    assert workload.tpch is not None  # noqa: S101 — callers have asked
-    return workload.tpch.name
+    assert isinstance(workload.kind, TpchStep)  # noqa: S101 — all of a pass are
+    return workload.kind.name

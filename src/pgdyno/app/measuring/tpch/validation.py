@@ -19,7 +19,7 @@ from pgdyno.generators.query_session import QuerySession
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.tpch import TpchFacts
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import TpchStep, Workload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.query_plan import PlanNode
 from pgdyno.studies._tpch.answers import answer_of, known_answers
@@ -30,8 +30,10 @@ _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 
 def tpch_facts(workloads: Sequence[Workload]) -> TpchFacts | None:
     """Return what an experiment with these workloads notes; None if they are not like TPC-H's."""
-    first = workloads[0]
-    return TpchFacts(first.data_set.scale, first.tpch.streams) if first.tpch else None
+    match workloads[0].kind:
+        case TpchStep(clients=streams):
+            return TpchFacts(workloads[0].data_set.scale, streams)
+    return None
 
 
 def validated(

@@ -15,7 +15,7 @@ from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, R
 from pgdyno.model.experiments.workload import Step
 from pgdyno.model.hosts.activity import ActivitySample, Wait
 
-LOADING = Step(options={}, clients=2, operations="rows", rows_per_commit=50)
+LOADING = Step("loading", options={}, clients=2, operations="rows", rows_per_commit=50)
 QUERYING = replace(LOADING, operations="queries", duration_s=8.0, target_rows_per_s=200.0)
 CLIENTS = (ClientRecord(400, 6.5), ClientRecord(420, 8.0))
 RESULT = StepResult(
