@@ -23,20 +23,17 @@ from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
 from tests.integration.test_journal_debian import access_to
 
-from pgdyno.app.acceleration import beside as use_case
-from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration
+from pgdyno.app.acceleration.accelerate import Acceleration
+from pgdyno.app.acceleration.beside import Permissions, conclude
 from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.changes.variant_switch import Switch
-from pgdyno.app.measuring.measure import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.attached import attach
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.experiments.decisions.watch_decision import WatchState
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import InterruptedByUserError, StillChangedError, UsageError
-from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.variants.variant import Variant
 
@@ -117,7 +114,7 @@ def test_a_plan_that_harms_is_taken_back_by_itself(debian15: DebianCluster, tmp_
 
 
 def test_a_plan_whose_tail_is_unknown_is_tried_and_kept_where_it_does_no_harm(
-    debian15: DebianCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    debian15: DebianCluster, tmp_path: Path
 ) -> None:
     for name in NO_INDEX:
         debian15.execute(f"ALTER SYSTEM SET {name} = off")
@@ -126,17 +123,9 @@ def test_a_plan_whose_tail_is_unknown_is_tried_and_kept_where_it_does_no_harm(
     attached = attach(debian15.dsn, Figures())
     plan = plan_of(enable_indexscan="on", enable_bitmapscan="on")
     unknown = Acceleration(plan, PlanDecision(PlanState.TAIL_UNKNOWN, "", ()), experiment())
-    monkeypatch.setattr(use_case, "accelerate", lambda *_: unknown)
-    workloads = find_workloads(("pgbench-select",), (), 1)
-    request = AccelerateRequest(
-        Conditions(attached.installation, workloads, Design()),
-        attached.base,
-        budget_s=1.0,
-        subject=attached.subject,
-    )
-    allowed = use_case.Permissions(restart=True, any_workload=True, watch=SHORT)
+    allowed = Permissions(restart=True, any_workload=True, watch=SHORT)
     with traffic(debian15):
-        done = use_case.accelerate_attached(attached, request, access, Steps(), allowed, print)
+        done = conclude(attached, unknown, access, Steps(), allowed, print)
     assert done.watched is not None
     assert (done.watched.state, done.watched.is_alarm) == (WatchState.NO_HARM, False)
     assert done.applied is not None

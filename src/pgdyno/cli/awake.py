@@ -42,13 +42,14 @@ def command(*, is_unit: bool) -> None:
     from pgdyno.app.awake.stay_awake import staying_awake
     from pgdyno.app.local_machine import online_cpus
     from pgdyno.host.files.tree import Tree
+    from pgdyno.host.probing.spinners import Spinners
     from pgdyno.report.page.awake import awake_sentence
 
     if is_unit:
         click.echo(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -m pgdyno"), nl=False)
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as systemd ends it
-    with staying_awake(online_cpus(), Tree()) as awake:
+    with staying_awake(Spinners(Tree(), online_cpus())) as awake:
         click.echo(f"{awake_sentence(awake)}; Ctrl-C ends it")
         try:
             while True:

@@ -96,6 +96,23 @@ def accelerate_attached(
         )
     else:
         done = accelerate(request, progress)
+    return conclude(attached, done, access, progress, permissions, say)
+
+
+def conclude(
+    attached: Attached,
+    done: Acceleration,
+    access: ServerAccess,
+    progress: Progress,
+    permissions: Permissions,
+    say: Callable[[str], None],
+) -> AttachedAcceleration:
+    """Apply what was measured, hand it over to the configuration's manager, or say why neither is done.
+
+    Raises: what ``apply_plan`` and watching raise.
+    """
+    server = attached.subject.server
+    manager = manager_of(server)
     reason = _reason_not_to_apply(done, permissions, manager)
     if reason is not None:
         is_handed_over = manager is not None and done.decision.pays and bool(done.plan.lines)

@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 
 from pgdyno.app.arenas.scratch_arena import Spin
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.app.local_machine import online_cpus
 from pgdyno.host.probing.idling import boot_line, polling_wanted, why_no_polling
-from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
+from pgdyno.host.probing.spinners import Spinners
 from pgdyno.host.probing.wakeup import measure_wake_up
 from pgdyno.model.errors import PgdynoError, StillChangedError, UsageError
 from pgdyno.model.experiments.awake import POLLING, Awake, AwakeMeans, idling_files
@@ -59,6 +56,7 @@ class AwakeKeeper:
     """Finds out how to keep a machine's CPUs awake, by trying."""
 
     host_state: HostState
+    spinners: Spinners
     probe: Probe = probe_us
 
     def find(self, variants: Sequence[Variant], as_booted: str = "") -> Keeping:
@@ -93,7 +91,7 @@ class AwakeKeeper:
                 hint="leave out --as-booted",
             )
         is_polling = means is AwakeMeans.HALTPOLL
-        obstacle = self._why_no_polling() if is_polling else self._why_no_spinners()
+        obstacle = self._why_no_polling() if is_polling else self.spinners.why_not()
         if (reason := not_restored or obstacle) is not None:
             raise UsageError(
                 "the experiment was measured with CPUs kept awake, which is not possible now",
@@ -102,7 +100,7 @@ class AwakeKeeper:
             )
         if is_polling:
             return Keeping(record, polling_wanted(self.host_state.tree))
-        return Keeping(record, spin=self._spin())
+        return Keeping(record, spin=self.spinners.spin)
 
     def _polling(self, before: Awake) -> Keeping:
         if (reason := self._why_no_polling()) is not None:
@@ -116,28 +114,19 @@ class AwakeKeeper:
         return Keeping(replace(before, means=AwakeMeans.HALTPOLL, held_us=trial.held_us), files)
 
     def _spinning(self, before: Awake, why_no_polling: str) -> Keeping:
-        obstacle = self._why_no_spinners()
+        obstacle = self.spinners.why_not()
         if obstacle is None:
-            spin = self._spin()
             try:
-                with spin():
+                with self.spinners.spin():
                     held_us = self.probe()
             except PgdynoError as error:
                 obstacle = error.message
             else:
                 if is_shorter(before.booted_us, held_us):
                     record = replace(before, means=AwakeMeans.SPINNERS, held_us=held_us)
-                    return Keeping(record, spin=spin)
+                    return Keeping(record, spin=self.spinners.spin)
                 obstacle = f"spinning does not shorten a wake-up ({_us(held_us)})"
         return Keeping(replace(before, reason=f"{why_no_polling}; {obstacle}"))
-
-    def _why_no_spinners(self) -> str | None:
-        return why_no_spinners(self.host_state.tree, online_cpus())
-
-    def _spin(self) -> Spin:
-        top = find_top(self.host_state.tree)
-        assert isinstance(top, Path)  # noqa: S101 — why_no_spinners has looked
-        return partial(spinning, online_cpus(), top)
 
     def _restore_left(self) -> str | None:
         """Restore what a killed measurement has left; say why that is not possible."""
@@ -191,11 +180,11 @@ def is_shorter(booted_us: float | None, held_us: float | None) -> bool:
     return booted_us is not None and held_us is not None and held_us <= SHORTER * booted_us
 
 
-def as_booted_beside(host_state: HostState, *, is_here: bool) -> Awake:
+def as_booted_beside(host_state: HostState, *, is_here: bool, probe: Probe = probe_us) -> Awake:
     """Return the record for a server that is not pgdyno's: its machine's, if that is this one."""
     if not is_here:
         return Awake(None, NOT_OURS)
-    return Awake(None, NOT_OURS, probe_us(), None, boot_line(host_state.tree))
+    return Awake(None, NOT_OURS, probe(), None, boot_line(host_state.tree))
 
 
 def _chosen_by(variants: Sequence[Variant]) -> str | None:

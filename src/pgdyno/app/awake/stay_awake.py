@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from pgdyno.app.awake.awake import Probe, is_shorter, probe_us
-from pgdyno.host.files.tree import Tree
-from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
+from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import RefusedError
 from pgdyno.model.experiments.awake import Awake, AwakeMeans
 
 
 @contextmanager
-def staying_awake(cpus: Collection[int], tree: Tree, probe: Probe = probe_us) -> Iterator[Awake]:
+def staying_awake(spinners: Spinners, probe: Probe = probe_us) -> Iterator[Awake]:
     """Keep these CPUs awake meanwhile; yields what a wake-up takes, before and now.
 
     Raises: RefusedError where it would cost somebody else, or does not shorten a wake-up; PrivilegeError.
     """
-    top = find_top(tree)
-    if (reason := why_no_spinners(tree, cpus)) is not None or not isinstance(top, Path):
+    if (reason := spinners.why_not()) is not None:
         raise RefusedError("CPUs are not kept awake here", detail=reason)
     booted_us = probe()
-    with spinning(cpus, top):
+    with spinners.spin():
         held_us = probe()
         if not is_shorter(booted_us, held_us):
             raise RefusedError(

@@ -12,10 +12,10 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.awake.awake import AwakeKeeper, Keeping
 from pgdyno.app.changes.allowed_files import require_allowed_files
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, open_store
+from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, online_cpus, open_store
 from pgdyno.app.measuring.experiment import Context, ExperimentRun, Futile
 from pgdyno.experiments.design.trials import in_trials
-from pgdyno.host.probing.spinners import burstable_type
+from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
@@ -117,7 +117,7 @@ def _keep_awake(
     study: Study, conditions: Conditions, host_state: HostState, store: ExperimentStore
 ) -> Keeping:
     """Return how idle CPUs are kept awake; what is continued goes on as it was. Raises: UsageError."""
-    keeper = AwakeKeeper(host_state)
+    keeper = AwakeKeeper(host_state, Spinners(host_state.tree, online_cpus()))
     if conditions.resume:
         return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
     return keeper.find(study.variants, conditions.as_booted)

@@ -11,7 +11,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.host.files.kernel_text import cpu_list
@@ -29,6 +30,25 @@ _SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _PRODUCT = "/sys/class/dmi/id/product_name"
 _BURSTABLE = re.compile(r"t[1-4][a-z]*\.\w+")
 """Types of machines with CPU credits: Amazon's, which alone show their type in a file."""
+
+
+@dataclass(frozen=True)
+class Spinners:
+    """Processes that keep the CPUs of a machine awake, one on each."""
+
+    tree: Tree
+    cpus: Collection[int]
+
+    def why_not(self) -> str | None:
+        """Say why these CPUs must not be kept busy, or cannot be below everything else; None if they can."""
+        return why_no_spinners(self.tree, self.cpus)
+
+    def spin(self) -> AbstractContextManager[tuple[int, ...]]:
+        """Keep them busy for the length of a context. Raises: PrivilegeError, ServerError."""
+        top = find_top(self.tree)
+        if isinstance(top, Unknown):
+            raise PrivilegeError("CPUs cannot be kept busy", detail=top.reason)
+        return spinning(self.cpus, top)
 
 
 def why_no_spinners(tree: Tree, cpus: Collection[int]) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 from tests.fix_plan import plan_of, setting
@@ -12,13 +13,14 @@ from tests.fix_progress import Remembered
 from tests.fix_settings import server_of
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.app.acceleration import beside as module
 from pgdyno.app.acceleration.accelerate import Acceleration
 from pgdyno.app.acceleration.before_applying import before_applying, for_manager, manager_of
-from pgdyno.app.acceleration.beside import Permissions, accelerate_attached
+from pgdyno.app.acceleration.beside import Permissions, conclude
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import Subject
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
+from pgdyno.journal.session.access import ServerAccess
+from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.plans.plan import Effect
 from pgdyno.model.servers.server import ConfigurationManager, Server, Standby
@@ -105,44 +107,33 @@ def test_the_plan_is_written_as_its_manager_takes_it(name: str, line: str) -> No
 
 def attached(server: Server) -> Attached:
     nobody: Any = None
-    return Attached("", "", "", Subject(nobody, server, nobody), nobody, nobody, ())
+    without_programs: Any = SimpleNamespace(bin_directory=None)
+    return Attached("", "", "", Subject(nobody, server, nobody), without_programs, nobody, ())
 
 
-@pytest.fixture
-def paying(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan that pays, without a server to measure it on."""
-    planned: Any = type("Planned", (), {"plan": RELOAD})
-    done = Acceleration(RELOAD, PlanDecision(PlanState.PAYS, "", ()), experiment())
-    monkeypatch.setattr(module, "plan_for", lambda *_: planned)
-    monkeypatch.setattr(module, "accelerate", lambda *_: done)
-    monkeypatch.setattr(module, "preview_apply", lambda *_: None)
-    monkeypatch.setattr(module, "apply_plan", lambda *_: "applied")
-    monkeypatch.setattr(module, "start_check_in", lambda _: None)
+PAYING = Acceleration(RELOAD, PlanDecision(PlanState.PAYS, "", ()), experiment())
+"""A plan that pays, as if it had been measured."""
 
 
-@pytest.mark.usefixtures("paying")
-def test_a_managed_server_gets_the_plan_in_writing_and_no_change() -> None:
-    server, said = replace(server_of(), managers=(PATRONI,)), list[str]()
-    anything: Any = type("Anything", (), {"plan": None, "base": None, "conditions": None})
-    found = accelerate_attached(
-        attached(server), anything, anything, Remembered(), Permissions(any_workload=True), said.append
-    )
+def not_here() -> NoReturn:
+    raise ConnectionFailedError("no server is here")
+
+
+def test_a_managed_server_gets_the_plan_in_writing_and_no_change(tmp_path: Path) -> None:
+    server = replace(server_of(), managers=(PATRONI,))
+    access, allowed = ServerAccess(not_here, tmp_path), Permissions(any_workload=True)
+    found = conclude(attached(server), PAYING, access, Remembered(), allowed, pytest.fail)
     assert found.applied is None
     assert found.not_applied == (
         "Patroni manages the configuration of this server; the plan is below, as it takes it"
     )
     assert "work_mem" in found.handed_over
     assert manager_of(server) is PATRONI
-    assert said == list(before_applying(RELOAD, server))
 
 
-@pytest.mark.usefixtures("paying")
-def test_what_it_takes_is_said_before_measuring_and_again_before_the_change() -> None:
+def test_what_applying_takes_is_said_right_before_the_change(tmp_path: Path) -> None:
     said: list[str] = []
-    anything: Any = type("Anything", (), {"plan": None, "base": None, "conditions": None})
-    here = replace(attached(server_of()), installation=type("I", (), {"bin_directory": Path()}))  # type: ignore[arg-type]
-    found = accelerate_attached(
-        here, anything, anything, Remembered(), Permissions(any_workload=True), said.append
-    )
-    assert found.handed_over == ""
-    assert said == 2 * list(before_applying(RELOAD, server_of()))
+    access, allowed = ServerAccess(not_here, tmp_path), Permissions(any_workload=True)
+    with pytest.raises(ConnectionFailedError):
+        conclude(attached(server_of()), PAYING, access, Remembered(), allowed, said.append)
+    assert said == list(before_applying(RELOAD, server_of()))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.unit.app.awake.counted_spinners import CountedSpinners
 from tests.unit.journal.machines import SWAPPINESS, carry_out, let_kernel, make_machine, put, value_of
 
 from pgdyno.app.awake.awake import AwakeKeeper, Keeping, Probe, as_booted_beside, is_shorter
@@ -16,6 +15,7 @@ from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.changes.revert import RevertRequest
 from pgdyno.app.changes.revert_host import revert_host
 from pgdyno.host.files.tree import Tree
+from pgdyno.host.probing.spinners import Spinners
 from pgdyno.journal.ledger.log import open_journal, read_journal
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
@@ -43,6 +43,11 @@ def state(root: Path, tmp_path: Path) -> HostState:
     return HostState(tmp_path / "journal", host_writers(root), Tree(root))
 
 
+def keeper_of(state: HostState, probe: Probe) -> AwakeKeeper:
+    """Return what keeps this machine awake, which shows nothing about what its kernel runs on."""
+    return AwakeKeeper(state, Spinners(state.tree, (0, 1)), probe)
+
+
 def shown(root: Path) -> dict[str, str]:
     return {path: value_of(root, path) for path in BOOTED}
 
@@ -57,13 +62,13 @@ LINE = ("cpuidle_haltpoll.force=1", "haltpoll.guest_halt_poll_ns=0")
 
 
 def test_polling_that_shortens_a_wake_up_is_kept_and_recorded(root: Path, state: HostState) -> None:
-    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT)
+    found = keeper_of(state, wake_ups(root, polled_us=9.0)).find(DEFAULT)
     assert found == Keeping(Awake(AwakeMeans.HALTPOLL, "", 115.0, 9.0, LINE), HELD)
     assert shown(root) == BOOTED  # it was a trial
 
 
 def test_what_is_found_is_held_with_whatever_variants_ask_for(root: Path, state: HostState) -> None:
-    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT)
+    found = keeper_of(state, wake_ups(root, polled_us=9.0)).find(DEFAULT)
     held = HostState(state.journal_directory, state.writers, state.tree, found.files)
     with held.holding({}, {"/proc/sys/vm/swappiness": "10"}) as begin_turn:
         assert begin_turn is not None
@@ -75,7 +80,7 @@ def test_what_is_found_is_held_with_whatever_variants_ask_for(root: Path, state:
 
 
 def test_polling_that_does_not_help_is_given_back_and_not_claimed(root: Path, state: HostState) -> None:
-    found = AwakeKeeper(state, wake_ups(root, polled_us=100.0)).find(DEFAULT)
+    found = keeper_of(state, wake_ups(root, polled_us=100.0)).find(DEFAULT)
     reason = "polling does not shorten a wake-up (100 µs while it is held)"
     no_spinners = "it is not known what the kernel runs on"
     assert found.record.reason.startswith(f"{reason}; {no_spinners}: ")
@@ -99,7 +104,7 @@ def test_shorter_means_by_a_quarter(booted_us: float | None, held_us: float | No
 
 
 def reason(state: HostState, variants: tuple[Variant, ...] = DEFAULT, as_booted: str = "") -> str:
-    found = AwakeKeeper(state, wake_ups(Path(state.tree.root), polled_us=9.0))
+    found = keeper_of(state, wake_ups(Path(state.tree.root), polled_us=9.0))
     kept = found.find(variants, as_booted)
     assert kept.files == {}
     assert kept.record.means is None
@@ -143,7 +148,7 @@ def test_what_a_killed_measurement_has_left_is_restored_first(
     root: Path, state: HostState, as_booted: str
 ) -> None:
     leave(root, state, HELD)
-    found = AwakeKeeper(state, wake_ups(root, polled_us=9.0)).find(DEFAULT, as_booted)
+    found = keeper_of(state, wake_ups(root, polled_us=9.0)).find(DEFAULT, as_booted)
     assert found.record.booted_us == 115.0
     assert (found.record.means is None) is bool(as_booted)
     assert shown(root) == BOOTED
@@ -189,7 +194,7 @@ KEPT = Awake(AwakeMeans.HALTPOLL, "", 115.0, 9.0, LINE)
 
 
 def test_what_is_continued_goes_on_as_it_was(state: HostState) -> None:
-    keeper = AwakeKeeper(state, lambda: pytest.fail("nothing is tried"))
+    keeper = keeper_of(state, lambda: pytest.fail("nothing is tried"))
     assert keeper.again(KEPT, is_wanted=True) == Keeping(KEPT, HELD)
     booted = Awake(None, "--as-booted was given", 115.0)
     assert keeper.again(booted, is_wanted=True) == Keeping(booted)
@@ -197,7 +202,7 @@ def test_what_is_continued_goes_on_as_it_was(state: HostState) -> None:
 
 
 def test_what_was_kept_awake_is_not_continued_otherwise(root: Path, state: HostState) -> None:
-    keeper = AwakeKeeper(state)
+    keeper = keeper_of(state, lambda: 115.0)
     with pytest.raises(UsageError) as caught:
         keeper.again(KEPT, is_wanted=False)
     assert str(caught.value) == (
@@ -214,50 +219,41 @@ def test_what_was_kept_awake_is_not_continued_otherwise(root: Path, state: HostS
 
 
 @pytest.fixture
-def spun(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A machine that cannot poll and can spin; what is listed spins now."""
+def spinners(root: Path, state: HostState) -> CountedSpinners:
+    """Those of a machine that cannot poll and may spin."""
     (root / POLL_NS.lstrip("/")).unlink()
-    running: list[str] = []
-
-    @contextmanager
-    def spinning(cpus: tuple[int, ...], top: Path) -> Iterator[tuple[int, ...]]:
-        running.append(f"{len(cpus)} below {top}")
-        yield cpus
-        running.clear()
-
-    monkeypatch.setattr("pgdyno.app.awake.awake.why_no_spinners", lambda *_: None)
-    monkeypatch.setattr("pgdyno.app.awake.awake.find_top", lambda _: root)
-    monkeypatch.setattr("pgdyno.app.awake.awake.spinning", spinning)
-    monkeypatch.setattr("pgdyno.app.awake.awake.online_cpus", lambda: (0, 1))
-    return running
+    return CountedSpinners(state.tree, (0, 1))
 
 
-def test_where_nothing_polls_processes_keep_cpus_awake(state: HostState, root: Path, spun: list[str]) -> None:
-    found = AwakeKeeper(state, lambda: 12.0 if spun else 115.0).find(DEFAULT)
+def test_where_nothing_polls_processes_keep_cpus_awake(state: HostState, spinners: CountedSpinners) -> None:
+    found = AwakeKeeper(state, spinners, lambda: 12.0 if spinners.running else 115.0).find(DEFAULT)
     assert found.record == Awake(AwakeMeans.SPINNERS, "", 115.0, 12.0, LINE)
     assert found.files == {}
-    assert spun == []
-    again = AwakeKeeper(state).again(found.record, is_wanted=True)
+    assert spinners.running == []
+    again = AwakeKeeper(state, spinners).again(found.record, is_wanted=True)
     for keeping in (found, again):
         with keeping.spin() as pids:
-            assert spun == [f"2 below {root}"]
+            assert spinners.running == [0, 1]
             assert pids == (0, 1)
 
 
-def test_processes_that_do_not_help_are_ended_and_not_claimed(state: HostState, spun: list[str]) -> None:
-    found = AwakeKeeper(state, lambda: 100.0 if spun else 115.0).find(DEFAULT)
+def test_processes_that_do_not_help_are_ended_and_not_claimed(
+    state: HostState, spinners: CountedSpinners
+) -> None:
+    found = AwakeKeeper(state, spinners, lambda: 100.0 if spinners.running else 115.0).find(DEFAULT)
     reason = (
         "the kernel has no module haltpoll; spinning does not shorten a wake-up (100 µs while it is held)"
     )
     assert found == Keeping(Awake(None, reason, 115.0, None, LINE))
-    assert spun == []
+    assert spinners.running == []
 
 
 def test_the_machine_of_somebodys_server_is_looked_at_only_where_it_is_this_one(
-    root: Path, state: HostState, monkeypatch: pytest.MonkeyPatch
+    root: Path, state: HostState
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.awake.awake.probe_us", lambda: 115.0)
     reason = "nothing is changed for a server that pgdyno does not start"
-    assert as_booted_beside(state, is_here=False) == Awake(None, reason)
-    assert as_booted_beside(state, is_here=True) == Awake(None, reason, 115.0, None, LINE)
+    assert as_booted_beside(state, is_here=False, probe=lambda: 115.0) == Awake(None, reason)
+    assert as_booted_beside(state, is_here=True, probe=lambda: 115.0) == Awake(
+        None, reason, 115.0, None, LINE
+    )
     assert shown(root) == BOOTED

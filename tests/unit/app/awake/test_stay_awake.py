@@ -2,67 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.unit.app.awake.counted_spinners import CountedSpinners
 
-from pgdyno.app.awake import stay_awake
+from pgdyno.app.awake.awake import Probe
 from pgdyno.app.awake.stay_awake import staying_awake
 from pgdyno.cli.awake import command
 from pgdyno.host.files.tree import Tree
+from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import RefusedError
 from pgdyno.model.experiments.awake import Awake, AwakeMeans
 
 
-@pytest.fixture
-def spun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A machine that may spin; what is listed spins now."""
-    running: list[int] = []
-
-    @contextmanager
-    def spinning(cpus: tuple[int, ...], _top: Path) -> Iterator[tuple[int, ...]]:
-        running.extend(cpus)
-        try:
-            yield cpus
-        finally:
-            running.clear()
-
-    monkeypatch.setattr(stay_awake, "why_no_spinners", lambda *_: None)
-    monkeypatch.setattr(stay_awake, "find_top", lambda _: tmp_path)
-    monkeypatch.setattr(stay_awake, "spinning", spinning)
-    return running
-
-
-def test_it_says_what_a_wake_up_takes_now(spun: list[int]) -> None:
-    with staying_awake((0, 1), Tree(), lambda: 12.0 if spun else 115.0) as awake:
+def test_it_says_what_a_wake_up_takes_now() -> None:
+    spinners = CountedSpinners(Tree(), (0, 1))
+    with staying_awake(spinners, lambda: 12.0 if spinners.running else 115.0) as awake:
         assert awake == Awake(AwakeMeans.SPINNERS, "", 115.0, 12.0)
-        assert spun == [0, 1]
-    assert spun == []
+        assert spinners.running == [0, 1]
+    assert spinners.running == []
 
 
-def refused(tree: Tree, held_us: float, spun: list[int]) -> str:
-    with (
-        pytest.raises(RefusedError) as caught,
-        staying_awake((0, 1), tree, lambda: held_us if spun else 16.0),
-    ):
+def refused(spinners: Spinners, probe: Probe) -> str:
+    with pytest.raises(RefusedError) as caught, staying_awake(spinners, probe):
         pytest.fail("it stays awake")
-    assert spun == []
     return str(caught.value)
 
 
-def test_where_it_does_not_help_it_is_refused(spun: list[int]) -> None:
-    assert refused(Tree(), 15.0, spun) == (
+def test_where_it_does_not_help_it_is_refused() -> None:
+    spinners = CountedSpinners(Tree(), (0, 1))
+    assert refused(spinners, lambda: 15.0 if spinners.running else 16.0) == (
         "keeping CPUs busy does not shorten a wake-up here\n"
         "DETAIL:  it takes 15.0 µs, and 16.0 µs without\n"
         "HINT:  in a guest of KVM the lever halt_polling may: pgdyno advise --layers system"
     )
+    assert spinners.running == []
 
 
 def test_where_nothing_is_known_of_the_machine_it_is_refused(tmp_path: Path) -> None:
-    said = refused(Tree(tmp_path), 1.0, [])
+    said = refused(Spinners(Tree(tmp_path), (0, 1)), lambda: 1.0)
     assert said.startswith("CPUs are not kept awake here\nDETAIL:  it is not known what the kernel runs on: ")
 
 
