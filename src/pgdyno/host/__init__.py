@@ -1,1 +1,1 @@
-"""Adapter: facts about this machine, read from /proc, /sys and cgroups under a relocatable root."""
+"""Adapter for host facts from /proc, /sys and cgroups below a relocatable root."""

@@ -1,1 +1,4 @@
-"""Adapter: PostgreSQL servers — the embedded one, managed ones that we start, attached ones that we reach."""
+"""Adapter for PostgreSQL servers: embedded, managed and attached ones.
+
+pgdyno starts managed servers, and connects to attached ones.
+"""

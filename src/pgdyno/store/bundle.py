@@ -57,7 +57,7 @@ class BundleFile:
 
 @dataclass(frozen=True)
 class Verification:
-    """What checking a bundle found. ``experiment`` is None when it cannot be read.
+    """Result of verifying a bundle. ``experiment`` is None when it cannot be read.
 
     ``signature`` None: it has none, or one that is a problem. ``advice`` is what to do about the problems,
     where anything is known to help.
@@ -215,7 +215,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 def _checksum_problems(
     archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
 ) -> Iterator[str]:
-    """Yield every difference between the list of checksums and what is there."""
+    """Yield every difference between the list of checksums and the actual files."""
     text = _small_text(archive, members, files, CHECKSUMS)
     if text is None:
         yield f"{CHECKSUMS} is missing"
@@ -239,7 +239,7 @@ def _checksum_problems(
 def _read_experiment(
     archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
 ) -> tuple[Experiment | None, list[str], str | None]:
-    """Return the experiment, or why it cannot be read and what helps."""
+    """Return the experiment, or the problems that prevent reading it, and advice."""
     text = _small_text(archive, members, files, EXPERIMENT)
     if text is None:
         return None, [f"{EXPERIMENT} is missing or too large"], None

@@ -1,4 +1,6 @@
-"""Experiments as JSON documents with a schema version: what bundles hold and other programs read.
+"""Experiments as JSON documents with a schema version.
+
+Bundles contain these documents, and other programs read them.
 
 The form is that of ``model/document.py``. Members that a document has and this version does not know are
 ignored, so that additions need no new version; ``SCHEMA_VERSION`` counts changes of what is already there.
@@ -69,7 +71,7 @@ def _check_version(version: object) -> None:
 
 
 def _problems(error: ValidationError) -> str:
-    """Return one line per wrong member: its path and what is wrong with it."""
+    """Return one line per invalid member: its path and the error."""
     found = error.errors(include_url=False, include_input=False)
     lines = [f"{'.'.join(map(str, one['loc'])) or 'document'}: {one['msg'].lower()}" for one in found]
     if len(lines) > _MOST_PROBLEMS:

@@ -1,4 +1,7 @@
-"""Experiment files: a study written in TOML. Every mistake in a file is reported at once."""
+"""Experiment files: a study written in TOML.
+
+Every mistake in a file is reported at once.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class VariantTable(_Strict):
 
 
 class DesignTable(_Strict):
-    """``[design]``: whatever is left out keeps its default."""
+    """The ``[design]`` table; omitted keys keep their defaults."""
 
     rounds: Annotated[int, Field(ge=2)] | None = None
     blocks_per_round: Annotated[int, Field(ge=1)] | None = None
@@ -107,7 +110,7 @@ def _study(path: Path, parsed: ExperimentFile) -> Study:
 
 
 def _describe(error: dict[str, Any]) -> str:
-    """Say in one phrase where a mistake is, what it is, and which value was found."""
+    """Describe a mistake in one phrase: its place, its kind, and the value found."""
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f'unknown key "{place}"'

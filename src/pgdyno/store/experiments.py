@@ -95,7 +95,10 @@ class ExperimentStore:
             raise StorageError(f'could not open the store "{path}"', detail=str(error)) from error
 
     def _add_columns(self) -> None:
-        """Add what slices did not have; some may be there already, if pgdyno was stopped meanwhile."""
+        """Add missing columns to the slice table.
+
+        Some may exist already, if pgdyno was stopped meanwhile.
+        """
         known = {name for (name,) in self._connection.execute("SELECT name FROM pragma_table_info('slice')")}
         for name, kind in _ADDED_COLUMNS.items():
             if name not in known:
@@ -122,7 +125,10 @@ class ExperimentStore:
     def add_counts(
         self, experiment_id: str, workload: str, round_index: int, block: int, slices: Iterable[Slice]
     ) -> None:
-        """Write what slices of a block have counted, which is known once the round's logs have been read."""
+        """Write the counts of slices of a block.
+
+        They are known once the round's logs have been read.
+        """
         where = (experiment_id, workload, round_index, block)
         rows = [(one.completed, one.latencies, *where, one.arm, one.start_ns) for one in slices]
         with self._transaction() as connection:

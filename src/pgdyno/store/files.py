@@ -13,7 +13,7 @@ _ORDINARY_MODE = 0o666  # before the umask: what open() would give
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file by way of a temporary one beside it.
+    """Write a file through a temporary file in the same directory.
 
     Raises: StorageError if it cannot be written (no such directory, no permission, disk full); the file
     that was there before is then unchanged.

@@ -1,4 +1,4 @@
-"""What slices have counted, out of the file that ``series.histograms_csv`` writes; it is checked."""
+"""Read and check slice counts from a file of ``series.histograms_csv``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def with_histograms(
     experiment: Experiment,
     check: Callable[[str], object],
 ) -> list[tuple[Place, Slice]]:
-    """Return slices with what the file says that they have counted. ``check`` reads a histogram.
+    """Return slices with their counts from the file. ``check`` reads a histogram.
 
     Raises: StorageError naming the first line that is of no slice, or that ``check`` refuses by ValueError.
     """

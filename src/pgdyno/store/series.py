@@ -1,4 +1,7 @@
-"""Raw series as CSV (RFC 4180), for spreadsheets and statistics programs. Rounds and blocks count from 1."""
+"""Raw series as CSV (RFC 4180), for spreadsheets and statistics programs.
+
+Rounds and blocks count from 1.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ def histograms_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Seque
 
 
 def steps_csv(blocks: Iterable[Block]) -> str:
-    """Return a line per step, round, variant and figure that was recorded beside its metrics.
+    """Return a line per step, round, variant and figure recorded next to its metrics.
 
     ``kind`` is "step", "role" (clients of one kind, by name), "wait" (share of samples), "counter"
     (difference over the step) or "published" (the benchmark's own fields).

@@ -1,4 +1,6 @@
-"""Signatures of bundles, made and checked by OpenSSH's ``ssh-keygen -Y``: keys that people have already.
+"""Signatures of bundles, made and checked by OpenSSH's ``ssh-keygen -Y``.
+
+The keys are those that users already have.
 
 What is signed is the list of checksums, in a namespace of its own, so that a signature for something else is
 none for a bundle. Whose key it is, a file of allowed signers says: ssh-keygen(1), "ALLOWED SIGNERS".
@@ -98,6 +100,6 @@ def _run(
 
 
 def _words(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return what the program said, in one line."""
+    """Return the program's output in one line."""
     text = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
     return "; ".join(line.strip() for line in text.splitlines() if line.strip()) or "it said nothing"

@@ -1,4 +1,7 @@
-"""Slices out of the file that ``series.slices_csv`` writes; it comes from elsewhere, and is checked."""
+"""Read and check slices from a file of ``series.slices_csv``.
+
+The file comes from elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads those files of the kernel and registers of CPUs that somebody asks for, by path or by pattern."""
+"""Read kernel files and CPU registers that are requested by path or by pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The few formats in which the kernel writes values into /proc and /sys. Pure: text in, value or Unknown out.
+"""Parsers for the formats of kernel values in /proc and /sys.
+
+Pure: text in, value or Unknown out.
 
 Source: Linux, Documentation/admin-guide/cgroup-v2.rst ("Conventions"), Documentation/filesystems/proc.rst,
 Documentation/admin-guide/cputopology.rst.

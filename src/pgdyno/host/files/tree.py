@@ -1,4 +1,6 @@
-"""Reads the inspected host's files; the only code of this package that touches them.
+"""Read the inspected host's files.
+
+This is the only code of the package that accesses them.
 
 Paths are written as the inspected host knows them (``/proc/meminfo``), in calls and in the sources of facts.
 The root is relocatable, so that a host can be a directory of files that a test has written. A file that is
@@ -43,11 +45,14 @@ class Tree:
     def read(
         self, path: str, parse: Callable[[str], T | Unknown], limit_bytes: int = _LIMIT_BYTES
     ) -> Fact[T]:
-        """Return what ``parse`` makes of a file's text."""
+        """Return the value that ``parse`` extracts from a file's text."""
         return parsed(self.text(path, limit_bytes), parse)
 
     def scan(self, path: str, parse: Callable[[BinaryIO], T | Unknown]) -> Fact[T]:
-        """Return what ``parse`` makes of an open file, of which it reads what it needs."""
+        """Return the value that ``parse`` extracts from an open file.
+
+        ``parse`` reads only as much of the file as it needs.
+        """
         try:
             with open(self.locate(path), "rb") as file:  # noqa: PTH123 — as in _read
                 return Fact(parse(file), path)
@@ -72,7 +77,7 @@ class Tree:
             return Fact(_reason(error), path)
 
     def link(self, path: str) -> Fact[str]:
-        """Return what a symbolic link says, without following it."""
+        """Return the target of a symbolic link, without following it."""
         try:
             return Fact(os.readlink(self.locate(path)), path)  # noqa: PTH115 — "pid:[4026531836]" is no path
         except OSError as error:
@@ -100,7 +105,10 @@ class Tree:
 
 
 def _read(path: str, limit_bytes: int) -> bytes:
-    """Read in chunks: the kernel allocates what is asked for, and refuses megabytes for a sysctl (ENOMEM)."""
+    """Read a file in chunks.
+
+    The kernel allocates the requested size, and refuses megabytes for a sysctl (ENOMEM).
+    """
     content = b""
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 — hundreds of files, and Path is slower
         while len(content) < limit_bytes:
@@ -112,7 +120,7 @@ def _read(path: str, limit_bytes: int) -> bytes:
 
 
 def parsed(fact: Fact[S], parse: Callable[[S], T | Unknown]) -> Fact[T]:
-    """Apply ``parse`` to a known value; an unknown one stays what it is."""
+    """Apply ``parse`` to a known value; return an unknown one unchanged."""
     if isinstance(fact.value, Unknown):
         return Fact(fact.value, fact.source)
     return Fact(parse(fact.value), fact.source)

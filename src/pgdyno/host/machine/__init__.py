@@ -1,1 +1,1 @@
-"""What the machine is, what it may use, and what sets its values."""
+"""Machine properties, effective limits, and the sources of kernel values."""

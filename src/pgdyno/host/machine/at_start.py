@@ -1,4 +1,4 @@
-"""What sets the kernel's values whenever this machine starts, and who wins where two files set the same.
+"""Boot-time sources of kernel values, and their precedence in case of conflict.
 
 Sources: sysctl.d(5); sysctl(8) of procps; sd_booted(3), by which systemd's own programs tell that it runs.
 """
@@ -29,7 +29,7 @@ _LAST = "/etc/sysctl.conf"
 
 
 def why_not_this_etc(tree: Tree) -> str | None:
-    """Say why the /etc that we see is not what the machine starts with; None if it is."""
+    """Return the reason why the visible /etc is not used at boot; None if it is."""
     where = inspect_cpu(tree, "self").virtualisation
     if not where.or_else("").startswith(_CONTAINER):
         return None
@@ -73,7 +73,7 @@ def set_later(tree: Tree, path: str, keys: Collection[str]) -> Iterator[tuple[st
 
 
 def _patterns_in(text: Fact[str]) -> Iterator[str]:
-    """Yield what a file of sysctl.d sets, as paths; names may hold ``*``."""
+    """Yield the settings of a sysctl.d file as paths; names may contain ``*``."""
     for line in text.or_else("").splitlines():
         name, is_set, _ = line.partition("=")
         name = name.strip().removeprefix("-")

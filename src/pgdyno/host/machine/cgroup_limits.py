@@ -26,7 +26,10 @@ _MEMORY_FILES = {
 
 
 def memory_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
-    """Return the hard limits in bytes; v1's statistics also know of groups above what is mounted."""
+    """Return the hard memory limits in bytes.
+
+    v1's statistics also include the limits of groups above the mounted part of the hierarchy.
+    """
     v1: Parsers[int] = {"memory.limit_in_bytes": limit, "memory.stat": hierarchical_limit}
     return _limits(tree, membership, "memory", {1: v1, 2: {"memory.max": limit}})
 

@@ -31,7 +31,7 @@ class Membership:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One controller's directories, from the top of what is mounted down to the process's group.
+    """Directories of one controller, from the top of the mount to the process's group.
 
     No directories: no group can limit the process (the real root group, or a kernel without groups).
     """

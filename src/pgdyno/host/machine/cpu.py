@@ -1,4 +1,4 @@
-"""The processor: identity, instruction set, topology, caches, and what the kernel does with it."""
+"""Processor facts: identity, instruction set, topology, caches, kernel settings."""
 
 from __future__ import annotations
 

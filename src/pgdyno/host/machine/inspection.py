@@ -1,4 +1,4 @@
-"""Finds out what a host is, by reading its files: the entry to this package."""
+"""Host inspection by reading the host's files; the entry point of this package."""
 
 from __future__ import annotations
 

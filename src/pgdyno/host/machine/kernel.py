@@ -53,7 +53,10 @@ _PROFILE_OPTION = re.compile(r"^(CONFIG_(?:AUTOFDO|PROPELLER)_CLANG)=y$", re.MUL
 
 
 def inspect_kernel(tree: Tree) -> Kernel:
-    """Return release, distribution, sysctls and build; what this kernel does not have or tell is unknown."""
+    """Return release, distribution, sysctls and build of the kernel.
+
+    Values that this kernel does not have or does not disclose are unknown.
+    """
     release = tree.text("/proc/sys/kernel/osrelease")
     return Kernel(
         release=release,

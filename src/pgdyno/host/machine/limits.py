@@ -1,4 +1,4 @@
-"""What a process may really use: the smallest limit over the host and every control group above it.
+"""Effective process limits: the minimum of the host and all enclosing cgroups.
 
 The source of a limit is the very file that limits. A limit that cannot be read makes the result unknown: the
 limits that can be read would only be an upper bound.
@@ -30,7 +30,7 @@ _SECCOMP = {"0": "disabled", "1": "strict", "2": "filter"}  # PR_GET_SECCOMP(2co
 
 @dataclass(frozen=True)
 class Capacity:
-    """What the host itself has, before any limit."""
+    """Capacity of the host itself, before any limit."""
 
     memory_bytes: Fact[int]
     online_cpus: Fact[tuple[int, ...]]
@@ -59,13 +59,16 @@ def inspect_limits(tree: Tree, process: str, capacity: Capacity) -> Limits:
 
 
 def available_memory(tree: Tree, process: str) -> Fact[int]:
-    """Return the bytes that new processes beside ``process`` may use, on the host and in every group."""
+    """Return the bytes available to new processes alongside ``process``.
+
+    The host and every control group are taken into account.
+    """
     member = read_membership(tree, process)
     return smallest(meminfo(tree, "MemAvailable"), groups.memory_left(tree, member))
 
 
 def smallest(host: Fact[N], limits: Iterable[Fact[N]]) -> Fact[N]:
-    """Return the smallest of what the host has and all limits; of equal ones the first."""
+    """Return the smallest of the host's value and all limits; the first if equal."""
     found = host
     for fact in limits:
         if fact.value in _NOT_LIMITING:

@@ -15,7 +15,7 @@ _FIRST_MAPPING_BYTES = 4096  # all mappings of a process would be long to read, 
 
 
 def inspect_memory(tree: Tree) -> Memory:
-    """Return the host's memory, not what a control group leaves of it (see limits)."""
+    """Return the host's memory, regardless of control group limits (see limits)."""
     return Memory(
         total_bytes=meminfo(tree, "MemTotal"),
         available_bytes=meminfo(tree, "MemAvailable"),

@@ -1,4 +1,7 @@
-"""Mounted file systems, as /proc/PID/mountinfo tells them. Format: proc_pid_mountinfo(5)."""
+"""Mounted file systems according to /proc/PID/mountinfo.
+
+Format: proc_pid_mountinfo(5).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pgdyno.model.hosts.host import Mount
 
 @dataclass(frozen=True)
 class MountEntry:
-    """One line: what part (``root``) of which file system is mounted where."""
+    """One mountinfo line: file system, mounted part (``root``) and mount point."""
 
     device_number: str  # major:minor; major 0 = no block device of its own
     root: str

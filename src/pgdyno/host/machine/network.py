@@ -1,4 +1,4 @@
-"""Network interfaces that are devices: queues, receive packet steering, interrupts."""
+"""Network interfaces with a device: queues, receive packet steering, interrupts."""
 
 from __future__ import annotations
 

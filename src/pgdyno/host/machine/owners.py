@@ -1,4 +1,6 @@
-"""Programs that set values of the running kernel by themselves: what is written behind them does not last.
+"""Programs that set values of the running kernel on their own.
+
+Values that are written without their knowledge do not last.
 
 Sources: TuneD, tuned/consts.py (ACTIVE_PROFILE_FILE), tuned-adm(8): without a profile it sets nothing; TLP,
 tlp-func-base (PWRRUNFILE): it is no daemon, and remembers there what it has set last; irqbalance(1).

@@ -1,4 +1,4 @@
-"""What a host has done since it was started: CPU time, context switches, and what a block device did.
+"""Host usage since boot: CPU time, context switches and block device activity.
 
 Formats: proc_stat(5), and the kernel's Documentation/admin-guide/iostats.rst.
 """

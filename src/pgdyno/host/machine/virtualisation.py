@@ -1,4 +1,4 @@
-"""Whether a process runs on a real machine, a virtual one, or in a container on either.
+"""Virtualisation of a process: bare metal, virtual machine, container on either.
 
 Every answer rests on a file that says so, as in systemd-detect-virt(1); CPUID is not asked. A container is
 the process's own: a server may run in one and pgdyno beside it.
@@ -61,7 +61,7 @@ def inspect_virtualisation(tree: Tree, processor: Fact[dict[str, str]], process:
 
 
 def _machine(tree: Tree, processor: Fact[dict[str, str]]) -> Fact[str]:
-    """Return what the kernel runs on, whatever container we are in."""
+    """Return the kernel's platform (bare metal or hypervisor), ignoring containers."""
     release = tree.text(_RELEASE)
     if "microsoft" in release.or_else("").lower():
         return Fact("wsl", release.source)

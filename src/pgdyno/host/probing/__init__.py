@@ -1,1 +1,1 @@
-"""What operations cost here, and how CPUs idle: measured, not read."""
+"""Operation costs and CPU idling, measured rather than read."""

@@ -1,4 +1,4 @@
-"""Keeps one CPU from being idle, below everything else that runs. A program of its own.
+"""Standalone program that keeps one CPU busy at the lowest priority.
 
 It is run as a file, without pgdyno: ``python -I -S _spin_program.py CPU CGROUP.PROCS``. It enters the control
 group first, says ``spinning`` when it has the lowest priority, and ends with its standard input: so it does

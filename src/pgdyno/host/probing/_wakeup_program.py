@@ -1,4 +1,4 @@
-"""Measures how long a process on one CPU takes to be woken by another CPU. A program of its own.
+"""Standalone program that measures the latency of waking a process on another CPU.
 
 It is run as a file, without pgdyno: ``python -I -S _wakeup_program.py WAKER_CPU WOKEN_CPU``. A process of its
 own can be pinned and forked, whatever threads its caller has. It prints a JSON object: ``idle_us``, the times
@@ -65,7 +65,10 @@ def _stay_awake(duration_ns: int) -> None:
 
 
 def _stamp(reading: int) -> int:
-    """Return what the woken process says, without sleeping meanwhile: its answer must wake nobody."""
+    """Return the time stamp of the woken process, polling without sleeping.
+
+    Its answer must not wake any process.
+    """
     while True:
         try:
             answer = os.read(reading, _STAMP.size)

@@ -14,7 +14,10 @@ def boot_line(tree: Tree) -> tuple[str, ...]:
 
 
 def polling_wanted(tree: Tree) -> dict[str, str]:
-    """Return what has to be written for idle CPUs to poll, in this order; nothing where it is so already."""
+    """Return the values to write for idle CPUs to poll, by path, in this order.
+
+    Files that already have the value are left out.
+    """
     return {path: value for path, value in POLLING.items() if tree.text(path).or_none() != value}
 
 

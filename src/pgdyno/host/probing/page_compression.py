@@ -1,4 +1,6 @@
-"""Measures whether LZ4 pays for full-page images: on sampled pages of a data directory, read-only.
+"""Measure whether LZ4 pays off for full-page images.
+
+Uses sampled pages of a data directory, read-only.
 
 The pages are compressed by the machine's liblz4, with the function that PostgreSQL calls for an image
 (XLogCompressBackupBlock in xloginsert.c). A page that cannot be made smaller is kept as it is, as there.
@@ -36,7 +38,7 @@ Compress = Callable[[bytes], int]
 def probe_page_compression(
     data_directory: Path, directory: Path, block_bytes: int, identity: AbstractContextManager[None]
 ) -> Fact[PageCompression]:
-    """Compress pages of a server's data, and write into a file of ``directory`` what costs are taken from.
+    """Measure page compression on a server's data, and write costs in ``directory``.
 
     Pages are read within ``identity``: with the rights of the data's owner, who may have laid links there.
     Unknown with the reason if there are no pages, they may not be read, or the file would lie on another
@@ -70,7 +72,7 @@ def probe_page_compression(
 
 
 def lz4(largest_bytes: int) -> Compress:
-    """Return what compresses at most so much and returns the size.
+    """Return a function that compresses up to ``largest_bytes`` and returns the size.
 
     Raises: OSError if the machine has no liblz4.
     """
@@ -102,7 +104,7 @@ def sample_images(data_directory: Path, block_bytes: int, count: int = PAGES) ->
 
 
 def measure_write_ns(directory: Path) -> float:
-    """Return what a byte takes that is overwritten in sequence and flushed. Raises: OSError."""
+    """Return the time per byte of a sequential, flushed overwrite. Raises: OSError."""
     page = os.urandom(8192)
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
 
@@ -137,7 +139,7 @@ def _read_page(path: Path, block: int, block_bytes: int) -> bytes:
 
 
 def _image(page: bytes) -> Sequence[bytes]:
-    """Return what a full-page image holds of a page; nothing of one that is new or cut off."""
+    """Return the parts of a page in its full-page image; none if new or truncated."""
     if len(page) < _HEADER_BYTES or not any(page):
         return ()
     lower, upper = _BOUNDS.unpack_from(page)

@@ -1,4 +1,4 @@
-"""Measures what single operations of the kernel cost here: less than a second in all."""
+"""Measure the costs of single kernel operations, in less than a second in all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_probes(directory: Path, tree: Tree | None = None) -> Probes:
 
 
 def measure_system_call_ns() -> Fact[float]:
-    """Return what getppid takes beyond a call of Python's that asks the kernel nothing."""
+    """Return the time of getppid in excess of a Python call without a system call."""
 
     def per_call_ns(function: Callable[[], object]) -> float:
         began = time.perf_counter_ns()
@@ -53,7 +53,7 @@ def measure_system_call_ns() -> Fact[float]:
 
 
 def measure_page_fault_ns() -> Fact[float]:
-    """Return what the first write to a page of fresh memory takes, with the zeroing that belongs to it."""
+    """Return the time of the first write to a fresh memory page, zeroing included."""
 
     def per_page_ns() -> float:
         with mmap.mmap(-1, _PAGES * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:

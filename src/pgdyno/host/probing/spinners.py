@@ -1,4 +1,6 @@
-"""Keeps CPUs awake by a process of the lowest priority on each, in a control group that is idle as a whole.
+"""Keep CPUs awake with one lowest-priority process on each.
+
+The processes run in a control group that is idle as a whole.
 
 A process under SCHED_IDLE yields to every other one of its group; that its group yields to all other groups
 takes ``cpu.idle`` = 1 on a group directly below the root (Linux 5.15, admin-guide/cgroup-v2.rst).

@@ -1,4 +1,7 @@
-"""How long it takes to wake a process on another CPU: what every statement of a client waits for twice."""
+"""Wake-up latency of a process on another CPU.
+
+Every statement of a client incurs it twice.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def measure_wake_up(cpus: Collection[int] | None = None) -> WakeUp:
 
 
 def parse_wake_up(text: str, source: str) -> WakeUp:
-    """Return the medians of what the program has printed."""
+    """Return the medians of the times that the program has printed."""
     times = json.loads(text)
     idle, busy = (_median(times[name], source) for name in ("idle_us", "busy_us"))
     return WakeUp(idle, busy)

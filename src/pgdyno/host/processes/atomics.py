@@ -1,4 +1,4 @@
-"""Tells how an Arm program does its atomic operations, by the instructions in its code.
+"""Detect the kind of an Arm program's atomic operations from its instructions.
 
 The helpers of -moutline-atomics are hidden symbols, which distributions strip; but each of them asks in
 register w16 whether the processor has LSE, and branches past its only LSE instruction if not.

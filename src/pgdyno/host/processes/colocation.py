@@ -24,7 +24,7 @@ START_TOLERANCE_S = 2.0
 
 @dataclass(frozen=True)
 class Backend:
-    """What the server says about the backend of our connection."""
+    """Server-side information about the backend of our connection."""
 
     pid: int  # pg_backend_pid()
     start_s: float  # pg_stat_activity.backend_start, seconds since 1970

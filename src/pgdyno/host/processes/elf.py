@@ -1,4 +1,6 @@
-"""The code of a program's file and the functions of a library's: as much of the ELF format as that takes.
+"""ELF reader for the code of a program file and the functions of a library.
+
+Only the necessary part of the format is implemented.
 
 Programs have tens of megabytes, so that only the headers and what is looked for are read.
 

@@ -1,4 +1,4 @@
-"""The libraries in a running program, and what its environment tells the dynamic loader.
+"""Libraries in a running program, and loader variables in its environment.
 
 A library loaded before the C library can put functions of its own in place of ``fsync`` and the like
 (ld.so(8), LD_PRELOAD): the program then reports as written what is not. Symbols show that, whatever the
@@ -31,7 +31,7 @@ _CHECKSUM_LENGTH = 12  # characters: enough to tell values apart
 
 @dataclass(frozen=True)
 class LoadedLibraries:
-    """What is known of one process.
+    """Loader variables and replaced functions of one process.
 
     ``loader`` has the loader's variables: names of files, or a checksum of the value, which may be private.
     ``replaced`` has the functions asked for that libraries define, by the library's file name. ``unknown``
@@ -44,7 +44,10 @@ class LoadedLibraries:
 
 
 def inspect_libraries(tree: Tree, pid: int, functions: Collection[str]) -> LoadedLibraries:
-    """Return the loader's variables of a process, and who defines ``functions`` beside the C library."""
+    """Return a process's loader variables, and the libraries defining ``functions``.
+
+    The C library is left out.
+    """
     environment, maps = tree.text(f"/proc/{pid}/environ"), tree.text(f"/proc/{pid}/maps")
     unknown = [
         f"{fact.source}: {fact.value.reason}"

@@ -1,4 +1,7 @@
-"""Processes, by /proc/PID/stat and /proc/PID/status. Formats: proc_pid_stat(5), proc_pid_status(5)."""
+"""Processes according to /proc/PID/stat and /proc/PID/status.
+
+Formats: proc_pid_stat(5), proc_pid_status(5).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _POLICIES = {
 
 @dataclass(frozen=True)
 class Process:
-    """What one line of /proc/PID/stat says."""
+    """A process according to one line of /proc/PID/stat."""
 
     pid: int
     parent_pid: int

@@ -1,4 +1,4 @@
-"""The program that a postmaster runs, how it is scheduled, and what of its memory is known from outside.
+"""Program of a postmaster, its scheduling, and externally visible memory facts.
 
 Of another user's process only root sees this. Nothing else of the environment is kept: it may hold passwords.
 """
@@ -30,7 +30,10 @@ _ALLOCATORS = {
 
 
 def inspect_program(root: Path, pid: int) -> Program:
-    """Return what is known of a postmaster's program; ``pid`` is its number on the host below ``root``."""
+    """Return the facts about a postmaster's program.
+
+    ``pid`` is its process id on the host below ``root``.
+    """
     return program_of(Tree(root), pid)
 
 

@@ -1,1 +1,1 @@
-"""What PostgreSQL's configuration files say, and who else has edited them."""
+"""Contents of PostgreSQL's configuration files, and edits by other users."""

@@ -1,4 +1,6 @@
-"""``postgresql.auto.conf`` as ALTER SYSTEM reads and writes it. Pure: bytes in, bytes out.
+"""``postgresql.auto.conf`` as ALTER SYSTEM reads and writes it.
+
+Pure: bytes in, bytes out.
 
 ALTER SYSTEM drops comments, takes every entry of the name out, appends the new one, and writes all entries
 in one fixed form. A file in exactly that form is *canonical*: nobody has written into it by hand since.
@@ -66,7 +68,7 @@ def render(entries: Iterable[Entry]) -> bytes:
 
 
 def values(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return what counts in the end, by lower-case name."""
+    """Return the effective values, by lower-case name."""
     return {entry.name.lower(): entry.value for entry in entries}
 
 
@@ -85,7 +87,7 @@ def with_value(entries: Iterable[Entry], name: str, value: str | None) -> tuple[
 
 
 def says_the_same(current: bytes, former: bytes) -> bool:
-    """Whether ``current`` only differs from ``former`` in what ALTER SYSTEM itself does to a file's form.
+    """Whether ``current`` and ``former`` differ only in ALTER SYSTEM's own formatting.
 
     Then putting the former bytes back changes no setting and takes nothing away that somebody wrote.
     """

@@ -1,4 +1,4 @@
-"""Edits of configuration files by somebody else that are not in force yet.
+"""Edits of configuration files by other users that are not in force yet.
 
 Our reload would put them in force, our restart even more of them, and no revert of ours could take that
 back. They are therefore found before anything is changed. Pure, apart from ``read_foreign_edits``.
@@ -18,7 +18,10 @@ from pgdyno.model.servers.guc import Guc
 
 @dataclass(frozen=True)
 class ForeignEdits:
-    """What waits in the files, in words. ``unknown`` says why the files could not be looked at."""
+    """Pending edits in the configuration files, in words.
+
+    ``unknown`` gives the reason why the files could not be read.
+    """
 
     errors: tuple[str, ...] = ()
     for_reload: tuple[str, ...] = ()
@@ -26,7 +29,7 @@ class ForeignEdits:
     unknown: str | None = None
 
     def check(self, *, with_restart: bool) -> None:
-        """Refuse to go on where our reload or restart would have effects of somebody else's.
+        """Refuse to continue if our reload or restart would activate other users' edits.
 
         Raises: RefusedError with every such line.
         """
@@ -51,7 +54,7 @@ class ForeignEdits:
 
 
 def read_foreign_edits(connection: Connection) -> ForeignEdits:
-    """Compare the configuration files with what the server uses. Reads only."""
+    """Compare the configuration files with the server's values in use. Reads only."""
     entries = read_file_entries(connection)  # before pg_settings: see journal/session/settings.py
     gucs = read_gucs(connection)
     if isinstance(entries.value, Unknown):

@@ -1,4 +1,4 @@
-"""ALTER SYSTEM statements, quoted so that the server stores exactly the value that was meant. Pure.
+"""ALTER SYSTEM statements, quoted so that the server stores the exact value. Pure.
 
 How values are quoted, lists above all, stands in ``model/servers/alter_system.py``.
 """
@@ -29,7 +29,7 @@ def reset_statement(name: str) -> sql.Composed:
 
 
 def restore_statement(name: str, value: str | None) -> sql.Composed:
-    """Return the statement that brings back what was found; None means that nothing was set."""
+    """Return the statement that restores a value; None means that nothing was set."""
     return reset_statement(name) if value is None else set_statement(name, value)
 
 

@@ -1,4 +1,4 @@
-"""A directory that is opened once; all that is done in it is done there, with its owner's rights.
+"""A directory, opened once; operations use its descriptor and its owner's rights.
 
 Root works in directories of others: a cluster's files belong to postgres, who may exchange a directory or a
 file for a symbolic link at any moment. Looking first and working afterwards is therefore never safe. Here the
@@ -28,7 +28,10 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UntrustedError(OSError):
-    """A file or directory that is not used, whatever the kernel allows; ``hint`` says what to do."""
+    """A file or directory that is not trusted, regardless of kernel permissions.
+
+    ``hint`` says how to proceed.
+    """
 
     def __init__(self, why: str, hint: str | None = None) -> None:
         super().__init__(errno.EINVAL, why)
@@ -44,7 +47,7 @@ class Directory:
     group: int
 
     def status(self, name: str) -> os.stat_result:
-        """Return what an entry is; of a link, the link itself."""
+        """Return the status of an entry, without following links."""
         with acting_as(self.owner, self.group):
             return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
@@ -193,7 +196,7 @@ def _opened(name: str, flags: int, directory: int) -> Iterator[int]:
 
 
 def _require_trusted(path: Path, reached: Walk, owner: int) -> None:
-    """Refuse a way that somebody could have laid who is neither root nor the directory's owner.
+    """Refuse a path that users other than root and the directory's owner can redirect.
 
     Directories of other users on the way matter only to a directory of root's: nobody but its owner can move
     a directory into another one, and a link in its place is seen.

@@ -1,4 +1,4 @@
-"""What it takes for a file, new or changed, to survive a power failure, and to be the file that was meant."""
+"""Durable, atomic replacement of files and links, which survives a power failure."""
 
 from __future__ import annotations
 
@@ -40,5 +40,8 @@ def replace_link(directory: Directory, name: str, target: str) -> None:
 
 
 def written_beside(name: str) -> str:
-    """Return what a file is called before it takes its place; programs read *.conf and *.rules only."""
+    """Return the temporary name of a file before it is renamed into place.
+
+    Programs read *.conf and *.rules only.
+    """
     return f"{name}.pgdyno-new"

@@ -1,4 +1,4 @@
-"""Whose rights the kernel applies when this process opens, creates or renames a file.
+"""User identity under which this process opens, creates or renames files.
 
 Only one thread changes its identity: setfsuid(2) and setfsgid(2) act on the thread that calls them, whereas
 ``os.seteuid`` changes all threads, some of which sample or log as root meanwhile. With another user's

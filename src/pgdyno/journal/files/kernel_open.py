@@ -1,4 +1,4 @@
-"""Opens files of the kernel, and nothing else: what is opened is looked at before it can be written to.
+"""Open kernel files only; each target is checked before it can be written to.
 
 A path is followed from the directory that it has to stay below. What it leads to is held without opening it,
 and its file system asked for; only then is the same file opened through /proc/self/fd.
@@ -48,7 +48,10 @@ class KernelTree:
 
     @contextmanager
     def opened(self, path: str, flags: int) -> Iterator[int]:
-        """Open a file. Raises: OSError as open(2) does; RefusedError for what is no file of the kernel."""
+        """Open a file.
+
+        Raises: OSError as open(2) does; RefusedError for what is no file of the kernel.
+        """
         top = next((one for one in _MAY_HAVE_LINKS if path.startswith(f"{one}/")), None)
         if top is None:
             raise _refused(path, "it is not below /proc/sys, /proc/irq or /sys")
@@ -100,7 +103,10 @@ def _reopen(held: int, flags: int) -> int:
 
 
 def _held(path: str, hold: Callable[[], int]) -> int:
-    """Return what ``hold`` does. Raises: RefusedError where the path leads away; OSError."""
+    """Return the result of ``hold``.
+
+    Raises: RefusedError where the path leads away; OSError.
+    """
     try:
         return hold()
     except OSError as error:

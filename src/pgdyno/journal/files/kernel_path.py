@@ -1,4 +1,4 @@
-"""System calls that Python's ``os`` does not have: openat2(2), and what fstatfs(2) says of a file system.
+"""System calls that Python's ``os`` lacks: openat2(2), and fstatfs(2).
 
 Where the kernel has no openat2 (before 5.6), a path is walked name by name, and no link is followed.
 """
@@ -26,7 +26,7 @@ class _OpenHow(ctypes.Structure):
 
 
 def hold_beneath(directory: int, path: str, *, may_have_links: bool) -> int:
-    """Return a descriptor (O_PATH) of what lies below a directory.
+    """Return a descriptor (O_PATH) of a path below a directory.
 
     Links may lead from place to place below it, if at all, and never out of it.
     Raises: OSError, EXDEV or ELOOP for a path that leads away.

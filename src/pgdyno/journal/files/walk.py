@@ -1,4 +1,4 @@
-"""Follows a path one name at a time, and says whose the links and directories on it are.
+"""Follow a path name by name, and report the owners of its links and directories.
 
 Nothing is looked at twice: each name is opened below the descriptor of the one before, and a symbolic link is
 read through its own descriptor. Whatever is exchanged meanwhile, the answer is about what was passed through.

@@ -1,4 +1,7 @@
-"""One pgdyno process at a time works with a journal: a lock that the kernel drops when its holder dies."""
+"""Journal lock: only one pgdyno process at a time works with a journal.
+
+The kernel releases the lock when its holder dies.
+"""
 
 from __future__ import annotations
 

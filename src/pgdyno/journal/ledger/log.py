@@ -1,4 +1,6 @@
-"""The journal: append-only JSON lines in one directory, each on disk before anything is done about it.
+"""The journal: append-only JSON lines in one directory.
+
+Each line is on disk before the corresponding action is taken.
 
     {"sha256": first 16 digits over the entry, "entry": {"format": 1, "event": …, …}}
 
@@ -66,7 +68,7 @@ class Journal:
     _file: int
 
     def read(self) -> Contents:
-        """Return what is in it now."""
+        """Return the current contents."""
         return read_journal(self.directory)
 
     def add(self, *receipts: Receipt) -> None:
@@ -89,12 +91,15 @@ class Journal:
         return replace(receipt, interims=(*receipt.interims, value))
 
     def restoring(self, receipt: Receipt) -> Receipt:
-        """Write that what was found is about to be put back, and return the receipt so."""
+        """Record that the original value is about to be restored.
+
+        Returns the updated receipt.
+        """
         self._append({"event": "restoring", "id": receipt.id})
         return replace(receipt, is_being_restored=True)
 
     def restarting(self, apply_id: str) -> None:
-        """Write that a restart is about to be asked for."""
+        """Record that a restart is about to be requested."""
         self._append({"event": "restarting", "apply_id": apply_id})
 
     def restarted(self, apply_id: str) -> None:
@@ -139,7 +144,9 @@ def open_journal(directory: Path) -> Iterator[Journal]:
 
 
 def read_journal(directory: Path) -> Contents:
-    """Return what the journal in ``directory`` says; nothing if there is none. Needs no lock.
+    """Return the contents of the journal in ``directory``; empty if there is none.
+
+    Needs no lock.
 
     Raises: StorageError if the file cannot be read, or was written by a newer pgdyno.
     """
@@ -175,12 +182,12 @@ def _fold(entries: list[dict[str, Any] | None]) -> Contents:
 
 
 def _is_seal(entry: dict[str, Any] | None) -> bool:
-    """Whether it says that what stands before it was cut off: that may include a seal."""
+    """Whether an entry marks preceding lines as cut off; these may include a seal."""
     return entry is not None and entry["event"] == "torn"
 
 
 def _take(entry: Mapping[str, Any], receipts: dict[str, Receipt], restarting: set[str]) -> None:
-    """Let one entry change what is known."""
+    """Apply one entry to the known receipts and pending restarts."""
     match entry["event"]:
         case "receipt":
             receipt = receipt_of(entry["receipt"])
@@ -210,7 +217,7 @@ def _line(entry: Mapping[str, Json]) -> bytes:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """Return the entry in a line; None if it is not what was once written there.
+    """Return the entry in a line; None if the line is damaged.
 
     Raises: StorageError if a newer pgdyno wrote it: it may say what this one would overlook.
     """
@@ -250,7 +257,7 @@ def _create(directory: Path) -> None:
 
 @contextmanager
 def _whole_or_not_at_all(file: int) -> Iterator[None]:
-    """Take back what was appended if the block fails or is interrupted.
+    """Remove the appended data if the block fails or is interrupted.
 
     A disk that fills up takes the beginning of a line. The next entry would be written right behind it, and
     both be lost.

@@ -1,4 +1,6 @@
-"""Other journals on this host: root's while we are an ordinary user, and other users' while we are root.
+"""Other journals on this host.
+
+Root's journal for an ordinary user, other users' journals for root.
 
 Two journals may hold receipts for one server. Neither knows of the other, so that the user has to.
 """

@@ -41,7 +41,10 @@ def advanced(
 
 
 def receipt_document(receipt: Receipt) -> Json:
-    """Return a new receipt as JSON. Its state is not in it: that is what later journal entries tell."""
+    """Return a new receipt as JSON, without its state.
+
+    The state follows from later journal entries.
+    """
     return to_document(
         {
             "id": receipt.id,

@@ -1,4 +1,4 @@
-"""What a user types to make or undo changes without pgdyno, and the outcomes that people are shown."""
+"""Manual commands to make or undo changes without pgdyno, and outcomes as shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from pgdyno.model.servers.pg_ctl_conf import NAME
 
 
 def making_statement(change: Change) -> str:
-    """Return what makes a change: SQL for a setting, a line for root's shell for the machine."""
+    """Return the command that makes a change.
+
+    SQL for a setting, a line for root's shell for the machine.
+    """
     if change.kind in PROGRAM_KINDS:
         return _choosing(change, change.value)
     if change.kind == PERSISTED_FILE:
@@ -29,7 +32,7 @@ def making_statement(change: Change) -> str:
 
 
 def restoring_statements(receipts: Iterable[Receipt]) -> tuple[str, ...]:
-    """Return the statements that restore what was found, in the order given."""
+    """Return the statements that restore the original values, in the given order."""
     return tuple(map(_restoring_statement, receipts))
 
 
@@ -54,7 +57,10 @@ def _writing(path: str, value: str) -> str:
 
 
 def _choosing(change: Change, value: str) -> str:
-    """Return what chooses the programs of the server's next start: a line of a file, or a shell's."""
+    """Return the command that selects the programs of the server's next start.
+
+    This is a line of a file, or a shell command.
+    """
     if change.kind == PG_CTL_OPTIONS:
         return f"in {change.key}: {NAME} = '{value}'"
     return f"ln -sfn {shlex.quote(value)} {shlex.quote(change.key)}"
@@ -66,7 +72,7 @@ def _replacing(path: str, text: str | None) -> str:
 
 
 def restoring_edits(receipts: Iterable[Receipt]) -> tuple[str, ...]:
-    """Return what to do to the files of a server that is down."""
+    """Return the file edits that restore the original values of a stopped server."""
     edits = []
     for receipt in receipts:
         if receipt.change.kind in PROGRAM_KINDS:

@@ -1,4 +1,4 @@
-"""Receipts first, then the changes, then reading back: the same for every kind of change.
+"""Common sequence of every kind of change: receipts, changes, reading back.
 
 Each function takes one step at a time and tells its name, so that tests can kill the process at each.
 """
@@ -25,14 +25,17 @@ _STOP_AND_START = "pg_ctl restart starts what ran before: the restart command ha
 
 @dataclass(frozen=True)
 class Prepared:
-    """A change, and what was found before it."""
+    """A change, and the state found before it."""
 
     change: Change
     found: Found
 
 
 def prepare(changes: Iterable[Change], writers: Mapping[str, ChangeWriter]) -> tuple[Prepared, ...]:
-    """Read what is there now. Raises: UsageError for a kind of change that no writer knows."""
+    """Read the current values of the keys to be changed.
+
+    Raises: UsageError for a kind of change that no writer knows.
+    """
     prepared = []
     for change in changes:
         if change.kind not in writers:

@@ -1,4 +1,6 @@
-"""Changes on the machine itself, and their way back: receipts first, like a server's.
+"""Changes on the machine itself, and their restoration.
+
+Receipts are written first, as for a server.
 
 The caller holds the journal, and has made every check. A machine needs no reload and no restart, so that
 this is all there is to it.
@@ -36,7 +38,7 @@ _REVERTED = ReceiptState.REVERTED
 
 
 def host_target() -> Target:
-    """Return what receipts for changes on this machine name as their target.
+    """Return the target of receipts for changes on this machine.
 
     Raises: ServerError if the machine has no id to recognise it by.
     """
@@ -63,14 +65,14 @@ def host_writers(root: Path = _THIS_HOST) -> dict[str, HostWriter]:
 
 @dataclass(frozen=True)
 class HostRun:
-    """What changing and restoring a machine works with."""
+    """Context for changing and restoring a machine."""
 
     journal: Journal
     writers: Mapping[str, HostWriter]
     steps: Steps = no_steps
 
     def carry_out(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
-        """Rehearse the way back, make the changes that these receipts were written for, and read them back.
+        """Rehearse restoring, make the changes of these receipts, and read them back.
 
         Raises: any PgdynoError; then ``undo`` is due.
         """
@@ -85,7 +87,9 @@ class HostRun:
             raise
 
     def undo(self, receipts: Iterable[Receipt], on_drift: OnDrift = OnDrift.SKIP) -> Undone:
-        """Restore what was found, newest receipt first as they are given, and read each one back.
+        """Restore the original values in the given order, and read each one back.
+
+        Receipts are given newest first.
 
         Raises: what kept the first one from being restored, when all others are.
         """
@@ -99,7 +103,10 @@ class HostRun:
         return Undone(tuple(known.values()), tuple(drifted), (), 0)
 
     def claim(self, receipts: Iterable[Receipt]) -> None:
-        """Note what the kernel shows after a failure: half a pool, or what it made of a value, is ours."""
+        """Record the kernel's values after a failure as ours.
+
+        A partly reserved pool, or a value that the kernel has adjusted, is ours.
+        """
         for receipt in receipts:
             now = self._writer(receipt).value_if_any(receipt.key)
             if now is not None and drift_on_host(self._writer(receipt), receipt) is not None:
@@ -108,7 +115,7 @@ class HostRun:
     def _undo_all(
         self, known: dict[str, Receipt], on_drift: OnDrift
     ) -> tuple[list[Drift], list[PgdynoError]]:
-        """Restore what can be restored, and keep in ``known`` what became of the receipts."""
+        """Restore as much as possible, and keep the receipts' outcomes in ``known``."""
         drifted: list[Drift] = []
         errors: list[PgdynoError] = []
         staying: set[str] = set()  # files with a change that stays, so that older ones below it do as well
@@ -127,7 +134,7 @@ class HostRun:
         return drifted, errors
 
     def _undo_one(self, known: dict[str, Receipt], receipt: Receipt, on_drift: OnDrift) -> Drift | None:
-        """Restore what a receipt found and close it, or return why it is left as it is."""
+        """Restore a receipt's original value and close it, or return its drift."""
         writer, key, found = self._writer(receipt), receipt.key, receipt.found
         if writer.is_gone(found):
             now = writer.value_if_any(key)
@@ -163,7 +170,7 @@ class HostRun:
         return receipt
 
     def _read_back(self, receipt: Receipt) -> str | None:
-        """Return what is there now. Raises: ServerError if that is not what was found."""
+        """Return the current value. Raises: ServerError if that is not what was found."""
         writer, found = self._writer(receipt), shown(receipt.change.kind, receipt.found.value)
         effective = writer.verify(receipt.key)
         if not writer.equals(receipt.key, effective, found):
@@ -185,7 +192,9 @@ class HostRun:
 
 
 def drift_on_host(writer: HostWriter, receipt: Receipt) -> Drift | None:
-    """Return what somebody else made of a file; None if its value is ours, or the machine was restarted.
+    """Return the change that another process made to a file.
+
+    None if its value is ours, or the machine was restarted.
 
     While nobody has seen our value in force, what lies on the way to it may be ours as well.
     """

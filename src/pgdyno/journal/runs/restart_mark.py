@@ -1,4 +1,4 @@
-"""Take back the mark ``pending_restart`` where nothing waits for a restart any more.
+"""Clear ``pending_restart`` marks where no setting waits for a restart any more.
 
 PostgreSQL (15 to 18, ProcessConfigFileInternal) marks a setting when a file gets a new value for it, and
 takes the mark back when the file's value is the running one again. When the entry just disappears from the
@@ -29,7 +29,10 @@ def clear_stale_marks(
     receipts: Iterable[Receipt],
     steps: Steps,
 ) -> None:
-    """Clear the marks that our own changes left. What is set in passing is in the journal before."""
+    """Clear the marks that our own changes left.
+
+    Temporary values are in the journal before they are set.
+    """
     with session.connect() as connection:
         entries = read_file_entries(connection).or_else(())
         gucs = read_gucs(connection)
@@ -53,7 +56,7 @@ def clear_stale_marks(
 
 
 def _is_stale(receipt: Receipt, entries: Iterable[FileEntry], gucs: Mapping[str, Guc]) -> bool:
-    """Whether the key is marked although it is in no file and runs with what it had when it was found."""
+    """Whether the key is marked although it is in no file and has its original value."""
     guc = gucs.get(receipt.key)
     return (
         guc is not None

@@ -1,4 +1,4 @@
-"""One apply from its first receipt to its end, and the way back if it fails.
+"""One apply from its first receipt to its end, with roll-back if it fails.
 
 The caller holds the journal and the server's lock, and has made every check.
 """
@@ -33,7 +33,10 @@ from pgdyno.model.ports import Restarter
 
 @dataclass(frozen=True)
 class ApplyRun:
-    """What an apply works with. ``restarter`` None means that the server must not be restarted."""
+    """Context of an apply.
+
+    ``restarter`` None means that the server must not be restarted.
+    """
 
     apply_id: str
     journal: Journal
@@ -79,7 +82,7 @@ class ApplyRun:
         return read_back(self.journal, writers, receipts, self.steps)
 
     def roll_back(self, error: PgdynoError | KeyboardInterrupt) -> None:
-        """Restore what was found, through the files if the server does not come up.
+        """Restore the original values, through the files if the server does not start.
 
         The machine comes first: a restarted server must not find huge pages that are to be given back.
         Raises: StillChangedError if that fails too; ServerStartError saying so if the server did not start
@@ -142,7 +145,7 @@ class ApplyRun:
         return Undoing(self.journal, self.session, writer, self.restarter, steps=self.steps)
 
     def _still_changed(self, error: PgdynoError | KeyboardInterrupt, second: str) -> StillChangedError:
-        """Return what to tell when the way back failed as well."""
+        """Return the error for an apply whose roll-back failed as well."""
         receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
         return still_changed(
             ServerError(_words(error), detail=f"undoing it failed as well: {second}"),

@@ -1,4 +1,7 @@
-"""What writes on a server, by kind of change: over a connection while it runs, else in its files."""
+"""Writers for a server, by kind of change.
+
+They use a connection while it runs, otherwise its files.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,15 @@ StoppedWriters = Mapping[str, AutoConfFileWriter | ProgramWriter]
 
 
 def running_writers(session: Session, files: ServerFiles | None = None) -> RunningWriters:
-    """Return what writes on a running server; ``files`` is its data directory where it can be reached."""
+    """Return the writers for a running server.
+
+    ``files`` is its data directory where it is accessible.
+    """
     writer = AlterSystemWriter(session, files)
     return {writer.kind: writer, **program_writers(session.connect)}
 
 
 def stopped_writers(files: ServerFiles) -> StoppedWriters:
-    """Return what writes on a server that is down."""
+    """Return the writers for a stopped server."""
     writer = AutoConfFileWriter(files)
     return {writer.kind: writer, **program_writers(None)}

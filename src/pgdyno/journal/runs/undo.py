@@ -1,4 +1,6 @@
-"""Restore what receipts found, in reverse order. Idempotent, and right after a kill at any instant.
+"""Restore the original values of receipts, in reverse order.
+
+Idempotent, and correct after a kill at any instant.
 
 A receipt is closed only when what was found is back *and* in force again; until then a revert starts over
 from what it finds. Nothing here looks at how far an apply came: what the server says now decides.
@@ -27,7 +29,10 @@ from pgdyno.model.servers.guc import Guc
 
 @dataclass(frozen=True)
 class Undoing:
-    """What an undo works with. ``restarter`` None means that the server must not be restarted."""
+    """Context of an undo.
+
+    ``restarter`` None means that the server must not be restarted.
+    """
 
     journal: Journal
     session: Session
@@ -38,13 +43,13 @@ class Undoing:
 
     @property
     def writers(self) -> RunningWriters:
-        """What writes on this server, by kind of change."""
+        """Writers for this server, by kind of change."""
         return running_writers(self.session, self.writer.files)
 
 
 @dataclass(frozen=True)
 class Undone:
-    """The receipts as the undo left them, newest first; what was skipped; what waits for a restart."""
+    """Result of an undo: receipts, newest first; skipped drift; pending restarts."""
 
     receipts: tuple[Receipt, ...]
     drifted: tuple[Drift, ...]
@@ -87,7 +92,7 @@ def restore_all(
     on_drift: OnDrift,
     steps: Steps,
 ) -> tuple[tuple[Receipt, ...], tuple[Drift, ...]]:
-    """Restore each receipt's value unless somebody else has changed it since.
+    """Restore each receipt's value unless another process has changed it since.
 
     Returns: the receipts restored, and what drifted and was left alone.
     """
@@ -108,7 +113,10 @@ def restore_all(
 
 
 def find_drift(writer: ChangeWriter, receipt: Receipt) -> Drift | None:
-    """Return what somebody else made of the key; None if its value is the one found or one of ours."""
+    """Return the change that another process made to the key.
+
+    None if its value is the original one or one of ours.
+    """
     now = writer.read(receipt.key).value
     ours = (receipt.found.value, receipt.change.value, *receipt.interims)
     if any(writer.equals(receipt.key, now, value) for value in ours):
@@ -139,7 +147,7 @@ def _waiting(session: Session, receipts: Iterable[Receipt]) -> set[str]:
 
 
 def other_programs(session: Session, receipts: Iterable[Receipt]) -> set[str]:
-    """Return the keys of what chooses programs where others run than those that were found running.
+    """Return the keys of program choices whose original programs are not running.
 
     Receipts come newest first; of several with one key the oldest has found what is to come back.
     """

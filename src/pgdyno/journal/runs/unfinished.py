@@ -1,4 +1,7 @@
-"""Refuses to change what an earlier pgdyno has left half changed: what is there now is nobody's choice."""
+"""Refuse changes while an earlier pgdyno run is unfinished.
+
+The values in place may be half changed, and are not intended by any user.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a server that is to be changed is reached: what the use cases hand to the journal."""
+"""Access to a server to be changed, as the use cases pass it to the journal."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ class ServerAccess:
         return files_of(path, session.connection) if path is not None else None
 
     def restarter_of(self, session: Session) -> CommandRestarter | None:
-        """Return what restarts the session's server, and waits for that one to come back."""
+        """Return a restarter for the session's server, which waits for its return."""
         return None if self.restarter is None else replace(self.restarter, connect=session.connect)

@@ -1,4 +1,6 @@
-"""Who owns a setting: nobody is overwritten, and nobody overwrites us unnoticed. Pure.
+"""Ownership of settings. Pure.
+
+No other owner's value is overwritten, and ours are not overwritten unnoticed.
 
 Precedence, lowest first: built-in default, environment variable, postgresql.conf and its includes,
 postgresql.auto.conf (ALTER SYSTEM), command line, ALTER DATABASE, ALTER ROLE, the session. What ALTER
@@ -26,7 +28,7 @@ _MASKING = {
 
 
 def check_managers(managers: Iterable[ConfigurationManager], patroni_file: str | None = None) -> None:
-    """Refuse a server whose configuration somebody else manages.
+    """Refuse a server whose configuration is managed by other software.
 
     Raises: OwnershipError with the place where its users change a setting.
     """
@@ -48,7 +50,7 @@ def check_managers(managers: Iterable[ConfigurationManager], patroni_file: str |
 
 
 def check_settings(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> None:
-    """Refuse settings that the server does not know, would not accept, or has from somebody stronger.
+    """Refuse settings that are unknown, not accepted, or set with higher precedence.
 
     Raises: SettingError or OwnershipError, for all settings at once.
     """

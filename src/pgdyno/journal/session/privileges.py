@@ -1,4 +1,4 @@
-"""What the role needs to change settings and to undo it: asked before anything is changed."""
+"""Privileges needed to change settings and to undo it, checked before any change."""
 
 from __future__ import annotations
 

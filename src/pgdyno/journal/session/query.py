@@ -46,7 +46,7 @@ def run(
 
 
 def ask(connection: Connection, statement: LiteralString, source: str) -> Fact[list[Row]]:
-    """Run a query; what the role may not see is unknown."""
+    """Run a query; data that the role may not see is unknown."""
     try:
         return Fact(run(connection, statement), source)
     except PrivilegeError as error:

@@ -65,7 +65,7 @@ class ServerFiles:
         return True
 
     def remove_leftovers(self) -> None:
-        """Remove the file that a killed pgdyno may have left beside postgresql.auto.conf."""
+        """Remove the file that a killed pgdyno may have left next to postgresql.auto.conf."""
         with self._opened() as (directory, _):
             try:
                 directory.remove(_TEMPORARY)

@@ -1,4 +1,4 @@
-"""The connection that changes a server, and the lock that keeps every other pgdyno from it meanwhile.
+"""Connection that changes a server, and the lock that excludes every other pgdyno.
 
 Whatever a session opens later reaches the server that it began with, or fails: see ``target.bound_to``.
 
@@ -65,7 +65,7 @@ def locked_session(connect: Connect) -> Iterator[Session]:
 
 @contextmanager
 def reading_session(connect: Connect) -> Iterator[Session]:
-    """Provide a session that takes no lock, for whoever only looks."""
+    """Provide a session that takes no lock, for read-only use."""
     connection = connect()
     try:
         target = read_target(connection)
@@ -94,7 +94,7 @@ def _lock(connection: Connection) -> None:
 
 
 def _try_lock(connection: Connection) -> str | None:
-    """Take the lock, or return who has it in whatever database."""
+    """Take the lock, or return its holder in any database."""
     is_ours = run(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s::bigint)", (_LOCK_KEY,))[0][0]
     others = run(
         connection,

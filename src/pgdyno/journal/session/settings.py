@@ -1,4 +1,4 @@
-"""Settings as the journal needs them: what the server uses, and what its configuration files say.
+"""Settings for the journal: values in use, and values in configuration files.
 
 Values are read as they are, secrets included: they never leave the journal, and messages name settings
 and lines of files only.
@@ -41,7 +41,10 @@ class FileEntry:
 
 
 def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
-    """Return what the configuration files say now, loaded or not; unknown if the role may not see it."""
+    """Return the entries of the configuration files, loaded or not.
+
+    Unknown if the role may not see them.
+    """
     rows = ask(connection, _FILES, "pg_file_settings")
     if isinstance(rows.value, Unknown):
         return Fact(rows.value, rows.source)
@@ -55,7 +58,7 @@ def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
 
 
 def read_gucs(connection: Connection) -> dict[str, Guc]:
-    """Return what this session sees in ``pg_settings``, by name."""
+    """Return this session's view of ``pg_settings``, by name."""
     return {guc.name: guc for guc in map(guc_of, run(connection, SETTINGS_QUERY))}
 
 

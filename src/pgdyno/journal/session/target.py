@@ -1,4 +1,4 @@
-"""What a server is recognised by, so that its receipts are never applied to another one."""
+"""Identity of a server, so that its receipts are never applied to another one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SOCKET = "host=/"
 
 
 def read_target(connection: Connection) -> Target:
-    """Ask a server for its identity. What the role may not see is left out of it."""
+    """Read a server's identity; parts that the role may not see are left out."""
     identifier = run(connection, "SELECT system_identifier FROM pg_catalog.pg_control_system()")[0][0]
     # The two-argument form returns null instead of an error if the setting is hidden from the role.
     visible = run(connection, "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'")
@@ -64,7 +64,10 @@ def is_this_machine(target: Target) -> bool:
 
 
 def this_machine() -> str | None:
-    """Return what ``Target.machine`` is for servers on this machine; None if the machine has no id."""
+    """Return ``Target.machine`` of servers on this machine.
+
+    None if the machine has no id.
+    """
     try:
         return _hash(_MACHINE_ID.read_text(encoding="ascii"))
     except OSError:

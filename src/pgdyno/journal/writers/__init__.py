@@ -1,1 +1,4 @@
-"""Writers of changes, one per kind and way: each implements ``model.ports.ChangeWriter``."""
+"""Writers of changes, one per kind and access path.
+
+Each implements ``model.ports.ChangeWriter``.
+"""

@@ -1,4 +1,6 @@
-"""Changes PostgreSQL settings with ALTER SYSTEM, over a connection: works without access to any file.
+"""Change PostgreSQL settings with ALTER SYSTEM over a connection.
+
+Works without access to any file.
 
 What is found is what ``postgresql.auto.conf`` says, not what is in force: a setting that is not in that
 file is restored by taking it out again, whatever other files say. Where the file itself is reachable and
@@ -35,7 +37,7 @@ class AlterSystemWriter:
     kind: str = "setting"
 
     def read(self, key: str) -> Found:
-        """Return the key's entry in postgresql.auto.conf, the whole file, and what is in force.
+        """Return the key's entry in postgresql.auto.conf, the file and the value in force.
 
         Raises: SettingError for an unknown setting; PrivilegeError if the role may not see enough to
         restore it later.
@@ -59,7 +61,10 @@ class AlterSystemWriter:
         run(self._connection, set_statement(key, value))
 
     def restore(self, key: str, found: Found) -> None:
-        """Put the key's entry back. What ALTER SYSTEM does to the file's form is left to ``restore_file``."""
+        """Restore the key's entry.
+
+        Changes that ALTER SYSTEM makes to the file's form are left to ``restore_file``.
+        """
         if not equal_values(key, self.read(key).value, found.value):
             run(self._connection, restore_statement(key, found.value))
 
@@ -82,7 +87,7 @@ class AlterSystemWriter:
         return self._replace(self.files, current, former)
 
     def verify(self, key: str) -> str | None:
-        """Return what ``pg_settings`` shows to a new session; None if that waits for a restart."""
+        """Return the ``pg_settings`` value of a new session; None if a restart is pending."""
         with self.session.connect() as connection:
             guc = read_guc(connection, key)
         return None if guc.pending_restart else guc.setting
@@ -96,7 +101,10 @@ class AlterSystemWriter:
         return _mean_the_same(read_guc(self._connection, key), one, other)
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether the server uses what was asked for; -1 asks for a value of the server's own choice."""
+        """Whether the server uses the requested value.
+
+        -1 requests a value of the server's own choice.
+        """
         guc = read_guc(self._connection, key)
         if guc.vartype == "string":
             # The server shows some texts in its own spelling: "ISO" for "iso".
@@ -118,7 +126,10 @@ class AlterSystemWriter:
         return None if isinstance(rows.value, Unknown) else bytes(rows.value[0][0])
 
     def _replace(self, files: ServerFiles, current: bytes, former: bytes) -> bool:
-        """Replace the file, unless somebody writes it meanwhile; look at it through the server afterwards."""
+        """Replace the file, unless another process writes it meanwhile.
+
+        Verifies it through the server afterwards.
+        """
         before = self._entries_in_file()
         if not files.replace_auto_conf(former, expected=current):
             return False
@@ -128,12 +139,15 @@ class AlterSystemWriter:
         return True
 
     def _entries_in_file(self) -> dict[str, str | None]:
-        """Return what counts in postgresql.auto.conf as the server reads it; nothing if the role may not."""
+        """Return the effective entries of postgresql.auto.conf as read by the server.
+
+        Empty if the role may not see them.
+        """
         entries = read_file_entries(self._connection).or_else(())
         return {entry.name.lower(): entry.value for entry in entries if entry.is_in_auto_conf}
 
     def _restore_order(self, current: tuple[Entry, ...], former: tuple[Entry, ...]) -> bool:
-        """Set entries anew, to the values that they have, until they stand in their former order.
+        """Set entries again to their current values until they are in their former order.
 
         ALTER SYSTEM moves what it sets to the end. pg_file_settings and pg_settings show line numbers.
         """

@@ -1,4 +1,6 @@
-"""Restores PostgreSQL settings by writing ``postgresql.auto.conf`` itself, for a server that is down.
+"""Restore PostgreSQL settings by writing ``postgresql.auto.conf`` itself.
+
+For a server that is down.
 
 Entries of others stay. When ours are back and nobody else has written, the file has its former bytes.
 """

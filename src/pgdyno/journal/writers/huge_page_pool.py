@@ -27,7 +27,10 @@ class HugePagePoolWriter(KernelFileWriter):
     kind: str = "huge_pages"
 
     def write(self, key: str, value: str) -> None:
-        """Reserve so many pages. Raises: HugePagesError if there is no room for all of them."""
+        """Reserve ``value`` pages.
+
+        Raises: HugePagesError if there is no room for all of them.
+        """
         for _ in range(_ATTEMPTS):
             super().write(key, value)
             if int(self.value(key)) >= int(value):
@@ -40,7 +43,9 @@ class HugePagePoolWriter(KernelFileWriter):
         )
 
     def value_if_any(self, key: str) -> str | None:
-        """Return the pages that stay: not those that are given back when whoever uses them ends.
+        """Return the number of persistent pages.
+
+        Pages that are released when their users end are not included.
 
         The sysctl does not count those anyway. Where somebody ends between two readings, they are made anew:
         what is given back right then would be taken for pages that stay.

@@ -30,14 +30,14 @@ class KernelFileWriter:
     kind: str = "kernel"
 
     def read(self, key: str) -> Found:
-        """Return the value, the boot that it belongs to, and what would be lost by setting it."""
+        """Return the value, its boot id, and related values that setting it would lose."""
         value = self.value(key)
         state = {"setting": value, BOOT: self._boot(), **self._set_anew_by(key)}
         return Found(value, state | ({COUNTERPART: self.value(COUPLED[key])} if key in COUPLED else {}))
 
     @property
     def tree(self) -> KernelTree:
-        """What opens files, and those of the kernel only."""
+        """Tree that opens files of the kernel only."""
         return KernelTree(self.root)
 
     def check(self, key: str) -> None:
@@ -53,7 +53,9 @@ class KernelFileWriter:
             raise _not_opened(key, error) from error
 
     def rehearse(self, key: str, found: Found) -> None:
-        """Write what is there once more: a value that the kernel does not take must not be replaced.
+        """Write the current value again.
+
+        A value that the kernel does not accept must not be replaced.
 
         Raises: SettingError, PrivilegeError; RefusedError for what is not the kernel's, unwritten.
         """
@@ -79,7 +81,9 @@ class KernelFileWriter:
             raise _not_written(key, value, error) from error
 
     def restore(self, key: str, found: Found) -> None:
-        """Put back what was found, and what the kernel set anew with it, where that is not there already.
+        """Restore the original value, and values that the kernel reset along with it.
+
+        Values that are already in place are not written.
 
         After a restart of the machine there is nothing to put back.
         """
@@ -92,7 +96,7 @@ class KernelFileWriter:
                 self.write(path, value)
 
     def verify(self, key: str) -> str | None:
-        """Return what the kernel shows now, read anew."""
+        """Return the kernel's current value, read again."""
         return self.value(key)
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:
@@ -100,11 +104,11 @@ class KernelFileWriter:
         return one == other if one is None or other is None else is_same(key, one, other)
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether the kernel shows what was asked for."""
+        """Whether the kernel shows the requested value."""
         return is_same(key, wanted, effective)
 
     def is_gone(self, found: Found) -> bool:
-        """Whether the machine was restarted since, so that the kernel has forgotten what was written."""
+        """Whether the machine was restarted since, which discarded the written value."""
         return found.state.get(BOOT) not in (None, self._boot())
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — see HugePagePoolWriter
@@ -127,7 +131,7 @@ class KernelFileWriter:
         return None if text is None else value_in(text)
 
     def _text(self, key: str) -> str | None:
-        """Return what a file shows; None where there is none. Raises: PrivilegeError, RefusedError."""
+        """Return a file's text; None if absent. Raises: PrivilegeError, RefusedError."""
         try:
             with self.tree.opened(key, os.O_RDONLY) as file:
                 return os.read(file, _LIMIT_BYTES).decode(errors="replace")
@@ -146,7 +150,10 @@ class KernelFileWriter:
             ) from error
 
     def _put_back(self, key: str, found: Found) -> None:
-        """Write what was found. The kernel shows a 0 for what its counterpart has put out of force."""
+        """Write the original value.
+
+        The kernel shows a 0 for a value that its counterpart has disabled.
+        """
         if found.value == "0" and COUNTERPART in found.state:
             self.write(COUPLED[key], found.state[COUNTERPART])  # which sets the key itself to 0
         else:
@@ -162,7 +169,10 @@ class KernelFileWriter:
 
 
 def set_anew(found: Found) -> Mapping[str, str]:
-    """Return what ``read`` found in files that the kernel sets anew together with the key, by path."""
+    """Return the original values of files that the kernel resets with the key.
+
+    They are listed by path.
+    """
     return {path: value for path, value in found.state.items() if path.startswith("/")}
 
 

@@ -1,4 +1,4 @@
-"""Turns prefetchers off and on, by writing the registers of processors: one receipt for each CPU.
+"""Turn prefetchers off and on by writing CPU registers: one receipt for each CPU.
 
 Only the registers of ``model.msr.PREFETCHERS`` are written, and of those only the bits that are known: others
 steer voltages and frequencies. Like everything in a running kernel it lasts until the machine is restarted.
@@ -61,7 +61,7 @@ class MsrWriter(KernelFileWriter):
         self._put(key, register, wanted)
 
     def restore(self, key: str, found: Found) -> None:
-        """Put back what was found, unless the machine has been restarted since."""
+        """Restore the original value, unless the machine has been restarted since."""
         if found.value is None or self.is_gone(found) or self.equals(key, self.value(key), found.value):
             return
         self._put(key, _prefetch_control(key), _number(key, found.value))
@@ -71,11 +71,11 @@ class MsrWriter(KernelFileWriter):
         return one == other if one is None or other is None else _number(key, one) == _number(key, other)
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether the register holds what was asked for."""
+        """Whether the register holds the requested value."""
         return self.equals(key, wanted, effective)
 
     def _text(self, key: str) -> str | None:
-        """Return what a register or a file shows; None where there is no such CPU, or no file.
+        """Return the text of a register or a file; None if there is no such CPU or file.
 
         Raises: SettingError if the processor refuses it; PrivilegeError.
         """
@@ -94,7 +94,7 @@ class MsrWriter(KernelFileWriter):
         self._open(key, register, os.O_WRONLY, lambda file: os.pwrite(file, content, register.number))
 
     def _open(self, key: str, register: Register, flags: int, use: Callable[[int], T]) -> T:
-        """Return what ``use`` makes of the device, opened."""
+        """Open the device and return the result of ``use``."""
         try:
             with self.tree.opened_register(register, flags) as file:
                 return use(file)

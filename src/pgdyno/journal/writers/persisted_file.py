@@ -1,4 +1,4 @@
-"""Writes files that set the kernel's values at the start of the machine, and restores what was there.
+"""Write files that set kernel values at boot, and restore their previous content.
 
 A file is replaced in one step, so that the machine never starts with half of it. A process that is killed may
 leave a second file beside it, whose name no program reads; restoring takes it away as well.
@@ -42,7 +42,7 @@ class PersistedFileWriter:
         return Found(text, state | {name: str(number) for name, number in numbers.items()})
 
     def check(self, key: str) -> None:
-        """Refuse what is no plain file, and a directory that cannot be written. Changes nothing.
+        """Refuse a non-plain file, and a directory that is not writable. Changes nothing.
 
         Raises: OwnershipError, PrivilegeError.
         """
@@ -93,7 +93,7 @@ class PersistedFileWriter:
             raise _not_written(key, error) from error
 
     def verify(self, key: str) -> str:
-        """Return the checksum of what is on disk."""
+        """Return the checksum of the file on disk."""
         return checksum(self.value_if_any(key))
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's signature
@@ -101,7 +101,7 @@ class PersistedFileWriter:
         return one == other
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:  # noqa: ARG002 — the port's signature
-        """Whether the checksum is that of the text that was asked for."""
+        """Whether the checksum is that of the requested text."""
         return checksum(wanted) == effective
 
     def value_if_any(self, key: str) -> str | None:

@@ -1,4 +1,6 @@
-"""Writes what chooses the programs that run a server: Debian's pg_ctl.conf, or a symbolic link.
+"""Write the choice of the programs that run a server.
+
+Debian's pg_ctl.conf, or a symbolic link.
 
 What is asked for is in force when the restarted server itself says that it runs from there. Which programs
 ran before is part of what is found: an undo is at its end when those run again.
@@ -25,7 +27,10 @@ _RUNNING = "setting"  # in Found.state: what outcomes show as the value before
 
 @dataclass(frozen=True)
 class _ProgramWriter:
-    """What both ways have in common. ``connect`` reaches the server that it is about; None: it is down."""
+    """Common part of both program writers.
+
+    ``connect`` reaches the server concerned; None: it is down.
+    """
 
     connect: Connect | None
 
@@ -75,7 +80,7 @@ class PgCtlOptionsWriter(_ProgramWriter):
             raise _not_written(path, error) from error
 
     def restore(self, key: str, found: Found) -> None:
-        """Put the former options back; what else stands in the file is left as it is."""
+        """Restore the previous options; the rest of the file stays unchanged."""
         self.write(key, found.value or "")
         _remove_leftover(Path(key))
 
@@ -101,12 +106,15 @@ class PgCtlOptionsWriter(_ProgramWriter):
 
 @dataclass(frozen=True)
 class ProgramLinkWriter(_ProgramWriter):
-    """Reads, writes and restores a symbolic link to a prefix; a key is its path, a value what it leads to."""
+    """Writer that reads, writes and restores a symbolic link to a prefix.
+
+    A key is the link's path, a value its target.
+    """
 
     kind: str = PROGRAM_LINK
 
     def check(self, key: str) -> None:
-        """Refuse what is no link, and a link that cannot be replaced. Changes nothing.
+        """Refuse a non-link, and a link that cannot be replaced. Changes nothing.
 
         Raises: OwnershipError, PrivilegeError.
         """
@@ -156,7 +164,10 @@ ProgramWriter = PgCtlOptionsWriter | ProgramLinkWriter
 
 
 def program_writers(connect: Connect | None) -> dict[str, ProgramWriter]:
-    """Return the writers of what chooses a server's programs, by kind; None: the server is down."""
+    """Return the writers for the choice of a server's programs, by kind.
+
+    None: the server is down.
+    """
     return {PG_CTL_OPTIONS: PgCtlOptionsWriter(connect), PROGRAM_LINK: ProgramLinkWriter(connect)}
 
 

@@ -84,7 +84,7 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None =
 
 @contextmanager
 def without_session_limits(connection: Connection, *, is_read_only: bool = True) -> Iterator[None]:
-    """Put this session's settings back to what the server gives any session, for as long as the block lasts.
+    """Reset this session's settings to the server's values while the block runs.
 
     ``pg_settings`` shows a session's own values: what ``connect`` sets would hide what is configured. The
     search path is the server's as well, so that operators in the block need a schema.

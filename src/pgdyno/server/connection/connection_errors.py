@@ -1,4 +1,6 @@
-"""Turn what libpq says about a failed connection into an error with a hint. Pure: text in, error out.
+"""Turn libpq's text on a failed connection into an error with a hint.
+
+Pure: text in, error out.
 
 libpq gives no SQLSTATE for a connection that was never made, so that its text is all there is. A server
 words its FATAL message in its own language (``lc_messages``): what is not recognised here is passed on

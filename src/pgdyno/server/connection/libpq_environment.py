@@ -1,4 +1,4 @@
-"""Keeps libpq's environment variables away from scratch servers, and from whoever connects to them.
+"""Keep libpq's environment variables from scratch servers and from their clients.
 
 A scratch server is named in full by its socket. PGHOSTADDR would lead to another server all the same, and
 PGOPTIONS or PGSERVICE would change what is measured. Someone's own server is reached with all of them.

@@ -1,4 +1,4 @@
-"""The file that says who may log in to a scratch server how, where lines are tried while it runs.
+"""Login rules file of a scratch server; lines are tried while the server runs.
 
 It takes the place of the data directory's pg_hba.conf, which belongs to the account that runs the server,
 together with all libraries that it loads: they could have put a link there before a line is appended.

@@ -1,4 +1,4 @@
-"""What the connected role may not see, in words, with the grant that would show it."""
+"""Information hidden from the connected role, in words, with the necessary grant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLIENT_OWN = frozenset({"application_name", "client_encoding"})
 
 @dataclass(frozen=True)
 class Privileges:
-    """What the role may do, as far as reading goes. ``role`` is quoted for SQL."""
+    """Read privileges of the role. ``role`` is quoted for SQL."""
 
     role: str
     is_superuser: bool
@@ -36,7 +36,7 @@ class Privileges:
 
 
 def read_privileges(connection: Connection) -> Privileges:
-    """Ask what the connected role may see."""
+    """Query the read privileges of the connected role."""
     return Privileges(
         role=require(connection, _QUOTED_ROLE, str, "current_user"),
         is_superuser=require(connection, _SUPERUSER, bool, "is_superuser"),
@@ -47,7 +47,7 @@ def read_privileges(connection: Connection) -> Privileges:
 
 
 def hidden_things(privileges: Privileges, settings: Mapping[str, Guc]) -> tuple[str, ...]:
-    """Say what is hidden from the role, one sentence per thing."""
+    """Describe the information hidden from the role, one sentence per item."""
     return (*_hidden_by_privilege(privileges), *_hidden_by_overrides(settings.values()))
 
 

@@ -1,4 +1,7 @@
-"""Ask a server one thing and get a Fact: what the role may not see or the server does not know is a value."""
+"""Query a server and return a Fact.
+
+Data that the role may not see or the server does not know is an Unknown value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep secrets out of what pgdyno shows, stores and exports. Pure.
+"""Keep secrets out of pgdyno's output, stored data and exports. Pure.
 
 Settings do carry secrets: ``primary_conninfo`` a password, ``archive_command`` a cloud key, a custom
 setting whatever its owner put there. A setting with a dot in its name is its owner's invention, unless a
@@ -53,12 +53,12 @@ def redacted(name: str, value: str) -> str:
 
 
 def is_postgresqls(name: str) -> bool:
-    """Whether a setting's name is PostgreSQL's own, and not one that somebody else has made up."""
+    """Whether a setting's name is PostgreSQL's own rather than a custom one."""
     return "." not in name or _MODULES.match(name.lower()) is not None
 
 
 def _without_pairs(text: str) -> str:
-    """Return a text without the values of what looks like ``password=…`` and without passwords in URIs."""
+    """Return a text without the values of ``password=…`` pairs and passwords in URIs."""
     without_uris = _PASSWORD_IN_URI.sub(rf"\1{REDACTED}@", text)
     return _BEARER.sub(rf"\1{REDACTED}", _SECRET_PAIR.sub(_pair, without_uris))
 

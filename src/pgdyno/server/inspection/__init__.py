@@ -1,1 +1,1 @@
-"""What a server tells about itself."""
+"""Server inspection: information that a server provides about itself."""

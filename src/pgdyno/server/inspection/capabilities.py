@@ -1,4 +1,7 @@
-"""Ask a server what its build can do. Versions are never consulted: builds of one version differ."""
+"""Query the capabilities of a server's build.
+
+Versions are never consulted: builds of one version differ.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _SWITCHES = frozenset({"on", "off"})
 
 
 def read_capabilities(connection: Connection, settings: Mapping[str, Guc]) -> Capabilities:
-    """Return what the build can do, from the settings' allowed values and from functions."""
+    """Return the build's capabilities, from allowed setting values and from functions."""
     return Capabilities(
         io_methods=_choices(settings, "io_method", absent=()),
         wal_compression_methods=_wal_compression(settings),

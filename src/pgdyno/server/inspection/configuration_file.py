@@ -1,4 +1,6 @@
-"""Read PostgreSQL's configuration files as text. Parsing alone, apart from ``read_configuration``.
+"""Read PostgreSQL's configuration files as text.
+
+Parsing alone, apart from ``read_configuration``.
 
 Grammar: src/backend/utils/misc/guc-file.l. Only what a file says: whether a value is in force depends on
 the command line, on later files and on the server, which alone knows.

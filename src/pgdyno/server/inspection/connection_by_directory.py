@@ -1,4 +1,4 @@
-"""Control connections to whatever server runs on a data directory at the moment."""
+"""Control connections to the server that currently runs on a data directory."""
 
 from __future__ import annotations
 

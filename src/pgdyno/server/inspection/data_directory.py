@@ -1,4 +1,7 @@
-"""What the files of a data directory tell, whether its server runs or not. Writes nothing."""
+"""Facts from the files of a data directory, whether its server runs or not.
+
+Writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,10 @@ def _postmaster(pid_file: Path) -> Fact[Postmaster]:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process of that id runs a PostgreSQL; after a crash its id may be somebody else's by now."""
+    """Whether the process with that id runs PostgreSQL.
+
+    After a crash the id may belong to another process.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Everything that one connection tells about a server, put together. Changes nothing.
+"""Complete inspection of a server over one connection. Changes nothing.
 
 Every question has a file of its own: settings, capabilities, databases, privileges, managers. They work as
 an ordinary role, as a member of pg_monitor and as superuser; what the role may not see is said in words.

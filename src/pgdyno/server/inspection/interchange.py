@@ -1,4 +1,4 @@
-"""Asks a server what its data demand of programs, and another one what its programs offer."""
+"""Read the demands of a server's data, and the features of another's programs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _UNSUPPORTED = re.compile(r'invalid authentication method "([^"]+)": not support
 
 @dataclass
 class _InDatabases:
-    """What is found in one database after the other."""
+    """Findings accumulated over all databases."""
 
     extensions: set[tuple[str, str]] = field(default_factory=set)
     libraries: set[str] = field(default_factory=set)
@@ -206,7 +206,10 @@ def _collator(connection: Connection) -> str | None:
 
 
 def _unsupported(connection: Connection, methods: Iterable[str], rules: LoginRules) -> frozenset[str]:
-    """Return the methods that the programs do not know, by what they say of lines with them."""
+    """Return the authentication methods that the programs do not support.
+
+    They are detected by the server's errors on lines with them.
+    """
     rules.append(methods)
     errors = (error for (error,) in _rows(connection, _HBA_ERRORS))
     return frozenset(found[1] for error in errors if (found := _UNSUPPORTED.search(error)))

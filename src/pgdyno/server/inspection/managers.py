@@ -1,4 +1,6 @@
-"""Recognise who else writes a server's configuration: Patroni, a Kubernetes operator, a cloud service.
+"""Detect other managers of a server's configuration.
+
+Patroni, a Kubernetes operator, a cloud service.
 
 Their users change a setting elsewhere; what pgdyno wrote behind their back would be overwritten, or would
 beat theirs for ever. Only positive evidence counts: an unrecognised server has no known manager.
@@ -67,7 +69,7 @@ def recognise(settings: Iterable[Guc], client_names: Iterable[str]) -> tuple[Con
 
 
 def _patroni(gucs: Collection[Guc], client_names: Iterable[str]) -> str | None:
-    """Return what shows that Patroni manages the server, or None."""
+    """Return the evidence that Patroni manages the server, or None."""
     for guc in gucs:
         if guc.sourcefile and PurePath(guc.sourcefile).name == "postgresql.base.conf":
             return f"{guc.name} comes from {guc.sourcefile}"

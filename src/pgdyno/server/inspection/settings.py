@@ -1,4 +1,4 @@
-"""Read every setting of a server: ``pg_settings`` and the per-role and per-database settings."""
+"""Read all settings of a server: ``pg_settings``, per-role and per-database ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def read_settings(connection: Connection) -> dict[str, Guc]:
 
 
 def read_overrides(connection: Connection) -> Fact[tuple[SettingOverride, ...]]:
-    """Return what ALTER ROLE … SET and ALTER DATABASE … SET have stored; secrets are redacted."""
+    """Return the values stored by ALTER ROLE … SET and ALTER DATABASE … SET.
+
+    Secrets are redacted.
+    """
     rows = ask_rows(connection, _OVERRIDES, "pg_db_role_setting")
     if isinstance(rows.value, Unknown):
         return Fact(rows.value, rows.source)

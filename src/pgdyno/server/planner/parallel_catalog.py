@@ -1,4 +1,4 @@
-"""Reads what the catalogs say about parallelism: tables, functions, and the workers that are busy now."""
+"""Read catalog facts about parallelism: tables, functions, currently busy workers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def read_hazards(
 
 
 def read_pools(connection: Connection, settings: Mapping[str, Guc]) -> Pools:
-    """Return the pools of workers, and what is taken from them at this moment."""
+    """Return the worker pools, and their current use."""
     rows = ask_rows(connection, _BUSY, _BUSY_SOURCE)
     if isinstance(rows.value, Unknown):
         parallel = others = Fact[int](rows.value, _BUSY_SOURCE)

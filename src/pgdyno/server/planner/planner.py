@@ -1,4 +1,6 @@
-"""Asks a server how it would run a statement. Nothing is run: EXPLAIN alone, without ANALYZE.
+"""Ask a server for a statement's plan.
+
+Nothing is run: EXPLAIN alone, without ANALYZE.
 
 Every question is a READ ONLY transaction of its own that is rolled back; settings to try are set in it with
 SET LOCAL. It sees the role's own search path and settings, as an application of that role does. PostgreSQL
@@ -26,7 +28,7 @@ _TIMEOUTS = ("statement_timeout", "lock_timeout")
 
 
 class Planner:
-    """Plans one statement with other settings, each time anew or as it was planned with them before."""
+    """Planner of one statement under other settings; plans are cached by settings."""
 
     def __init__(self, connection: Connection, statement: str, settings: Mapping[str, Guc]) -> None:
         """Take a statement, and its session's settings, whose time limits are kept where they are less."""
@@ -74,7 +76,10 @@ class Planner:
 
 
 def plan_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
-    """Return the top node of what EXPLAIN (FORMAT JSON) answers. Raises: UsageError if there is no plan."""
+    """Return the top plan node of an EXPLAIN (FORMAT JSON) result.
+
+    Raises: UsageError if there is no plan.
+    """
     documents = row[0] if row else []
     document = documents[0] if documents else "nothing"
     if not isinstance(document, dict) or "Plan" not in document:
@@ -93,7 +98,7 @@ def _at_most(timeout: Guc, limit_ms: int) -> str:
 
 
 def _not_planned(error: psycopg.Error, database: str) -> PgdynoError:
-    """Return the error for what the server says of a statement, in its own words."""
+    """Return the error for a statement that was not planned, in the server's words."""
     said = error.diag.message_primary or str(error).strip()
     detail = "; ".join(filter(None, (said, error.diag.message_detail)))
     if isinstance(error, errors.InsufficientPrivilege):

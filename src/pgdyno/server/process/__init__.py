@@ -1,1 +1,1 @@
-"""Installations, instances and what they live in."""
+"""Installations, instances and their runtime environment."""

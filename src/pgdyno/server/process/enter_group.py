@@ -1,4 +1,6 @@
-"""A program: enter a control group, then become another program. It uses nothing of pgdyno.
+"""Standalone program: enter a control group, then execute another program.
+
+It uses nothing of pgdyno.
 
     enter_group.py CGROUP.PROCS PROGRAM [ARGUMENT …]
 

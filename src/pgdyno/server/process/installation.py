@@ -1,4 +1,4 @@
-"""A PostgreSQL installation: a directory of binaries, and what can be asked of them without a server."""
+"""PostgreSQL installation: a directory of binaries, and queries without a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _VERSION = re.compile(r"PostgreSQL\) ((\d+)\S*)")
 
 @dataclass(frozen=True)
 class Installation:
-    """Binaries of one PostgreSQL build. ``name`` is what a variant calls it: a known name, or its path.
+    """Binaries of one PostgreSQL build.
+
+    ``name`` is its name in variants: a known name, or its path.
 
     ``foreign_machine``: the machine that they are for, if an emulator runs them; empty: this one.
     """
@@ -42,7 +44,7 @@ class Installation:
 
     @property
     def title(self) -> str:
-        """What sentences call it."""
+        """Display name of the installation."""
         return f"PostgreSQL {self.version} ({self.name})"
 
     def program(self, name: str) -> str:
@@ -53,7 +55,7 @@ class Installation:
         return str(path)
 
     def build_configuration(self, account: Account) -> Fact[str]:
-        """Return what ``pg_config`` prints about the build; unknown where it is not installed or fails."""
+        """Return the build output of ``pg_config``; unknown if not installed or failing."""
         source = str(self.bin_directory / "pg_config")
         if not Path(source).is_file():
             return Fact(Unknown("no such program"), source)
@@ -67,7 +69,10 @@ class Installation:
         return Fact(done.stdout if done.returncode == 0 else Unknown(done.stderr.strip()), source)
 
     def version_text(self) -> Fact[str]:
-        """Return what ``SELECT version()`` says, compiler included, as it stands in the server's program."""
+        """Return the text of ``SELECT version()``, compiler included.
+
+        It is read from the server's program file.
+        """
         program = Path(self.program("postgres"))
         found = _VERSION_TEXT.search(program.read_bytes())
         value = Unknown("no such text in it") if found is None else found[0].decode(errors="replace")

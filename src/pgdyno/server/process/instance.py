@@ -1,4 +1,7 @@
-"""One PostgreSQL instance that pgdyno starts, watches and stops: a data directory and a postmaster."""
+"""PostgreSQL instance that pgdyno starts, watches and stops.
+
+It consists of a data directory and a postmaster.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,10 @@ class Instance:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Start the server, and shut it down in order. Raises: what ``start`` and ``stop`` do."""
+        """Start the server, and shut it down in an orderly way.
+
+        Raises: what ``start`` and ``stop`` do.
+        """
         try:
             self.start()
             yield

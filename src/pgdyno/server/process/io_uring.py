@@ -60,7 +60,7 @@ def io_uring_obstacle(
     switch: Path = SWITCH,
     timeout_s: float = _TIMEOUT_S,
 ) -> IoUringObstacle | None:
-    """Return what keeps servers of this account from using io_uring; None if nothing does.
+    """Return the obstacle to io_uring for servers of this account; None if none.
 
     ``data_directory`` is an initialised one that no server runs on; it stays as it is.
     """
@@ -86,7 +86,7 @@ def io_uring_obstacle(
 
 
 def obstacle_of(said: str, switch: str | None) -> IoUringObstacle:
-    """Return what stands in the way, from the server's own words.
+    """Return the obstacle to io_uring, from the server's own words.
 
     ``switch`` is the value of kernel.io_uring_disabled; None: the kernel has no such switch.
     """

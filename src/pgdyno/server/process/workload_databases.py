@@ -1,4 +1,4 @@
-"""The databases that pgdyno makes on someone's server to load it, and takes away again.
+"""Databases that pgdyno creates on a user's server to load it, and drops again.
 
 Each carries a comment. Only databases with that comment are ever dropped; a name that is taken by another
 one is refused.
@@ -46,7 +46,7 @@ class WorkloadDatabases:
         self._make(command.format(sql.Identifier(name), sql.Identifier(template)), name)
 
     def finish_load(self, name: str) -> None:
-        """Vacuum and analyse a loaded database, and add pg_prewarm where the role may use what there is."""
+        """Vacuum and analyse a loaded database; add pg_prewarm if available to the role."""
         with self._session(name) as connection:
             if connection.execute(_HAS_PREWARM).fetchone():
                 connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")

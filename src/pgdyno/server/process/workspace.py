@@ -1,4 +1,4 @@
-"""Where pgdyno keeps what it creates: copies of binaries, data sets, scratch data directories, sockets.
+"""Storage of pgdyno: copies of binaries, data sets, scratch directories, sockets.
 
 As root this is ``/var/lib/pgdyno``, which an unprivileged server can traverse; else the XDG state
 directory. Permissions of directories that pgdyno did not create are never changed.
@@ -33,7 +33,10 @@ _SOCKET_PATH_BYTES = 107  # sun_path in unix(7), without its final zero byte
 
 @dataclass(frozen=True)
 class Workspace:
-    """A directory tree owned by pgdyno. Every public method creates what it returns."""
+    """A directory tree owned by pgdyno.
+
+    Every public method creates the directory that it returns.
+    """
 
     root: Path
     account: Account
@@ -70,7 +73,7 @@ class Workspace:
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
-        """Hold this host for measuring, and clear away what a killed process has left.
+        """Reserve this host for measuring, and clean up after killed processes.
 
         Raises: LockHeldError if another pgdyno measures here: both would only measure each other.
         """

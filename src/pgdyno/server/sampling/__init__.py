@@ -1,1 +1,1 @@
-"""What is read from a running server again and again."""
+"""Repeated readings from a running server."""

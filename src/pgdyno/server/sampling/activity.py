@@ -1,4 +1,4 @@
-"""Samples what a server's processes wait for, in a thread beside a step.
+"""Sample the waits of a server's processes, in a thread alongside a step.
 
 One query per sample, on a connection of its own: it costs the server some tenths of a millisecond, which are
 part of what is measured. An error ends the sampling and is raised where it is stopped.
@@ -42,7 +42,7 @@ class ActivitySampling:
     """
 
     def __init__(self, connection: psycopg.Connection, postmaster_pid: int, every_s: float) -> None:
-        """Prepare to sample a server every so many seconds."""
+        """Prepare to sample a server every ``every_s`` seconds."""
         self.samples: list[ActivitySample] = []
         self.largest_process_bytes = 0
         self._connection = connection
@@ -94,7 +94,7 @@ class ActivitySampling:
     def _keep(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> bool:
-        """Keep whatever ended the sampling, for whoever stops it."""
+        """Keep the error that ended the sampling, for the caller that stops it."""
         self._error = error
         return True
 

@@ -1,4 +1,4 @@
-"""Everything that a server counts about a database's work, as flat counters by dotted name.
+"""All server counters of a database's work, as flat counters by dotted name.
 
 ``pg_stat_wal.wal_fpi``, ``pg_stat_checkpointer.num_timed``, ``pg_stat_bgwriter.buffers_clean``,
 ``pg_stat_database.blks_read`` (of this database), ``pg_stat_all_tables.autovacuum_count`` (summed over this
@@ -63,7 +63,10 @@ _POLL_S = 0.01
 
 
 def read_counters(connection: Connection) -> dict[str, float]:
-    """Return all counters now. They only grow, unless somebody resets them or drops tables."""
+    """Return all current counters.
+
+    They only grow, unless they are reset or tables are dropped.
+    """
     known = connection.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relname = ANY(%s)",
         (list(_VIEWS),),
@@ -74,7 +77,7 @@ def read_counters(connection: Connection) -> dict[str, float]:
 
 
 def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """Return what was counted in between; of pg_stat_io's hundreds, only those that have moved."""
+    """Return counter differences; of pg_stat_io's hundreds, only those that changed."""
     found = {name: value - before.get(name, 0.0) for name, value in sorted(after.items())}
     return {name: value for name, value in found.items() if value or not name.startswith("pg_stat_io.")}
 
@@ -97,7 +100,9 @@ def client_pids(connection: Connection) -> frozenset[int]:
 
 
 def wait_for_clients_to_end(connection: Connection, others: Collection[int], limit_s: float) -> None:
-    """Wait until only ``others`` are left: backends report the rest of what they counted when they end.
+    """Wait until only ``others`` are left.
+
+    Backends report their remaining counts when they end.
 
     Those that take longer than ``limit_s`` have their counters reported within a second while they work.
     """

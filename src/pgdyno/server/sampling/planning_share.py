@@ -1,4 +1,7 @@
-"""Asks pg_stat_statements how much of the statements' time is planning, where it counts that."""
+"""Read planning's share of statement time from pg_stat_statements.
+
+Only where planning is tracked.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _TOTALS: LiteralString = """
 
 
 def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> Fact[PlanningShare]:
-    """Return what was counted of the statements of this database that were planned at all.
+    """Return the counts of this database's statements that were planned at all.
 
     Raises: ConnectionFailedError if the connection is gone; ServerError for what the server should answer.
     """

@@ -1,4 +1,4 @@
-"""Asks a server how it plans a prepared statement: for certain values, and once for all values.
+"""Ask a server for the custom plans and the generic plan of a prepared statement.
 
 Each statement is prepared in a READ ONLY transaction that is rolled back. Reads are run (EXPLAIN ANALYZE);
 what writes is planned alone. EXPLAIN EXECUTE shows the plan for all values in every supported version, where
@@ -38,7 +38,7 @@ _PARTITIONED: LiteralString = """
 
 @dataclass(frozen=True)
 class ExplainedStatement:
-    """What EXPLAIN says of one statement, as it writes JSON, for the same values with either plan."""
+    """EXPLAIN output of one statement as JSON, for the same values with either plan."""
 
     customs: tuple[Document, ...]
     generics: tuple[Document, ...]

@@ -1,4 +1,6 @@
-"""Reads what a server counts of its own traffic: pg_stat_database, which every server has.
+"""Read a server's own traffic counters from pg_stat_database.
+
+Every server has that view.
 
 Sessions report what they did about once a second. What waits for a client within a transaction is in no
 figure. A single slow statement shows by its share of the whole time.
