@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.app.arenas.attached_server import reach_server
+from pgdyno.app.arenas.attached_server import find_remote_server
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.cli.output import Lines
 from pgdyno.model.variants.variant import Variant
@@ -106,5 +106,5 @@ def test_generators_have_the_options_of_the_control_connection(
 ) -> None:
     if of_environment:
         monkeypatch.setenv("PGOPTIONS", of_environment)
-    _, environment = reach_server(f"{pg18.dsn} {of_string}")
+    _, environment = find_remote_server(f"{pg18.dsn} {of_string}")
     assert {name: value for name, value in environment.items() if name == "PGOPTIONS"} == expected

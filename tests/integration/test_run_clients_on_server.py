@@ -11,10 +11,10 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
-from pgdyno.app.arenas.attached_server import reach_server
+from pgdyno.app.arenas.attached_server import find_remote_server
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.studying.visited_clients import measure_clients_of
+from pgdyno.app.studying.attached_clients import measure_clients_of
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PgdynoError, PrivilegeError, UsageError
 from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
@@ -79,7 +79,7 @@ def test_of_a_server_out_of_sight_only_the_clients_side_is_told(
 
 
 def test_what_a_connection_string_says_of_tls_reaches_the_load_generator(pg18: RealServer) -> None:
-    _, environment = reach_server(f"{pg18.dsn} sslmode=disable")
+    _, environment = find_remote_server(f"{pg18.dsn} sslmode=disable")
     assert environment == {"PGSSLMODE": "disable"}
 
 

@@ -25,7 +25,7 @@ from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.degree_check import require_degree
 from pgdyno.app.measuring.measure import Conditions, measure
-from pgdyno.app.studying.visited_degree import look
+from pgdyno.app.studying.attached_degree import look
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import MeasurementError, ServerError, UsageError
@@ -436,18 +436,18 @@ def test_a_query_that_writes_is_measured_on_a_running_server_which_it_leaves_as_
 def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: RealServer, home: Path) -> None:
     """Of the eight processes that a server has by default, replication's launcher is one."""
     sizing = Sizing({"query": ("SELECT count(*) FROM t_bit",)}, machine=Machine(2, 0), clients=2)
-    visited = look(server.dsn_for("postgres", DATABASE), sizing)
-    assert (visited.degrees, visited.left_out) == ((0, 1, 2, 3), (4,))
+    surveyed = look(server.dsn_for("postgres", DATABASE), sizing)
+    assert (surveyed.degrees, surveyed.left_out) == ((0, 1, 2, 3), (4,))
 
 
 def test_the_size_of_the_data_is_that_of_the_tables_that_the_query_reads(
     server: RealServer, home: Path
 ) -> None:
     sizing = Sizing({"query": ("SELECT count(*) FROM t_bit a, t_bit b",)}, machine=Machine(2, 0), clients=1)
-    visited = look(server.dsn_for("postgres", DATABASE), sizing)
+    surveyed = look(server.dsn_for("postgres", DATABASE), sizing)
     with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
         (size_bytes,) = connection.execute("SELECT pg_relation_size('t_bit')").fetchone() or (0,)
-    assert visited.data_set.size_bytes == size_bytes
+    assert surveyed.data_set.size_bytes == size_bytes
 
 
 def test_the_load_has_the_settings_of_the_connection_string(server: RealServer, home: Path) -> None:

@@ -231,8 +231,8 @@ def _run_on_server(
     """Measure on someone's running server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.app.measuring.measure import Conditions
     from pgdyno.app.studying.run import find_study, sized
-    from pgdyno.app.studying.visited_clients import measure_clients_of
-    from pgdyno.app.studying.visited_degree import measure_degree_of
+    from pgdyno.app.studying.attached_clients import measure_clients_of
+    from pgdyno.app.studying.attached_degree import measure_degree_of
     from pgdyno.cli.results import deliver
     from pgdyno.studies.parallel_degree import QUERY, WRITES
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.arenas.load import Loads
-from pgdyno.app.arenas.running_server import OnRunningServer
+from pgdyno.app.arenas.attached_base import AttachedBase
 from pgdyno.generators._contract import Target
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
@@ -46,7 +46,7 @@ class AsFound:
 
 
 @dataclass
-class AttachedArena(OnRunningServer):
+class AttachedArena(AttachedBase):
     """One running server; a seat is a database on it."""
 
     find: Callable[[], tuple[AttachedServer, Mapping[str, str]]]  # and what generators need to get in

@@ -55,7 +55,7 @@ def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer,
     return server, environment
 
 
-def reach_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
+def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
     """Find the server wherever it runs, and what generators need in their environment to get in.
 
     Raises: ConnectionFailedError.

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from pgdyno.app.arenas.attached_arena import AsFound, AttachedArena, Switching
-from pgdyno.app.arenas.attached_server import find_attached_server, reach_server
+from pgdyno.app.arenas.attached_server import find_attached_server, find_remote_server
 from pgdyno.app.arenas.datasets import DataSets
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.loop_library import LoopLibraries
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.arenas.visited_arena import VisitedArena
+from pgdyno.app.arenas.own_data_arena import OwnDataArena
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.installations import none_named, require_native
 from pgdyno.app.local_machine import memory_group_place, online_cpus, workspace
@@ -89,14 +89,14 @@ def open_attached_arena(
 
 
 @contextmanager
-def open_reached_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
+def open_remote_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
     """Provide an arena on a running server as it is, wherever it runs; our own driver loads it from here."""
     place = workspace()
     with place.measuring(), place.scratch() as scratch:
         split = split_cpus(online_cpus(), is_wanted=False)
         loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
         databases = WorkloadDatabases(dsn)
-        arena = AttachedArena(partial(reach_server, dsn), AsFound(), databases, loads, progress)
+        arena = AttachedArena(partial(find_remote_server, dsn), AsFound(), databases, loads, progress)
         databases.drop_all()  # what a killed pgdyno may have left
         try:
             yield arena
@@ -105,13 +105,13 @@ def open_reached_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
 
 
 @contextmanager
-def open_visited_arena(dsn: str, data_directory: str, database: str) -> Iterator[VisitedArena]:
+def open_own_data_arena(dsn: str, data_directory: str, database: str) -> Iterator[OwnDataArena]:
     """Provide an arena on a running server as it is, which our own driver alone queries."""
     place = workspace()
     with place.measuring(), place.scratch() as scratch:
         split = split_cpus(online_cpus(), is_wanted=False)
         loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
-        yield VisitedArena(dsn, data_directory, database, loads)
+        yield OwnDataArena(dsn, data_directory, database, loads)
 
 
 def _only_the_driver(name: str) -> NoReturn:

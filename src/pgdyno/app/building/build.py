@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.app.building.fetch import Fetched, changed, fetch
-from pgdyno.app.building.likeness import Likeness, find_likeness
-from pgdyno.app.building.reference import find_reference
+from pgdyno.app.building.inherited_features import InheritedFeatures, find_inherited_features
+from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.local_machine import available_memory_bytes, workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.model.errors import InstallationError, UsageError
@@ -159,8 +159,8 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
         require_possible(foreign, profile, target)
     training = _training(request.training, profile)
     extensions = parse_extensions(request.extensions)
-    likeness = _likeness(request, place)
-    compiler = _compiler(request, profile, bolt, foreign, likeness)
+    inherited = _inherited_features(request, place)
+    compiler = _compiler(request, profile, bolt, foreign, inherited)
     if target is not None:
         require_target(compiler.cc, target, machine)
     if foreign is not None:
@@ -175,10 +175,10 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
         target=target or (profile.target if foreign is None else None),
         machine=machine,
         foreign=foreign,
-        recipe=_recipe(fetched, likeness, compiler.cc, foreign),
+        recipe=_recipe(fetched, inherited, compiler.cc, foreign),
         training=training,
         extensions=extensions,
-        wanted=() if likeness is None else likeness.extensions,
+        wanted=() if inherited is None else inherited.extensions,
     )
     if bolt is None or not profile.is_rearranged:
         return fetched, plan
@@ -186,7 +186,7 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
 
 
 def _foreign(request: BuildRequest) -> Foreign | None:
-    """Return the machine that is asked for, if it is another one. Raises: UsageError with a likeness."""
+    """Return the machine that is asked for, if it is another one. Raises: UsageError with a inherited."""
     foreign = parse_machine(request.machine)
     if foreign is not None and request.like is not None:
         raise UsageError(
@@ -203,36 +203,36 @@ def _compiler(
     profile: Profile,
     bolt: Bolt | None,
     foreign: Foreign | None,
-    likeness: Likeness | None,
+    inherited: InheritedFeatures | None,
 ) -> Compiler:
     """Return the compiler. Raises: InstallationError naming all that the host lacks for the build."""
     missing = [Need("llvm-bolt", PACKAGE)] if profile.is_rearranged and bolt is None else []
     missing += missing_programs()
     compiler = find_compiler(request.compiler, profile, foreign, missing)
     missing += missing_headers(compiler.cc, foreign)
-    if likeness is not None:
-        missing += missing_features(likeness.features, likeness.major, compiler.cc)
+    if inherited is not None:
+        missing += missing_features(inherited.features, inherited.major, compiler.cc)
     if missing:
         raise missing_error(missing, foreign)
     return compiler
 
 
-def _likeness(request: BuildRequest, place: Workspace) -> Likeness | None:
+def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFeatures | None:
     """Return what is to be replaced. Raises: UsageError if the package that is named is of another major."""
     if request.like is None:
         return None
-    likeness, source = find_likeness(request.like, place), parse_source(request.source)
+    inherited, source = find_inherited_features(request.like, place), parse_source(request.source)
     if isinstance(source, Package):
-        likeness.require_major(source.major, request.source)
-    return likeness
+        inherited.require_major(source.major, request.source)
+    return inherited
 
 
-def _recipe(fetched: Fetched, likeness: Likeness | None, compiler: str, foreign: Foreign | None) -> Recipe:
+def _recipe(fetched: Fetched, inherited: InheritedFeatures | None, compiler: str, foreign: Foreign | None) -> Recipe:
     """Return the features of a build. Raises: UsageError for those of another major version."""
-    if likeness is None:
+    if inherited is None:
         return find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
-    likeness.require_major(fetched.major, fetched.asked)
-    return recipe_like(likeness.features, compiler)
+    inherited.require_major(fetched.major, fetched.asked)
+    return recipe_like(inherited.features, compiler)
 
 
 def _installed(prefix: Path) -> Manifest | None:
@@ -280,7 +280,7 @@ def _reference(request: BuildRequest, building: Building) -> Installation:
     Raises: InstallationError if the source has changed since it was looked at.
     """
     plan, place, progress = building.plan, building.place, building.progress
-    found = find_reference(plan.source_sha256, plan.options, place)
+    found = find_baseline_build(plan.source_sha256, plan.options, place)
     if found is None:
         progress.step("first a plain build of the same source, to hold the faster one against")
         plain = replace(request, profile=PLAIN, target=None, training=(), extensions=())

@@ -14,7 +14,7 @@ from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, 
 from pgdyno.model.experiments.metric import DRAIN_SHARE
 from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
-from pgdyno.report.page.repeat import is_visited
+from pgdyno.report.page.repeat import is_attached_as_found
 from pgdyno.report.plain.parts import parts_design, parts_sentences
 from pgdyno.report.text import numbers
 from pgdyno.report.text.words import listed, metric_of
@@ -55,8 +55,8 @@ def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
 
 
 def _estimator_sentences(experiment: Experiment) -> tuple[str, str, str]:
-    visited = ("rounds", "what changes slowly is alike in all blocks of a round")
-    return estimator_sentences(experiment.design, *(visited if is_visited(experiment) else ()))
+    as_found = ("rounds", "what changes slowly is alike in all blocks of a round")
+    return estimator_sentences(experiment.design, *(as_found if is_attached_as_found(experiment) else ()))
 
 
 def estimator_sentences(
@@ -142,11 +142,11 @@ def _turn(design: Design) -> str:
 
 
 def _between_rounds(experiment: Experiment) -> str:
-    return "the server was not restarted" if is_visited(experiment) else "servers started afresh"
+    return "the server was not restarted" if is_attached_as_found(experiment) else "servers started afresh"
 
 
 def _pinned(experiment: Experiment) -> str:
-    if is_visited(experiment):
+    if is_attached_as_found(experiment):
         return "not pinned"
     return "yes" if experiment.design.is_isolated else "no"
 
@@ -280,7 +280,7 @@ def _pairing(experiment: Experiment) -> Paragraph:
             "Values and refreshed rows were the same for all variants of a round and others in the next. "
             f"Times are of plain executions, until the last row was there. {pinned}",
         )
-    if is_visited(experiment):
+    if is_attached_as_found(experiment):
         return Paragraph(
             "A running server.",
             "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but "
@@ -345,7 +345,7 @@ def _replication(experiment: Experiment) -> str:
     design = experiment.design
     plural = "" if design.blocks_per_round == 1 else "s"
     blocks = f"{design.blocks_per_round} block{plural} of {numbers.duration(design.block_s)}"
-    if is_visited(experiment):
+    if is_attached_as_found(experiment):
         return (
             f"Planned were {design.rounds} rounds. A round measures each workload in {blocks}; the server is "
             "not restarted for it. Every started server is a little faster or slower by chance: this was one "

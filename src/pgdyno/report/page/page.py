@@ -33,7 +33,7 @@ from pgdyno.report.page.method import (
     void_block_table,
     void_rule_table,
 )
-from pgdyno.report.page.repeat import is_visited, repeat_command
+from pgdyno.report.page.repeat import is_attached_as_found, repeat_command
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.plain.layers_text import NEED_NOT_ADD_UP
 from pgdyno.report.plain.parts import parts_table
@@ -97,7 +97,7 @@ def render_page(experiment: Experiment) -> str:
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),
-        is_visited=is_visited(experiment),
+        is_attached_as_found=is_attached_as_found(experiment),
         tpch=tpch_view(experiment),
         signs=SIGNS,
         arms=_arms(experiment),

@@ -49,7 +49,7 @@ def _command(experiment: Experiment) -> str | None:
     return shlex.join([*words, *_design_options(experiment)])
 
 
-def is_visited(experiment: Experiment) -> bool:
+def is_attached_as_found(experiment: Experiment) -> bool:
     """Whether a study's grid was measured on somebody's running server as it is, which nothing restarted.
 
     Of servers that pgdyno starts it is known what runs them.
@@ -68,7 +68,7 @@ def _repeat_grid(experiment: Experiment) -> str | None:
     if factors is None:
         return None
     design = experiment.design
-    is_ours = not is_visited(experiment)
+    is_ours = not is_attached_as_found(experiment)
     place = _installation(experiment) if is_ours else ["--dsn", "DSN", "--allow-load"]
     words = ["pgdyno", "run", experiment.name, *place, *_factor_options(factors)]
     for name, value in experiment.options.items():

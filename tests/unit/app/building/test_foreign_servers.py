@@ -18,7 +18,7 @@ from pgdyno.app.arenas import opening
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.inventory import diff_builds, list_builds
-from pgdyno.app.building.reference import find_reference
+from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.changes import interchange
 from pgdyno.app.measuring.measure import Conditions
@@ -142,9 +142,9 @@ def test_what_it_is_held_against_is_for_the_same_machine(
     plain = replace(MANIFEST.optimised, profile="o2", target=None)
     install_build(replace(MANIFEST, optimised=plain, configure=("--with-icu",)))
     asked = ("--with-icu", "--host=aarch64-linux-gnu")
-    assert find_reference(MANIFEST.tarball_sha256, asked, builds_place) is None
+    assert find_baseline_build(MANIFEST.tarball_sha256, asked, builds_place) is None
     install_build(replace(OTHER, optimised=plain, configure=asked))
-    found = find_reference(MANIFEST.tarball_sha256, asked, builds_place)
+    found = find_baseline_build(MANIFEST.tarball_sha256, asked, builds_place)
     assert found is not None
     assert found.name == OTHER.name
 

@@ -154,8 +154,8 @@ def test_steps_are_measured_in_passes() -> None:
 
 
 def test_a_running_server_is_not_said_to_be_started_for_the_rounds() -> None:
-    visited = replace(clients(), installation=None)
-    pairing, replication, effect = method_paragraphs(visited)
+    as_found = replace(clients(), installation=None)
+    pairing, replication, effect = method_paragraphs(as_found)
     assert pairing.lead == "A running server."
     assert pairing.text == (
         "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but settings "
@@ -168,11 +168,11 @@ def test_a_running_server_is_not_said_to_be_started_for_the_rounds() -> None:
     )
     assert "at the level of rounds (" in effect.text
     assert "server" not in effect.text
-    rows = {row[0]: row[1] for row in design_table(visited).rows}
+    rows = {row[0]: row[1] for row in design_table(as_found).rows}
     assert rows["Rounds (the server was not restarted)"] == "8"
     assert rows["Server and client on CPUs of their own"] == "not pinned"
     assert "Rounds (servers started afresh)" not in rows
-    page = render_page(visited)
+    page = render_page(as_found)
     assert "The server is not restarted between rounds. Void blocks" in page
     assert "afresh" not in page
 

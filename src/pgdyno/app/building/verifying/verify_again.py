@@ -14,7 +14,7 @@ from typing import TypeAlias
 from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import Fetched, fetch
-from pgdyno.app.building.reference import find_reference, is_plain
+from pgdyno.app.building.baseline_build import find_baseline_build, is_plain
 from pgdyno.app.building.verifying.verification import SECONDS, Candidate, verify
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
@@ -128,7 +128,7 @@ def _require_programs(manifest: Manifest) -> None:
 
 def _reference(manifest: Manifest, place: Workspace) -> Installation:
     assert manifest.optimised is not None  # noqa: S101 — else it is no build
-    found = find_reference(manifest.tarball_sha256, manifest.configure, place)
+    found = find_baseline_build(manifest.tarball_sha256, manifest.configure, place)
     if found is None:
         raise InstallationError(
             f"there is no plain build to hold {manifest.name} against",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fix_builds import MANIFEST
 
-from pgdyno.app.building.reference import find_reference
+from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
 
@@ -21,7 +21,7 @@ SOURCE = MANIFEST.tarball_sha256
 
 
 def found(place: Workspace, *options: str) -> str | None:
-    server = find_reference(SOURCE, options, place)
+    server = find_baseline_build(SOURCE, options, place)
     return None if server is None else server.name
 
 

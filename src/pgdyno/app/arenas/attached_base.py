@@ -12,7 +12,7 @@ from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
 
 
-class OnRunningServer:
+class AttachedBase:
     """The part of an arena in which somebody's own server differs from servers that pgdyno starts."""
 
     @property

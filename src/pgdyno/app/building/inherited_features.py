@@ -18,7 +18,7 @@ _NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True)
-class Likeness:
+class InheritedFeatures:
     """What an installation can do. ``asked``: as it was named; ``extensions``: that databases can have."""
 
     asked: str
@@ -37,7 +37,7 @@ class Likeness:
             )
 
 
-def find_likeness(asked: str, place: Workspace) -> Likeness:
+def find_inherited_features(asked: str, place: Workspace) -> InheritedFeatures:
     """Return what an installation can do: a prefix, the directory of its programs, or a server's name.
 
     Raises: UsageError, ServerError for what is none; InstallationError if nobody knows how it was built.
@@ -45,7 +45,7 @@ def find_likeness(asked: str, place: Workspace) -> Likeness:
     installation = find_installation(asked, place)
     said = _said(installation, place)
     controls = Path(said.get(_SHARED, "")).glob("extension/*.control")
-    return Likeness(
+    return InheritedFeatures(
         asked,
         installation.major,
         take_over(shlex.split(said[_CONFIGURE])),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from pgdyno.app.arenas.attached_server import reach_server
-from pgdyno.app.arenas.opening import open_reached_arena
+from pgdyno.app.arenas.attached_server import find_remote_server
+from pgdyno.app.arenas.opening import open_remote_arena
 from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.local_machine import open_store
@@ -68,10 +68,10 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
     _require_room(_look(dsn), max(clients.client_counts(sizing)))
     cells = clients.workloads(sizing)
     study = clients.study(StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing))
-    server, _ = reach_server(dsn)
+    server, _ = find_remote_server(dsn)
     notes = (_AS_IT_IS, *((_ELSEWHERE,) if server.pid is None else ()), *study.notes)
     with (
-        open_reached_arena(dsn, progress) as arena,
+        open_remote_arena(dsn, progress) as arena,
         closing(open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)

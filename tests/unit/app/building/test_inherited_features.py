@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.building.likeness import find_likeness
+from pgdyno.app.building.inherited_features import find_inherited_features
 from pgdyno.model.errors import InstallationError, ServerError, UsageError
 from pgdyno.server.process.workspace import Workspace
 
@@ -30,7 +30,7 @@ def test_a_prefix_and_its_programs_say_what_it_can_do(
     place: str, prefix: Path, builds_place: Workspace
 ) -> None:
     program(prefix / "bin/pg_config", "BINDIR = /b\nCONFIGURE =  '--prefix=/p' '--with-icu' 'CFLAGS=-O2 -g'")
-    found = find_likeness(str(prefix / place), builds_place)
+    found = find_inherited_features(str(prefix / place), builds_place)
     assert (found.major, found.features.options) == (18, ("--with-icu",))
     assert found.extensions == ()
 
@@ -40,12 +40,12 @@ def test_the_extensions_that_databases_can_have_are_known(prefix: Path, builds_p
     for name in ("plpgsql.control", "hstore.control", "hstore--1.8.sql"):
         (prefix / "share/extension" / name).write_text("")
     program(prefix / "bin/pg_config", f"SHAREDIR = {prefix}/share\nCONFIGURE = '--with-icu'")
-    assert find_likeness(str(prefix), builds_place).extensions == ("hstore", "plpgsql")
+    assert find_inherited_features(str(prefix), builds_place).extensions == ("hstore", "plpgsql")
 
 
 def test_without_pg_config_its_package_is_named(prefix: Path, builds_place: Workspace) -> None:
     with pytest.raises(InstallationError) as caught:
-        find_likeness(str(prefix), builds_place)
+        find_inherited_features(str(prefix), builds_place)
     assert str(caught.value) == (
         f"nobody knows how PostgreSQL 18.6 ({prefix}/bin) was built\n"
         f"DETAIL:  {prefix}/bin/pg_config: no such program\n"
@@ -59,7 +59,7 @@ def test_one_that_does_not_record_its_options_is_no_model(
 ) -> None:
     program(prefix / "bin/pg_config", said)
     with pytest.raises(InstallationError) as caught:
-        find_likeness(str(prefix), builds_place)
+        find_inherited_features(str(prefix), builds_place)
     assert caught.value.detail == (
         f"{prefix}/bin/pg_config names no options: it was built without any, or by meson"
     )
@@ -68,14 +68,14 @@ def test_one_that_does_not_record_its_options_is_no_model(
 
 def test_what_is_no_installation_is_none(tmp_path: Path, builds_place: Workspace) -> None:
     with pytest.raises(ServerError, match="holds no PostgreSQL"):
-        find_likeness(str(tmp_path), builds_place)
+        find_inherited_features(str(tmp_path), builds_place)
     with pytest.raises(UsageError, match='no server "debian-9"'):
-        find_likeness("debian-9", builds_place)
+        find_inherited_features("debian-9", builds_place)
 
 
 def test_another_major_version_is_refused(prefix: Path, builds_place: Workspace) -> None:
     program(prefix / "bin/pg_config", "CONFIGURE = '--with-icu'")
-    found = find_likeness(str(prefix), builds_place)
+    found = find_inherited_features(str(prefix), builds_place)
     found.require_major(18, "debian:18")
     with pytest.raises(UsageError) as caught:
         found.require_major(17, "debian:17")

@@ -17,7 +17,7 @@ _CONTRACTS_NOTHING = frozenset({"x86_64"})
 """Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""
 
 
-def find_reference(source_sha256: str, options: Sequence[str], place: Workspace) -> Installation | None:
+def find_baseline_build(source_sha256: str, options: Sequence[str], place: Workspace) -> Installation | None:
     """Return a plain build of a source with the libraries that these arguments of configure name; None: none.
 
     Raises: ServerError if it does not run.

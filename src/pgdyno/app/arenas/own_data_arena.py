@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.attached_server import find_attached_server
 from pgdyno.app.arenas.load import Loads
-from pgdyno.app.arenas.running_server import OnRunningServer
+from pgdyno.app.arenas.attached_base import AttachedBase
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
 
 
 @dataclass(frozen=True)
-class VisitedArena(OnRunningServer):
+class OwnDataArena(AttachedBase):
     """One running server, and the database of it that queries are about."""
 
     dsn: str

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from pgdyno.app.arenas.opening import open_visited_arena
+from pgdyno.app.arenas.opening import open_own_data_arena
 from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.degrees.explain_degree import causes_of
@@ -43,7 +43,7 @@ _NOTE = (
 
 
 @dataclass(frozen=True)
-class Visited:
+class Surveyed:
     """What is known of the server before anything is measured."""
 
     database: str
@@ -59,17 +59,17 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
 
     Raises: UsageError if that is no other than 0; ServerError, ConnectionFailedError.
     """
-    visited = look(dsn, sizing)
+    surveyed = look(dsn, sizing)
     cells = {
-        name: replace(cell, session_settings={**visited.session_settings, **cell.session_settings})
-        for name, cell in parallel_degree.cells_on(visited.data_set, sizing, visited.degrees).items()
+        name: replace(cell, session_settings={**surveyed.session_settings, **cell.session_settings})
+        for name, cell in parallel_degree.cells_on(surveyed.data_set, sizing, surveyed.degrees).items()
     }
     context = StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing)
     study = parallel_degree.study(context)
-    notes = (_NOTE, *_left_out(visited.left_out), *parallel_degree.query_notes(sizing))
+    notes = (_NOTE, *_left_out(surveyed.left_out), *parallel_degree.query_notes(sizing))
     study = replace(study, notes=notes)
     with (
-        open_visited_arena(dsn, visited.data_directory, visited.database) as arena,
+        open_own_data_arena(dsn, surveyed.data_directory, surveyed.database) as arena,
         closing(open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
@@ -78,7 +78,7 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
         return run.run(study, budget_s=conditions.budget_s, context=options)
 
 
-def look(dsn: str, sizing: Sizing) -> Visited:
+def look(dsn: str, sizing: Sizing) -> Surveyed:
     """Find out which degrees the planner gives, and how large the tables are. Runs nothing."""
     query = sizing.of(parallel_degree.QUERY)
     assert query is not None  # noqa: S101 — the command line has asked for it
@@ -109,7 +109,7 @@ def look(dsn: str, sizing: Sizing) -> Visited:
                 hint="raise max_parallel_workers and max_worker_processes, or choose fewer --clients",
             )
         data_directory = settings.get("data_directory")
-        return Visited(
+        return Surveyed(
             connection.info.dbname,
             "" if data_directory is None else data_directory.setting,
             _data_set(connection, planner.plan({}), settings),
