@@ -23,7 +23,7 @@ from pgdyno.server.process.registry import find_installation
 pytestmark = [
     pytest.mark.skipif(
         os.environ.get("PGDYNO_CROSS_BUILD") != "1" or platform.machine() == "aarch64",
-        reason="a real build for another machine is asked for: make test-cross-build",
+        reason="a real build for another machine is requested: make test-cross-build",
     ),
     pytest.mark.timeout(14400),
     pytest.mark.server,

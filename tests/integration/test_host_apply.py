@@ -231,7 +231,7 @@ def test_what_the_kernel_made_of_a_value_is_taken_back(
     need_queue(machine)
     said = undone(access, with_files(plan_of(), {machine.read_ahead: "65"}), PgdynoError)
     assert said == (
-        f"1 changes did not come into force\nDETAIL:  {machine.read_ahead}: asked for 65, in force is 64"
+        f"1 changes did not come into force\nDETAIL:  {machine.read_ahead}: requested 65, in force is 64"
     )
     assert machine.snapshot() == before
 
@@ -349,7 +349,7 @@ def test_what_somebody_else_has_changed_is_left_alone(access: ServerAccess, mach
     assert result.drifted == (Drift(SWAPPINESS, "60", "7", "30"),)
     assert not result.is_complete
     assert shown(SWAPPINESS, DIRTY, DIRTY_RATIO) == ["30", "0", "20"]
-    assert "Left alone: vm.swappiness: somebody set it to 30 after it was changed to 7" in revert_text(result)
+    assert "Left alone: vm.swappiness: it was set to 30 after it was changed to 7" in revert_text(result)
     assert preview_revert(access, ALL).drifted == result.drifted
     assert revert_host(access, replace(ALL, on_drift=OnDrift.OVERWRITE)).is_complete
     assert shown(SWAPPINESS) == ["60"]
@@ -407,7 +407,7 @@ def test_a_server_that_is_down_and_was_not_changed_leads_to_the_machine(
     finally:
         assert access.restarter is not None
         access.restarter.restart()
-    assert caught.value.hint == "pgdyno revert --host-only undoes what was changed on this machine"
+    assert caught.value.hint == "pgdyno revert --host-only undoes the changes of this machine"
 
 
 def test_one_file_that_cannot_be_restored_does_not_keep_anything_else_changed(
@@ -448,10 +448,10 @@ def test_status_shows_what_the_kernel_shows(access: ServerAccess, machine: Machi
     assert "    vm.swappiness   7 (was 60)         in force: 7\n" in text
     machine.set(SWAPPINESS, "30")
     machine.set(DIRTY_RATIO, "20")
-    assert drifts()[SWAPPINESS] == ("30", "somebody set it to 30")
+    assert drifts()[SWAPPINESS] == ("30", "it was set to 30")
     assert drifts()[DIRTY] == ("0", "it has the value that was found before")
     text = status_text(journal_status(access, candidates=()))
-    assert "    changed since: vm.swappiness: somebody set it to 30\n" in text
+    assert "    changed since: vm.swappiness: it was set to 30\n" in text
 
 
 def test_after_a_restart_of_the_machine_its_changes_are_gone(

@@ -230,7 +230,7 @@ def test_a_setting_of_the_role_is_somebody_elses(server: RealServer, access: Ser
         error = refused(access, ApplyRequest(plan_of(work_mem="8MB")), OwnershipError)
     finally:
         server.execute("ALTER ROLE postgres RESET work_mem")
-    assert error.message == "1 of 1 settings belong to somebody else"
+    assert error.message == "1 of 1 settings are managed by others"
     assert error.detail == "work_mem is set by ALTER ROLE … SET for this role"
     assert error.hint == (
         "take the settings out there, connect as another role, or leave them out of the plan"
@@ -291,7 +291,7 @@ def test_what_waits_for_a_restart_of_somebody_else_still_waits_after_a_reload(
     try:
         request = ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True)
         error = refused(access, request, RefusedError)
-        assert error.message == "settings of somebody else wait for a restart: max_connections"
+        assert error.message == "settings changed by others wait for a restart: max_connections"
         assert error.hint == "restart the server first or take them back, then try again"
         apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
         assert server.execute(waiting) == [("max_connections",)]

@@ -144,7 +144,7 @@ def test_what_somebody_else_changed_since_is_left_alone(server: RealServer, acce
     assert result.is_complete is False
     assert server.execute("SHOW random_page_cost") == [("4",)]
     assert server.execute("SHOW work_mem") == [("5MB",)]
-    assert "Left alone: work_mem: somebody set it to 5MB after it was changed to 8MB" in revert_text(result)
+    assert "Left alone: work_mem: it was set to 5MB after it was changed to 8MB" in revert_text(result)
     revert(access, replace(ALL, on_drift=OnDrift.OVERWRITE))
 
 
@@ -337,7 +337,7 @@ def test_status_shows_what_others_did_since(server: RealServer, access: ServerAc
     drift = {entry.key: entry.drift for entry in server_status(access, candidates=()).entries}
     server.execute("ALTER ROLE postgres RESET jit")
     assert drift == {
-        "work_mem": "somebody set it to 5MB",
+        "work_mem": "it was set to 5MB",
         "random_page_cost": "it has the value that was found before",
         "jit": "it is not in force: set user",
     }

@@ -196,6 +196,6 @@ def test_only_root_may_persist(pg18: RealServer) -> None:
         return "not refused"
 
     assert as_user(str(unprivileged_user()), refusal).splitlines() == [
-        "only root may change what the machine starts with",
+        "only root may change the machine's boot configuration",
         "HINT:  run pgdyno as root, or leave out --persist",
     ]

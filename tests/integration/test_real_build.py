@@ -21,7 +21,7 @@ from pgdyno.server.process.registry import find_installation
 
 pytestmark = [
     pytest.mark.skipif(
-        os.environ.get("PGDYNO_REAL_BUILD") != "1", reason="a real build is asked for: make test-real-build"
+        os.environ.get("PGDYNO_REAL_BUILD") != "1", reason="a real build is requested: make test-real-build"
     ),
     pytest.mark.timeout(5400),
     pytest.mark.server,

@@ -131,7 +131,7 @@ def test_a_library_of_another_version_is_refused_in_the_servers_words(
     assert caught.value.detail == (
         f'incompatible library "{library}": version mismatch; Server is version 18, library is version 17.'
     )
-    assert caught.value.hint == f'they are compiled anew once "{library}" is removed'
+    assert caught.value.hint == f'they are compiled again once "{library}" is removed'
 
 
 def of_another_version(arena: ScratchArena, directory: Path) -> bytes:

@@ -211,7 +211,10 @@ def test_a_query_that_workers_may_not_run_is_refused_with_the_reason(arm: Arm) -
     assert caught.value.detail is not None
     assert caught.value.detail.startswith("workers planned: 0; ")
     assert "txid_current" in caught.value.detail
-    assert caught.value.hint == "pgdyno explain-degree says what decides the number of workers of a query"
+    assert (
+        caught.value.hint
+        == "pgdyno explain-degree shows the limit that decides the number of workers of a query"
+    )
 
 
 @pytest.mark.parametrize(

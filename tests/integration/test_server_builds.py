@@ -26,7 +26,7 @@ from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
 
 pytestmark = [
     pytest.mark.skipif(
-        os.environ.get("PGDYNO_FULL_BUILDS") != "1", reason="full builds are asked for: make test-builds"
+        os.environ.get("PGDYNO_FULL_BUILDS") != "1", reason="full builds are requested: make test-builds"
     ),
     pytest.mark.timeout(3600),
     pytest.mark.server,

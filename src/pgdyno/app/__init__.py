@@ -1,1 +1,1 @@
-"""Use cases, one file each, and what they share."""
+"""Use cases, by room, and their common ground: this machine and its installations."""

@@ -1,4 +1,4 @@
-"""Which PostgreSQL a command is about: the embedded one, one in a directory, or one that a variant names."""
+"""Select a command's PostgreSQL: embedded, from a directory, or named by a variant."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Ins
 
 
 def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
-    """Return what runs a variant: the server it names, or ``other``. Raises: UsageError if not known."""
+    """Return a variant's installation: the server it names, or ``other``. Raises: UsageError if unknown."""
     return other if variant.server is None else find_installation(variant.server, workspace())
 
 

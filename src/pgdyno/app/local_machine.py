@@ -1,4 +1,4 @@
-"""What this machine and this user have: where files go, memory and CPUs, what may be changed."""
+"""The local machine and user: workspace, memory, CPUs, permission to change the host."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_store() -> ExperimentStore:
 
 
 def available_memory_bytes() -> int:
-    """Return the memory that new servers may use: what the host has left, within every cgroup limit."""
+    """Return the memory available to new servers, within the host's and all cgroup limits."""
     return available_memory(Tree(Path("/")), "self").or_else(0)
 
 
@@ -47,7 +47,7 @@ def may_change_host() -> bool:
 
 
 def machine_claimed(*, is_wanted: bool) -> AbstractContextManager[None]:
-    """Return what keeps other pgdynos of root from changing how CPUs idle meanwhile, whatever their home is.
+    """Return a lock that keeps other pgdynos of root, in any home, from changing CPU idling.
 
     Entering it raises LockHeldError if another one does. Who may not change the machine claims nothing.
     """

@@ -1,4 +1,4 @@
-"""How long some work will still take: the rest is expected to go as fast as what was done."""
+"""Remaining time of some work, extrapolated from the part that is done."""
 
 from __future__ import annotations
 

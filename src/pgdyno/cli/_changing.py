@@ -13,7 +13,7 @@ _RESTARTING = (
     click.option(
         "--dsn", metavar="DSN", help="The server: key=value pairs, a URI or service=…, as libpq takes."
     ),
-    click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and do nothing."),
+    click.option("--dry-run", "is_dry_run", is_flag=True, help="Show the changes without making them."),
     click.option("--allow-restart", is_flag=True, help="Restart the server where a change takes it."),
     click.option(
         "--restart-command",

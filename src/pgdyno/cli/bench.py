@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     default="default",
     show_default=True,
     metavar="VARIANT",
-    help="What to measure: [SERVER@]NAME[:setting=value,…].",
+    help="The variant to measure: [SERVER@]NAME[:setting=value,…].",
 )
 @emulated_option
 @measuring_options

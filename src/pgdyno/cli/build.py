@@ -14,7 +14,7 @@ from pgdyno.model.plans.build import AUTO, COMPILERS
 if TYPE_CHECKING:
     from pgdyno.toolchain.product.manifest import Manifest
 
-_GOES_ON = "what is done is kept: the same command goes on with the stage that was interrupted"
+_GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
 
 
 @click.group(
@@ -50,14 +50,14 @@ _GOES_ON = "what is done is kept: the same command goes on with the stage that w
     "--portable",
     "target",
     metavar="CPU",
-    help="What the code runs on: x86-64-v3, neoverse-n1, … [default: this CPU; with o2 and o3: all]",
+    help="Target CPU: x86-64-v3, neoverse-n1, … [default: this CPU; with o2 and o3: all]",
 )
 @click.option(
     "--train",
     "training",
     multiple=True,
     metavar="WORKLOAD",
-    help="What a profile is made of; repeatable. [default: reading, writing, and chores]",
+    help="Training workload; repeatable. [default: reading, writing, and chores]",
 )
 @click.option(
     "--like",

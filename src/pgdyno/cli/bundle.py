@@ -89,7 +89,7 @@ def import_(file: Path, *, is_json: bool) -> None:
     "prices",
     multiple=True,
     metavar="A=$/h",
-    help="What A, or B, costs in an hour; both are needed.",
+    help="Cost of A, or B, per hour; both are needed.",
 )
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="Write it as a page as well."

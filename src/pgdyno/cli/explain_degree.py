@@ -38,7 +38,7 @@ from pgdyno.model.servers.parallel_degree import MAX_WORKERS
     "--workers",
     type=click.IntRange(0, MAX_WORKERS),
     metavar="K",
-    help="Say what to change to get K workers, and try it by EXPLAIN as far as SET can.",
+    help="Show the changes that give K workers, tried by EXPLAIN where SET can make them.",
 )
 @json_option
 def command(

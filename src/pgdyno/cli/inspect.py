@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--probe",
     "is_probed",
     is_flag=True,
-    help="Also measure what single operations cost on this machine: below a second.",
+    help="Also measure the cost of single operations on this machine (less than a second).",
 )
 @json_option
 def command(

@@ -32,12 +32,12 @@ _STILL_CHANGED = 3  # exit code
     type=click.Choice(["skip", "overwrite", "keep"]),
     default="skip",
     show_default=True,
-    help="What to do with a setting that somebody else has changed since.",
+    help="How to treat a setting that was changed by others since.",
 )
 @click.option(
     "--host-only",
     is_flag=True,
-    help="Undo only what was changed on this machine, without asking any server. Done anyway if killed "
+    help="Undo only the changes of this machine, without contacting any server. Done anyway if killed "
     "measurements alone have changed something, and no server is named.",
 )
 @json_option

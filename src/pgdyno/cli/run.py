@@ -230,9 +230,9 @@ def _run_on_server(
 ) -> None:
     """Measure on someone's running server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.app.measuring.measure import Conditions
-    from pgdyno.app.studying.run import find_study, sized
     from pgdyno.app.studying.attached_clients import measure_clients_of
     from pgdyno.app.studying.attached_degree import measure_degree_of
+    from pgdyno.app.studying.run import find_study, sized
     from pgdyno.cli.results import deliver
     from pgdyno.studies.parallel_degree import QUERY, WRITES
 

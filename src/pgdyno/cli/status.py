@@ -11,7 +11,7 @@ from pgdyno.cli.output import json_option, print_json
 
 
 @click.command(name="status")
-@click.option("--dsn", metavar="DSN", help="Also ask this server what has become of its changes.")
+@click.option("--dsn", metavar="DSN", help="Also read the present values of this server's changes.")
 @pgdata_option("The same, for the server of a data directory on this host.")
 @json_option
 def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:

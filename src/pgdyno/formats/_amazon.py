@@ -27,7 +27,7 @@ def parameter_groups(kind: str, target: str, reboot: str) -> Provider:
         target=target,
         head=(
             "Run: bash FILE PARAMETER_GROUP, with a group of your own: the default groups cannot be changed.",
-            f"What takes a restart waits for: {reboot}",
+            f"Changes that need a restart wait for: {reboot}",
             "Undo: run it with the former values named below, or give the former group back.",
         ),
         arguments="group=${1:?name the parameter group}",

@@ -34,7 +34,7 @@ def render(plan: Plan, server: Server) -> str:
         f"pgdyno: {summary(plan, server)}; {counted(len(host_lines(plan)), 'change')} of the machine.",
         "Run: ansible-playbook FILE --check --diff, then without --check. Only ansible-core is needed.",
         "Other hosts than this one: -i INVENTORY -e target=HOSTS. All get the same values.",
-        "What takes a restart of the server waits for one; with -e restart=true the playbook does it.",
+        "Changes that need a restart of the server wait for one; with -e restart=true the playbook does it.",
         "Undo: delete its files and its line in postgresql.conf, reload or restart the server, then restart",
         "the machine, or write the former values that each file names.",
         "Limits of the server's unit are not in it: --format systemd.",

@@ -25,9 +25,11 @@ _PROVIDER = Provider(
     target="azure",
     head=(
         "Run: bash FILE RESOURCE_GROUP SERVER, with a flexible server.",
-        "Then, for what takes a restart: az postgres flexible-server restart -g RESOURCE_GROUP -n SERVER",
+        "Then, for changes that need a restart:",
+        "az postgres flexible-server restart -g RESOURCE_GROUP -n SERVER",
         "Undo: run it with the former values named below.",
-        "What nobody can change: az postgres flexible-server parameter list -g RESOURCE_GROUP -s SERVER",
+        "Parameters that cannot be changed:",
+        "az postgres flexible-server parameter list -g RESOURCE_GROUP -s SERVER",
         "with --query '[?isReadOnly].name'",
     ),
     arguments="group=${1:?name the resource group}\nserver=${2:?name the server}",

@@ -69,7 +69,7 @@ class DriverProcess:
         except queue.Empty:
             raise self.failure(f"it said nothing for {timeout_s:.0f} s") from None
         if line is None:
-            raise self.failure("it ended before it was told to")
+            raise self.failure("it ended before it was stopped")
         event: Event = json.loads(line)
         if event["event"] == "error":
             raise _as_error(event)

@@ -156,7 +156,7 @@ def failure(command: Command, output: str) -> GeneratorError | StorageError:
     tail = output.strip()[-_OUTPUT_CHARACTERS:] or "it printed nothing"
     if "No space left on device" in output:
         return StorageError(f"the disk filled up while {name} was writing", detail=tail)
-    return GeneratorFailedError(f"{name} ended before it was told to", detail=tail)
+    return GeneratorFailedError(f"{name} ended before it was stopped", detail=tail)
 
 
 def wait_until_connected(process: LoadProcess, *, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Ports: what the pure core and the use cases need from the outside, as Protocols.
+"""Ports: outside services of the pure core and the use cases, as Protocols.
 
 Adapters implement them (``host/``, ``server/``, ``journal/``, ``store/``); ``app/`` is the
 place where the two meet.
@@ -12,7 +12,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Found:
-    """What a writer found before a change: enough to restore exactly that, never a default.
+    """The state before a change: enough to restore exactly that, never a default.
 
     ``value`` None means the key was not set at all, so that restoring removes it again. ``state`` holds
     whatever else the writer needs, as JSON-able data (e.g. a file's former bytes in base64, coupled keys).
@@ -31,7 +31,7 @@ class ChangeWriter(Protocol):
         ...
 
     def read(self, key: str) -> Found:
-        """Return what is there now. Must not change anything."""
+        """Return the present state. Must not change anything."""
         ...
 
     def write(self, key: str, value: str) -> None:
@@ -39,7 +39,7 @@ class ChangeWriter(Protocol):
         ...
 
     def restore(self, key: str, found: Found) -> None:
-        """Put back what ``read`` found. Idempotent: restoring twice is restoring once."""
+        """Restore the state that ``read`` returned. Idempotent: restoring twice is restoring once."""
         ...
 
     def verify(self, key: str) -> str | None:
@@ -51,29 +51,29 @@ class ChangeWriter(Protocol):
         ...
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether ``effective``, as ``verify`` returned it, is what ``wanted`` asks for."""
+        """Whether ``effective``, as ``verify`` returned it, satisfies ``wanted``."""
         ...
 
 
 class HostWriter(ChangeWriter, Protocol):
-    """Writes what concerns the whole machine. One that is restarted may forget it, unlike a server."""
+    """Writes settings of the whole machine, which a reboot may reset."""
 
     def check(self, key: str) -> None:
-        """Refuse what cannot be changed, before anything is. Changes nothing.
+        """Refuse impossible changes before any is made. Changes nothing.
 
         Raises: SettingError, PrivilegeError, RefusedError.
         """
         ...
 
     def rehearse(self, key: str, found: Found) -> None:
-        """Try the way back: what could not be restored must not be changed.
+        """Try to restore the present value: a value that cannot be restored must not be changed.
 
         Raises: SettingError, PrivilegeError.
         """
         ...
 
     def value_if_any(self, key: str) -> str | None:
-        """Return what is there now; None if nothing is. Raises: PrivilegeError."""
+        """Return the present value; None if there is none. Raises: PrivilegeError."""
         ...
 
     def is_gone(self, found: Found) -> bool:
@@ -100,7 +100,7 @@ class Progress(Protocol):
     """Says where we are and how long it will take; on stderr, or nowhere."""
 
     def step(self, message: str) -> None:
-        """Announce what is done now."""
+        """Announce the current activity."""
         ...
 
     def advance(self, done_s: float, total_s: float) -> None:

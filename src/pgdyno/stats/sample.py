@@ -4,7 +4,7 @@
     y       ln(variant / baseline) of a block; of what was measured apart,   (…, N)    1
             ln of its figure
     n_r     blocks that count in round r                                     (R,)      blocks
-    R, N    rounds (all servers started afresh) and blocks, N = Σ n_r        ()        rounds, blocks
+    R, N    rounds (all servers newly started) and blocks, N = Σ n_r        ()        rounds, blocks
     m_r     mean of the blocks of round r                                    (…, R)    1
 
 Leading axes (…) are experiments that share one layout: the simulations analyse thousands at once with the

@@ -57,7 +57,7 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
         build(replace(request(tree, "o2+lto"), training=("pgbench-tpcb",)), Remembered())
     assert str(caught.value) == (
         "--train needs a profile with pgo or bolt\n"
-        "DETAIL:  asked for: o2+lto\n"
+        "DETAIL:  requested: o2+lto\n"
         "HINT:  --profile o2+lto+pgo, or leave --train out"
     )
 

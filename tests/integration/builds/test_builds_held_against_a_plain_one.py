@@ -35,7 +35,7 @@ def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch:
     assert first.reference is None
     assert second.reference is not None
     assert second.reference.name == first.tested.name
-    assert f"to be held against {first.tested.name}, a plain build of the same source" in said.steps
+    assert f"to be verified against {first.tested.name}, a baseline build of the same source" in said.steps
     assert read_plain(first.tested.name) == ("o2", None)
     assert (second.tested.name, manifest.verified) == (manifest.name, VERIFIED)
     assert second.tested.bin_directory.parent.name == f".{manifest.name}.partial"
@@ -82,7 +82,7 @@ def test_another_source_is_held_against_a_plain_build_of_its_own(tree: Path, pla
     (tree / "main.c").write_text(MAIN + "/* changed */\n")
     said = Remembered()
     build(request(tree, "lto"), said)
-    assert "first a plain build of the same source, to hold the faster one against" in said.steps
+    assert "first a baseline build of the same source, to hold the faster one against" in said.steps
     assert not any(plain in line for line in said.steps)
 
 

@@ -49,7 +49,7 @@ def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) ->
     assert said.steps[0] == (
         "without BOLT: its library for counting branches is for programs of this machine"
     )
-    assert "first a plain build of the same source, to hold the faster one against" in said.steps
+    assert "first a baseline build of the same source, to hold the faster one against" in said.steps
     stages = [line.partition(": ")[2] for line in said.steps if line.startswith(f"{manifest.name}: ")]
     assert stages == STAGES
     done = manifest.optimised

@@ -70,6 +70,5 @@ def test_whoever_interrupts_a_build_is_told_that_it_goes_on(
     done = CliRunner().invoke(command, arguments)
     assert isinstance(done.exception, InterruptedByUserError)
     assert str(done.exception) == (
-        "interrupted\n"
-        "HINT:  what is done is kept: the same command goes on with the stage that was interrupted"
+        "interrupted\nHINT:  finished stages are kept: the same command resumes at the interrupted stage"
     )

@@ -272,7 +272,7 @@ class TestWalSettings:
 
     def test_compression_is_left_alone_where_nothing_can_be_sampled(self) -> None:
         assert skipped("wal_compression", context(server_of(15))) == (
-            "whether it pays is not known: the server's programs are out of reach"
+            "whether it pays is not known: the server's programs are not accessible"
         )
         ctx = dataclasses.replace(context(server_of(15)), probe=Pages(unknown("permission denied", "base")))
         assert skipped("wal_compression", ctx) == "whether it pays is not known: permission denied"

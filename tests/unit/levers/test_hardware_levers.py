@@ -182,7 +182,7 @@ class TestSmt:
 
     def test_what_a_hypervisor_tells_may_not_be_so(self) -> None:
         assert self.detected("notsupported", is_active=False, virtualisation="kvm").detail.endswith(
-            "; the hypervisor decides what is told here"
+            "; the hypervisor decides which values are visible here"
         )
 
 

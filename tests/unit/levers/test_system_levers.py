@@ -283,7 +283,7 @@ class TestShmemHugePages:
         assert "ShmemPmdMapped" in reason
 
     def test_a_pool_makes_it_superfluous(self) -> None:
-        why = "shmem_enabled stays at never: the pool holds the shared memory, and concerns nobody else"
+        why = "shmem_enabled stays at never: the pool holds the shared memory, and affects no other program"
         planned = context(planned=SHARED_MEMORY, planned_files={SMALL_POOL: "2170"})
         assert skipped("shmem_huge_pages", planned) == why
         host = host_of(huge_pages={2 * MB: HugePagePool(3000, 3000, 0, 0)})

@@ -1,4 +1,4 @@
-"""The main job: inspect → plan → measure the whole plan against what is there → decide.
+"""Inspect, plan, measure the whole plan against the baseline, and decide.
 
 facts      a server of the user's kind on the workloads' data, and what its host has
 plan       levers/ on those facts; checked against the live server, with a memory proof
@@ -53,7 +53,7 @@ _OTHER_PROGRAMS, _RESTART = 0.05, 0.02
 
 @dataclass(frozen=True)
 class AccelerateRequest:
-    """What to accelerate: ``base`` is the configuration as found, on scratch servers of ``conditions``.
+    """A request to accelerate; ``base`` is the configuration as found, measured on scratch servers.
 
     ``subject`` is the running server that is planned for; None plans for a scratch server itself.
     ``min_gain`` None: what the plan's restart or programs ask for. ``is_attributed``: the plan without each
@@ -73,19 +73,19 @@ class AccelerateRequest:
 
     @property
     def servers_at_most(self) -> int:
-        """How many servers there may be: the plan may hold what only some applications gain from."""
+        """The maximum number of servers: a third one where the plan may have per-application settings."""
         may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
         return 2 + may_leave_out + (len(self.plan.layers) if self.is_attributed else 0)
 
     def terms(self, plan: Plan) -> Terms:
-        """Return what is asked of a plan."""
+        """Return the terms by which the plan is decided."""
         gain = worthwhile_gain(plan) if self.min_gain is None else self.min_gain
         return Terms(gain, self.max_loss, self.max_tail_loss)
 
 
 @dataclass(frozen=True)
 class Acceleration:
-    """What came out: the plan, what is decided about it, and the experiment with the figures.
+    """The result: the plan, the decision on it, and the experiment with its figures.
 
     ``build_advice`` is what a build would add; None where one was measured, or was not asked for.
     """
@@ -97,7 +97,7 @@ class Acceleration:
 
     @property
     def layer_verdicts(self) -> tuple[Verdict, ...]:
-        """What is said of the plan without one of its layers, against the baseline."""
+        """The verdicts on the plan without each of its layers, against the baseline."""
         names = {f"{WITHOUT}{layer}" for layer in layers_left_out(self.experiment)}
         return tuple(one for one in self.experiment.verdicts if one.variant in names)
 
@@ -160,13 +160,13 @@ def worthwhile_gain(plan: Plan) -> float:
 
 
 def _is_futile(experiment: Experiment, terms: Terms) -> bool:
-    """Whether neither the plan nor what would be applied of it is worth measuring on."""
+    """Whether further measuring is futile for the plan and for the part that would be applied."""
     names = [one.name for one in experiment.variants if left_out_per_application(one.name)]
     return all(is_futile(outcomes_of(experiment, name), terms) for name in (PLAN, *names))
 
 
 def _study(request: AccelerateRequest, planned: Planned) -> Study:
-    """Return the comparison of the configuration as found with the plan, and with what is left of it."""
+    """Return the comparison of the baseline with the plan and its reduced variants."""
     conditions = request.conditions
     plan = planned.plan if conditions.as_booted else without_idling(planned.plan)
     arms = arms_of(
@@ -197,7 +197,7 @@ def _no_time(conditions: Conditions) -> str:
 
 
 def _memory(server: Server, conditions: Conditions) -> Memory:
-    """Return what servers like this one have to live on, all at once."""
+    """Return the memory available to all servers of the experiment together."""
 
     def settings(variant: Variant) -> EffectiveSettings:
         return EffectiveSettings(server, {k: v for k, v in variant.gucs.items() if k in server.settings})

@@ -1,4 +1,4 @@
-"""The servers that ``accelerate`` measures beside each other: as found, the plan, the plan without parts.
+"""Servers that ``accelerate`` measures: the baseline, the plan, the plan without parts.
 
 The plan without what pgdyno never applies stands beside the whole wherever there is room: many applications
 gain nothing from that part. With ``--attribute`` the plan without each of its layers does, too.
@@ -19,7 +19,7 @@ from pgdyno.model.variants.variant import Variant
 
 @dataclass(frozen=True)
 class Arms:
-    """What is measured, and what a reader of the figures has to know of it."""
+    """The variants to measure, with notes for the reader of the figures."""
 
     variants: tuple[Variant, ...]
     notes: tuple[str, ...]
@@ -28,7 +28,7 @@ class Arms:
 def arms_of(
     base: Variant, plan: Plan, memory: Memory, *, is_attributed: bool = False, no_time: str = ""
 ) -> Arms:
-    """Return the baseline, the plan, and the plan without what is to be left out of it.
+    """Return the baseline, the plan, and the plan without each part to leave out.
 
     Where the plan without its layers does not fit into memory beside the whole, all servers have smaller
     shared_buffers. Without --attribute two servers are measured rather than that, and also where ``no_time``
@@ -61,7 +61,7 @@ def _without_layer(base: Variant, plan: Plan, layer: Layer) -> Variant:
 
 
 def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
-    """Return the plan without what is never applied, if that is a part of it and not all."""
+    """Return the plan without its per-application settings; None if it has none or only those."""
     names = sorted(PER_APPLICATION & plan.settings.keys())
     rest = replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in PER_APPLICATION))
     return [_variant(base, without_per_application(names), rest)] if names and rest.lines else []

@@ -1,4 +1,4 @@
-"""Latencies at the usual load of a server, after ``accelerate`` has decided: figures without a verdict.
+"""Latencies at a fixed rate, measured after the decision of ``accelerate``; no verdict.
 
 The verdicts are of a closed loop, where a faster server gets more work. Here both servers get the same
 transactions at the same instants, 60 % of what the baseline can do; latencies count from the intended start.
@@ -67,7 +67,7 @@ def _design(design: Design) -> Design:
 
 
 def with_latencies_at_load(experiment: Experiment, conditions: Conditions, progress: Progress) -> Experiment:
-    """Measure at load; store and return the experiment with what was found.
+    """Measure at the usual load; store and return the experiment with these latencies.
 
     It is decided already: a machine that has no room for this makes a note. Raises: all other errors of
     measuring, with a hint at what was decided.

@@ -1,4 +1,4 @@
-"""What applying a plan to a running server takes, in words: said before measuring and before the change."""
+"""Consequences of applying a plan to a running server: restart, memory, standbys, owners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``accelerate`` for someone's running server: measured beside it, or on it if allowed; applied if it pays.
+"""``accelerate`` for an attached server: measured on copies or in place, applied if it pays.
 
 By default the running server is looked at, never loaded. It is changed only if the plan is proven to pay,
 and restarted only if its owner allows that. Whatever would keep the plan from being applied is found before
@@ -33,7 +33,7 @@ from pgdyno.model.servers.server import ConfigurationManager
 
 @dataclass(frozen=True)
 class Permissions:
-    """What the owner of a running server allows. ``is_standby_order_kept`` is their word, see apply.
+    """Permissions of a running server's owner. ``is_standby_order_kept``: see apply.
 
     ``any_workload``: the plan may be applied although the workload that it pays on is not the server's.
     ``watch``: it may be tried, at this pace, although its tail of latency is unknown.
@@ -48,7 +48,7 @@ class Permissions:
 
 @dataclass(frozen=True)
 class AttachedAcceleration:
-    """What came out, and what was applied; ``not_applied`` says why nothing was.
+    """The result on an attached server; ``not_applied`` is the reason if nothing was applied.
 
     ``watched`` is what the server's own traffic showed, if it was asked for and the tail was unknown.
     ``handed_over`` is the plan as whoever manages the server's configuration writes it; empty: nobody does.
@@ -164,7 +164,7 @@ def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permission
     if permissions.restart and plan.needs_restart and access.restarter is None:
         raise UsageError(
             "the plan needs a restart, and pgdyno does not know how to restart this server",
-            hint="--restart-command 'pg_ctlcluster 15 main restart', or whatever restarts it here",
+            hint="--restart-command 'pg_ctlcluster 15 main restart', or the command that restarts it here",
         )
     preview_apply(access, _apply_request(plan, permissions))
 

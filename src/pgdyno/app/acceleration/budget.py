@@ -1,4 +1,4 @@
-"""What fits into the budget of ``accelerate``: said, or refused, before anything is started."""
+"""Check whether an experiment fits into the budget of ``accelerate`` before it starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgdyno.report.text import numbers
 
 
 def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
-    """Return what the budget is enough for. ``is_loaded``: the running server itself is measured.
+    """Return the parts of the experiment that fit. ``is_loaded``: the server is measured in place.
 
     Raises: UsageError if it holds fewer rounds than a verdict takes, with the budget that would do.
     """

@@ -1,4 +1,4 @@
-"""The compiler's layer of ``accelerate``: which builds there are, what another would bring, making it."""
+"""The compiler's layer of ``accelerate``: builds at hand, expected gain of another, building it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BUILD_MINUTES = 26
 BUILD_GAIN = 0.30
 """About what it gained; measured: +27 … +46 %, docs/guides/build.md."""
 
-_GOES_ON = "what is done is kept: the same command goes on with the stage that was interrupted"
+_GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
 
 
 @dataclass(frozen=True)
 class BuildAdvice:
-    """What a build would add to a plan. ``missing`` is what this host lacks for one; empty: nothing."""
+    """The gain of another build. ``missing`` lists the packages that this host lacks for it."""
 
     command: str
     minutes: int
@@ -40,7 +40,7 @@ class BuildAdvice:
 
     @property
     def sentence(self) -> str:
-        """Say what it takes and brings, and how it is had."""
+        """Describe its duration, its expected gain and the command that makes it."""
         gain = f"about +{self.gain:.0%} (docs/guides/build.md)"
         if self.missing:
             return f"A build with a profile could bring {gain}; it cannot be made here yet: {self.missing}."
@@ -51,14 +51,14 @@ class BuildAdvice:
 
 
 def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
-    """Return what scratch servers could be run by instead; None: nobody knows what runs them now."""
+    """Return the builds that scratch servers could run instead; None if the present one is unknown."""
     if conditions.installation is None:
         return None
     return known_builds(workspace(), conditions.installation.bin_directory)
 
 
 def missing_for_a_build() -> str:
-    """Return what this host lacks for a build, with the packages that have it; empty: nothing."""
+    """Return the prerequisites of a build that this host lacks, with their packages."""
     profile = parse_profile(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
     missing = missing_programs()
     try:
@@ -77,7 +77,7 @@ def build_advice(
     plan: Plan,
     missing: Callable[[], str] = missing_for_a_build,
 ) -> BuildAdvice | None:
-    """Return what a build would add; None where one is in use already, or was not asked for."""
+    """Return the advice on a build; None if one is in use already or none was requested."""
     used = conditions.installation
     if used is None or plan.server is not None or Layer.COMPILER not in layers:
         return None
@@ -112,7 +112,7 @@ def make_build(
 
 
 def _could_run(known: KnownBuild, used: Installation) -> bool:
-    """Whether a plan could choose a build in place of what runs now: no older release of the same major."""
+    """Whether a plan may choose a build: the same major version, and no older release."""
     release = tuple(int(part) for part in used.version.split(".") if part.isdigit())
     return known.major == used.major and known.release >= release
 

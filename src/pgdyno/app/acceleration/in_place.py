@@ -1,4 +1,4 @@
-"""``accelerate --allow-load``: the plan is measured on the running server itself, not beside it.
+"""``accelerate --allow-load``: the plan is measured in place, on the running server.
 
 The server's configuration as found and the plan take turns, whole trials in random order; every switch is
 an apply or a revert with its receipts, and a restart where a setting takes one. There is one candidate, so
@@ -34,7 +34,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
 
 _NOTE = (
-    "measured on the running server itself: its CPU time includes whatever else it did, and it is restarted "
+    "measured on the running server itself: its CPU time includes all other work on it, and it is restarted "
     "between trials only where a setting takes that"
 )
 _SWITCH_S = 10.0  # a guess at a restart with its checkpoint, and at copying the data set; only budgets use it

@@ -1,4 +1,6 @@
-"""Watches a server's own traffic while a plan is tried on it. No load of ours; every switch has its receipts.
+"""Observe a server's own traffic while a plan is tried on it.
+
+No load of ours is added; every switch has its receipts.
 
 What a reload undoes alternates, as its own control: plan, as found, as found, plan, … In the end the plan is
 in force if it has done no harm, else what was found. What takes a restart cannot alternate: the same time is
@@ -71,7 +73,7 @@ def require_counted(access: ServerAccess) -> None:
 def watch_by_turns(
     access: ServerAccess, switch: Switch, plan: Variant, progress: Progress, pace: Pace
 ) -> Watched:
-    """Let the plan and what was found take turns; return what was seen.
+    """Alternate periods with the plan and without; return the observations.
 
     Raises: StillChangedError if what was found could not be put back; InterruptedByUserError after it was;
     what apply and revert raise.
@@ -95,7 +97,9 @@ def watch_by_turns(
         _put_back(access, switch, pace, error)
         return watched(ratios, pace.pairs, is_applied=False, reason=error.message)
     except KeyboardInterrupt as error:
-        interrupted = InterruptedByUserError("interrupted", detail="what was found is in force again")
+        interrupted = InterruptedByUserError(
+            "interrupted", detail="the original configuration is in force again"
+        )
         _put_back(access, switch, pace, interrupted)
         raise interrupted from error
     except PgdynoError as error:
@@ -167,7 +171,7 @@ def _read(connection: Connection) -> Traffic:
 
 
 def _put_back(access: ServerAccess, switch: Switch, pace: Pace, error: PgdynoError) -> None:
-    """Put back what was found, once the server answers. Raises: StillChangedError if that fails."""
+    """Restore the original values once the server answers. Raises: StillChangedError if that fails."""
     deadline_s = time.monotonic() + pace.back_s
     while True:
         try:

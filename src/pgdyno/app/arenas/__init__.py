@@ -1,1 +1,1 @@
-"""Where servers under test live, and what sets load on them."""
+"""Arenas: servers under test, their data sets, and the load on them."""

@@ -19,16 +19,16 @@ from pgdyno.model.variants.variant import Variant
 
 
 class Arena(Protocol):
-    """What rounds need. A *seat* is a place for an arm's data; arms change seats from round to round."""
+    """Everything that rounds need. A *seat* holds an arm's data; arms change seats every round."""
 
     @property
     def loads(self) -> Loads:
-        """What sets generators on arms."""
+        """The starter of generators on arms."""
         ...
 
     @property
     def installation_name(self) -> str | None:
-        """What runs variants that name no server; None if no command line could name it again."""
+        """The installation of variants without a server; None if no command line could name it again."""
         ...
 
     def check(self, variant: Variant, data_set: DataSet) -> None:
@@ -39,7 +39,7 @@ class Arena(Protocol):
         ...
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Say what runs the variants, and how builds differ besides their version; nothing if it is one."""
+        """Describe the variants' builds and their differences besides the version; empty if there is one."""
         ...
 
     def memory_note(self, limit_bytes: int) -> str:

@@ -1,4 +1,4 @@
-"""One variant at work in one round: its server, its load, and what its meters read."""
+"""One variant at work in one round: its server, its load and its meters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WHERE c.relkind IN ('r', 'i', 'm') AND n.nspname NOT IN ('pg_catalog', 'informat
 
 
 class RunningServer(Protocol):
-    """A server to be measured: one that pgdyno has started, or someone's own."""
+    """A server to measure: started by pgdyno, or attached."""
 
     @property
     def host(self) -> str:
@@ -84,7 +84,7 @@ class RunningServer(Protocol):
 
 @dataclass
 class Arm:
-    """A running server of one variant, the database that is worked on, and what its load costs."""
+    """A variant's running server, the database of its load, and the CPU time of that load."""
 
     variant: Variant
     server: RunningServer
@@ -103,7 +103,7 @@ class Arm:
             self._execute_after(_UNLIMITED, _PREWARM)
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
-        """Return what the server really runs with, as SHOW displays it; names are in lower case."""
+        """Return the server's effective settings as SHOW displays them, by lower-case name."""
         rows = self._execute_after(
             _AS_CONFIGURED,  # else our own limit would be taken for the server's
             "SELECT lower(name), current_setting(name) FROM pg_settings WHERE lower(name) = ANY(%s)",
@@ -280,7 +280,7 @@ def meter_values(meters: Iterable[MeterModule], deltas: Readings, transactions: 
 
 
 def difference(before: Readings, after: Readings) -> Readings:
-    """Return after minus before, for the metrics that both have; a level is what it is after."""
+    """Return after minus before for metrics that both have; for levels, the value after."""
     return {
         metric: counters
         if METRICS[metric].is_level

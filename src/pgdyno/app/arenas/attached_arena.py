@@ -1,4 +1,4 @@
-"""An arena on someone's running server itself: as it was found, or one configuration after the other.
+"""An arena on an attached server in place: as found, or one configuration after the other.
 
 It loads that server, and restarts it where a changed setting takes that: only for owners who have allowed
 both; every change has a receipt. Data sets live in databases of their own, which are dropped at the end; the
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.attached_base import AttachedBase
 from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.arenas.load import Loads
-from pgdyno.app.arenas.attached_base import AttachedBase
 from pgdyno.generators._contract import Target
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
@@ -24,14 +24,14 @@ from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 
 class Switching(Protocol):
-    """What brings a server to a variant."""
+    """Switches a server between variants."""
 
     def to(self, variant: Variant) -> None:
-        """Bring it there. Raises: what apply and revert raise."""
+        """Switch to a variant. Raises: the errors of apply and revert."""
         ...
 
     def back(self) -> None:
-        """Bring it back to what was found. Raises: StillChangedError if somebody else has changed it."""
+        """Restore the original configuration. Raises: StillChangedError if it was changed meanwhile."""
         ...
 
 
@@ -39,7 +39,7 @@ class AsFound:
     """For a server that stays as it was found."""
 
     def to(self, variant: Variant) -> None:
-        """Leave it: its one variant is what it runs."""
+        """Do nothing: the server already runs its one variant."""
 
     def back(self) -> None:
         """Leave it."""
@@ -105,7 +105,7 @@ class AttachedArena(AttachedBase):
             arm.close()
 
     def leave(self) -> None:
-        """Give back the configuration that was found, and drop what was made."""
+        """Restore the original configuration, and drop the databases that were made."""
         try:
             self.switch.back()
         finally:

@@ -1,4 +1,4 @@
-"""What the arenas on somebody's running server have in common: it is one server, and stays what it is."""
+"""Common behaviour of arenas on an attached server: one server, never rebuilt or moved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgdyno.model.variants.variant import Variant
 
 
 class AttachedBase:
-    """The part of an arena in which somebody's own server differs from servers that pgdyno starts."""
+    """Behaviour of attached arenas that differs from arenas of scratch servers."""
 
     @property
     def installation_name(self) -> None:
@@ -25,7 +25,7 @@ class AttachedBase:
         return ()
 
     def memory_note(self, limit_bytes: int) -> str:
-        """Refuse: someone's server keeps the memory that it has. Raises: UsageError."""
+        """Refuse: the memory of an attached server is never limited. Raises: UsageError."""
         raise UsageError(
             f"the memory of a running server cannot be limited to {limit_bytes} bytes",
             hint="measure on servers that pgdyno starts: --embedded or --pg-bin",

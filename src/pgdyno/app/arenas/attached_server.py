@@ -1,4 +1,4 @@
-"""Someone's running server as an arm of an experiment."""
+"""An attached server as an arm of an experiment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIBPQ_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcer
 
 @dataclass(frozen=True)
 class AttachedServer:
-    """Someone's server as an arm sees it: it is neither started nor stopped."""
+    """An attached server as an arm; it is neither started nor stopped."""
 
     dsn: str
     host: str
@@ -45,7 +45,7 @@ class AttachedServer:
 
 
 def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer, Mapping[str, str]]:
-    """Find the server as it runs now, and what generators need in their environment to get in.
+    """Find the server on this host, and the environment that generators need to connect.
 
     Raises: ConnectionFailedError; ServerError if it is not proven to run on this host.
     """
@@ -56,7 +56,7 @@ def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer,
 
 
 def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
-    """Find the server wherever it runs, and what generators need in their environment to get in.
+    """Find the server on any host, and the environment that generators need to connect.
 
     Raises: ConnectionFailedError.
     """
@@ -84,7 +84,7 @@ def _data_directory(connection: Connection) -> str | None:
 
 
 def _environment(info: psycopg.ConnectionInfo) -> dict[str, str]:
-    """Return as libpq's variables what a command line must not show, or has no place for.
+    """Return libpq variables for secrets and for options that a command line cannot carry.
 
     Generators have the options of the control connection, wherever they come from: a PGOPTIONS that the
     connection string has replaced must not reach them alone.

@@ -1,4 +1,4 @@
-"""Says how two installed builds differ besides their version: whether comparing them is confounded."""
+"""Describe how two builds differ besides their version: whether a comparison is confounded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def build_note(one: Installation, other: Installation, account: Account, *, is_a
     for installation in (one, other):
         build = _build(installation, account)
         if isinstance(build, Unknown):
-            return f"{mark}: nobody knows how {installation.name} was built ({build.reason})"
+            return f"{mark}: it is unknown how {installation.name} was built ({build.reason})"
         builds.append(build)
     differences = build_differences(*builds)
     listed = "; ".join(difference.sentence for difference in differences)

@@ -1,4 +1,4 @@
-"""Loads a workload's data set once per version of PostgreSQL, and copies it for every arm."""
+"""Load each data set once per PostgreSQL version, and copy it for every arm."""
 
 from __future__ import annotations
 

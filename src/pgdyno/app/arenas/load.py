@@ -1,4 +1,4 @@
-"""Sets loads on arms: scripts where they can be read, logs where they can be found again."""
+"""Start generators on arms, with readable scripts and logs that can be found again."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Loads:
 
 
 def filling(data_set: DataSet) -> Filling:
-    """Return what tpchgen loads."""
+    """Return the rows that tpchgen loads."""
     thousandths = data_set.scale
     return Filling(
         thousandths,

@@ -1,4 +1,4 @@
-"""Gives servers the functions that run queries in a loop inside them: compiled for each, installed in none.
+"""Provide servers with the functions that run queries in a loop; nothing is installed.
 
 The library stays in pgdyno's own directory, by the server that it is for and the sources that it is made of;
 functions in a scratch database name it by its path. An installation is never written to.
@@ -25,7 +25,7 @@ from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library
 
 @dataclass(frozen=True)
 class LoopLibraries:
-    """Compiled libraries, by installation. What is compiled lies in ``scratch`` until it is complete."""
+    """Compiled libraries, by installation; unfinished ones lie in ``scratch``."""
 
     workspace: Workspace
     scratch: Path
@@ -67,7 +67,7 @@ class LoopLibraries:
             raise InstallationError(
                 f"{server.installation.title} does not take the functions that loop inside the server",
                 detail="; ".join(filter(None, said)),
-                hint=f'they are compiled anew once "{library}" is removed',
+                hint=f'they are compiled again once "{library}" is removed',
             ) from error
 
     def _compiled(self, sources: LoopSources, headers: Path) -> bytes:

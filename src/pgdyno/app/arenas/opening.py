@@ -13,8 +13,8 @@ from pgdyno.app.arenas.attached_server import find_attached_server, find_remote_
 from pgdyno.app.arenas.datasets import DataSets
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.loop_library import LoopLibraries
-from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.arenas.own_data_arena import OwnDataArena
+from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.installations import none_named, require_native
 from pgdyno.app.local_machine import memory_group_place, online_cpus, workspace
@@ -115,7 +115,7 @@ def open_own_data_arena(dsn: str, data_directory: str, database: str) -> Iterato
 
 
 def _only_the_driver(name: str) -> NoReturn:
-    raise GeneratorMissingError(f"{name} does not query someone's running server")
+    raise GeneratorMissingError(f"{name} does not query an attached server")
 
 
 def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:

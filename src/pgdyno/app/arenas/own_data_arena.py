@@ -1,4 +1,4 @@
-"""An arena on someone's running server as it is: its own data are queried, and nothing of it is set.
+"""An arena on an attached server's own data, which are queried and never changed.
 
 Nothing is loaded, and nothing restarted: rounds differ in their order alone.
 """
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.attached_base import AttachedBase
 from pgdyno.app.arenas.attached_server import find_attached_server
 from pgdyno.app.arenas.load import Loads
-from pgdyno.app.arenas.attached_base import AttachedBase
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
 
@@ -40,7 +40,7 @@ class OwnDataArena(AttachedBase):
         _data_set: DataSet,
         _writing_s: float = 0.0,
     ) -> None:
-        """Leave the data: whoever queries them here only reads, or is rolled back."""
+        """Leave the data: queries only read, or are rolled back."""
 
     @contextmanager
     def arms(

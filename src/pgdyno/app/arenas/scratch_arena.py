@@ -1,4 +1,4 @@
-"""The usual arena: scratch servers that pgdyno starts, side by side on byte-identical data."""
+"""The usual arena: scratch servers started by pgdyno on byte-identical data."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ class ScratchArena:
 
     @property
     def installation_name(self) -> str:
-        """What runs variants that name no server."""
+        """The installation of variants that name no server."""
         return self.installation.name
 
     def installation_of(self, variant: Variant) -> Installation:
-        """Return what a variant's server runs."""
+        """Return the installation of a variant's server."""
         return self.installation if variant.server is None else self.servers[variant.server]
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Say what runs the variants, and how the builds differ besides their version."""
+        """Describe the variants' builds and their differences besides the version."""
         if all(variant.server is None for variant in variants):
             return ()
         named = "; ".join(f"{v.name} is {self.installation_of(v).title}" for v in variants)
@@ -231,7 +231,7 @@ class ScratchArena:
 
 
 def forget_programs(installations: Sequence[Installation]) -> None:
-    """Let the servers' programs be read anew, where several are compared.
+    """Clear the cached properties of the servers' programs if several are compared.
 
     One that was written a moment ago is cached in larger pieces: fewer addresses to translate, up to 5 % of
     the CPU time (docs/results). Programs that can only be run, or are running, stay as they are.
@@ -243,7 +243,7 @@ def forget_programs(installations: Sequence[Installation]) -> None:
 
 
 def wal_kept(variant: Variant, needed_bytes: int) -> int:
-    """Return for how much WAL a variant gets segments: all that is needed, whatever its settings are.
+    """Return the amount of WAL to prepare segments for, regardless of a variant's settings.
 
     One that asks for less than PostgreSQL keeps by default gets only that: so is measured what segments that
     are missing cost. Raises: SettingError if its min_wal_size is no size.
@@ -256,7 +256,7 @@ def wal_kept(variant: Variant, needed_bytes: int) -> int:
 
 
 def _start(instance: Instance, variant: Variant) -> None:
-    """Start a server. Raises: HugePagesError if its pages were reserved, and somebody else has taken some."""
+    """Start a server. Raises: HugePagesError if another process took its reserved pages."""
     try:
         instance.start()
     except ServerStartError as error:

@@ -1,4 +1,4 @@
-"""Says of a step that failed which it was, on whose server, and what that server logged last."""
+"""Name a failed step, its server, and the last lines of that server's log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARED_MEMORY = "shared memory segment"
 
 @contextmanager
 def failures_named(step: str, arm: Arm) -> Iterator[None]:
-    """Run one step; raise what goes wrong in it with its name.
+    """Run one step; add the step's name to any error.
 
     Raises: StorageError if the server's disk is full, ServerCrashedError if the server has gone,
     GeneratorFailedError for anything else.

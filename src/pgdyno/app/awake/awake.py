@@ -34,7 +34,7 @@ Probe = Callable[[], float | None]
 
 
 def probe_us() -> float | None:
-    """Return what a wake-up on an idle CPU takes, in µs: the shortest of several medians.
+    """Return the latency of waking an idle CPU, in µs: the smallest of several medians.
 
     Whatever else runs for a moment makes a median longer, by taking the CPU that should be idle.
     """
@@ -44,7 +44,7 @@ def probe_us() -> float | None:
 
 @dataclass(frozen=True)
 class Keeping:
-    """What was found out: the record, and the kernel's files or the processes that keep CPUs awake."""
+    """The way to keep CPUs awake: a record, and kernel files to set or processes to run."""
 
     record: Awake
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -60,7 +60,7 @@ class AwakeKeeper:
     probe: Probe = probe_us
 
     def find(self, variants: Sequence[Variant], as_booted: str = "") -> Keeping:
-        """Try what there is, and return what works; the machine is then as it was.
+        """Try each way to keep CPUs awake, and return one that works; the machine is restored.
 
         ``as_booted`` says why nothing is to be tried. What a killed measurement has left is restored first.
         Raises: StillChangedError if the machine could not be given back.
@@ -129,7 +129,7 @@ class AwakeKeeper:
         return Keeping(replace(before, reason=f"{why_no_polling}; {obstacle}"))
 
     def _restore_left(self) -> str | None:
-        """Restore what a killed measurement has left; say why that is not possible."""
+        """Restore files left by a killed measurement; return the reason if that is impossible."""
         try:
             self.host_state.restore_left(POLLING)
         except PgdynoError as error:
@@ -149,7 +149,7 @@ class AwakeKeeper:
 
 @dataclass(frozen=True)
 class Trial:
-    """What files of the kernel did to a wake-up. ``obstacle`` says why they are not worth it, if so."""
+    """Wake-up latencies without and with kernel files set. ``obstacle``: why they are not used."""
 
     booted_us: float | None
     held_us: float | None

@@ -1,4 +1,4 @@
-"""Leaves polling out of a plan where it does not shorten a wake-up on this machine."""
+"""Remove polling from a plan if it does not shorten a wake-up on this machine."""
 
 from __future__ import annotations
 

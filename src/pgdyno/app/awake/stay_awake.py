@@ -1,4 +1,4 @@
-"""``pgdyno awake``: keeps idle CPUs awake by processes of the lowest priority until it is ended."""
+"""``pgdyno awake``: keep idle CPUs awake by lowest-priority processes until interrupted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgdyno.model.experiments.awake import Awake, AwakeMeans
 
 @contextmanager
 def staying_awake(spinners: Spinners, probe: Probe = probe_us) -> Iterator[Awake]:
-    """Keep these CPUs awake meanwhile; yields what a wake-up takes, before and now.
+    """Keep these CPUs awake within a context; yield the wake-up latency before and now.
 
     Raises: RefusedError where it would cost somebody else, or does not shorten a wake-up; PrivilegeError.
     """

@@ -1,4 +1,4 @@
-"""Finds the plain build that faster ones are held against: of the very same source, with everyday flags."""
+"""Find the baseline build (same source checksum, default flags) to verify optimised builds against."""
 
 from __future__ import annotations
 

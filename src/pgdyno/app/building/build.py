@@ -1,4 +1,4 @@
-"""The use case ``build``: a faster PostgreSQL from its own source, in stages that are done once.
+"""The use case ``build``: an optimised PostgreSQL from its source, in resumable stages.
 
     unpack → configure → [compile for counting → train] → compile
            → [make it count branches → train on branches → rearrange] → verify → install
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.building.fetch import Fetched, changed, fetch
 from pgdyno.app.building.inherited_features import InheritedFeatures, find_inherited_features
-from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.local_machine import available_memory_bytes, workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.model.errors import InstallationError, UsageError
@@ -72,7 +72,7 @@ _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger di
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What was asked for; ``target`` None: what the profile has; no ``training``: ``TRAINED_ON``.
+    """A request for a build; ``target`` None: the profile's; no ``training``: ``TRAINED_ON``.
 
     ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
     ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
@@ -89,7 +89,7 @@ class BuildRequest:
 
 
 def build(request: BuildRequest, progress: Progress) -> Manifest:
-    """Build what is asked for unless it is there, and return its manifest.
+    """Make the requested build unless it exists, and return its manifest.
 
     Raises: UsageError, RefusedError for what cannot be built so; InstallationError for what is missing, not
     to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
@@ -98,7 +98,7 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
 
 
 def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) -> Manifest:
-    """Build it unless it is there; ``following_s``: how long is expected what it is the first part of."""
+    """Make the build unless it exists; ``following_s``: expected duration of later builds."""
     place = workspace()
     fetched, plan = _plan(request, place, progress)
     found = _installed(place.servers() / plan.name)
@@ -151,7 +151,7 @@ def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
 
 
 def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[Fetched, BuildPlan]:
-    """Return the source and how it is built. Whatever can be refused before it is fetched is refused so."""
+    """Return the source and the build's plan. Invalid requests are refused before fetching."""
     foreign, target, bolt = _foreign(request), parse_target(request.target), find_bolt()
     machine = platform.machine() if foreign is None else foreign.machine
     profile = _profile(request.profile, bolt, foreign, progress)
@@ -193,7 +193,7 @@ def _foreign(request: BuildRequest) -> Foreign | None:
             f"--like is not for --machine {foreign.machine}",
             detail="whether this host has for another machine all that an installation was built with, "
             "pgdyno does not know",
-            hint="leave --like out: what libraries are installed for that machine is then built in",
+            hint="leave --like out: support for the libraries installed for that machine is then built in",
         )
     return foreign
 
@@ -218,7 +218,7 @@ def _compiler(
 
 
 def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFeatures | None:
-    """Return what is to be replaced. Raises: UsageError if the package that is named is of another major."""
+    """Return the features to inherit. Raises: UsageError if the source's major version differs."""
     if request.like is None:
         return None
     inherited, source = find_inherited_features(request.like, place), parse_source(request.source)
@@ -227,7 +227,9 @@ def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFea
     return inherited
 
 
-def _recipe(fetched: Fetched, inherited: InheritedFeatures | None, compiler: str, foreign: Foreign | None) -> Recipe:
+def _recipe(
+    fetched: Fetched, inherited: InheritedFeatures | None, compiler: str, foreign: Foreign | None
+) -> Recipe:
     """Return the features of a build. Raises: UsageError for those of another major version."""
     if inherited is None:
         return find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
@@ -255,7 +257,7 @@ def _installed(prefix: Path) -> Manifest | None:
 
 
 def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Profile:
-    """Return what is asked for. Raises: UsageError."""
+    """Return the requested profile. Raises: UsageError."""
     if asked == AUTO and (bolt is None or foreign is not None):
         progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
         return parse_profile(WITHOUT_BOLT)
@@ -263,18 +265,18 @@ def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: P
 
 
 def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
-    """Return what is trained on. Raises: UsageError for an unknown workload, or if nothing is trained."""
+    """Return the training workloads. Raises: UsageError if unknown, or if nothing is trained."""
     if asked and not profile.is_trained:
         raise UsageError(
             "--train needs a profile with pgo or bolt",
-            detail=f"asked for: {profile.name}",
+            detail=f"requested: {profile.name}",
             hint=f"--profile {profile.name}+pgo, or leave --train out",
         )
     return tuple(find_workloads(asked)) or TRAINED_ON
 
 
 def _reference(request: BuildRequest, building: Building) -> Installation:
-    """Return a plain build of the same source, which is made if there is none yet.
+    """Return a baseline build of the same source, which is made if there is none yet.
 
     It needs no extensions: data that are read by both are those of what every build has.
     Raises: InstallationError if the source has changed since it was looked at.
@@ -282,11 +284,11 @@ def _reference(request: BuildRequest, building: Building) -> Installation:
     plan, place, progress = building.plan, building.place, building.progress
     found = find_baseline_build(plan.source_sha256, plan.options, place)
     if found is None:
-        progress.step("first a plain build of the same source, to hold the faster one against")
+        progress.step("first a baseline build of the same source, to hold the faster one against")
         plain = replace(request, profile=PLAIN, target=None, training=(), extensions=())
         made = _build(plain, progress, building.expected_s)
         if made.tarball_sha256 != plan.source_sha256:
             raise changed(request.source)
         found = find_installation(made.name, place)
-    progress.step(f"to be held against {found.name}, a plain build of the same source")
+    progress.step(f"to be verified against {found.name}, a baseline build of the same source")
     return found

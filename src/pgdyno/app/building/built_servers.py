@@ -1,4 +1,4 @@
-"""The servers that pgdyno has built, with what their manifests say."""
+"""Servers built by pgdyno, with their manifests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def optimised_builds(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
 
 
 def find_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
-    """Return what a name stands for; ``built``: the newest that is for this machine.
+    """Return the build of that name; ``built``: the newest one for this machine.
 
     Raises: UsageError for a name that is none.
     """

@@ -1,4 +1,4 @@
-"""Where the stages of one build leave what they made.
+"""Directory layout of one build's stages.
 
 builds/built-<id>/          the caller's: nobody else may put links into it
     done                    which stages are done
@@ -27,7 +27,7 @@ from pgdyno.toolchain.product.manifest import FILE
 
 @dataclass(frozen=True)
 class BuildDirectory:
-    """The directory of one build, of which ``prefix`` is what it is built for."""
+    """The directory of one build; ``prefix`` is its place of installation."""
 
     root: Path
     prefix: Path
@@ -40,7 +40,7 @@ class BuildDirectory:
 
     @property
     def log(self) -> Path:
-        """What configure and make have printed."""
+        """The output of configure and make."""
         return self.root / "log"
 
     @property
@@ -55,27 +55,27 @@ class BuildDirectory:
 
     @property
     def counts(self) -> Path:
-        """What was counted for the compiler."""
+        """The compiler's profile data."""
         return self.root / "counts"
 
     @property
     def objects(self) -> Path:
-        """What is linked in besides."""
+        """The additional objects to link."""
         return self.root / "objects"
 
     @property
     def branches(self) -> Path:
-        """What was counted for BOLT."""
+        """BOLT's profile data."""
         return self.root / "branches"
 
     @property
     def rearranged(self) -> Path:
-        """What BOLT has said."""
+        """BOLT's output."""
         return self.root / "rearranged.log"
 
     @property
     def manifest(self) -> Path:
-        """The manifest of what is verified."""
+        """The manifest of the verified build."""
         return self.root / FILE
 
     def staged(self, name: str) -> Path:
@@ -83,7 +83,7 @@ class BuildDirectory:
         return self.root / name / self.prefix.relative_to("/")
 
     def empty(self, name: str) -> Path:
-        """Return an empty directory of the account's, whatever was there before."""
+        """Return an emptied directory that belongs to the account."""
         path = self.root / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
@@ -91,6 +91,6 @@ class BuildDirectory:
         return path
 
     def give(self, tree: Path) -> None:
-        """Give a tree to the account, its directories last: until then nobody can change what is in them."""
+        """Give a tree to the account, directories last: until then nobody can change its contents."""
         for directory, _, files in os.walk(tree, topdown=False):
             self.account.own(*(Path(directory) / name for name in files), Path(directory))

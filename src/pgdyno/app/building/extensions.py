@@ -1,4 +1,4 @@
-"""Puts extensions into a build: modules of contrib are built like all of them, trees of others by PGXS."""
+"""Add extensions to a build: contrib modules with it, other source trees by PGXS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgdyno.toolchain.source.source import NOT_SOURCE, Tree
 
 
 def chosen_modules(making: Making, asked: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
-    """Return the contrib modules of a configured tree that are built, each once, and what they need.
+    """Return the contrib modules to build, each once, with their dependencies.
 
     Those that every build has are the last. Raises: InstallationError if make cannot tell.
     """
@@ -37,7 +37,7 @@ def copy_trees(trees: Sequence[ExtensionTree], at: BuildDirectory) -> None:
 def install_trees(
     trees: Sequence[ExtensionTree], at: BuildDirectory, variables: Mapping[str, str], run_as: RunAs
 ) -> None:
-    """Build trees with the flags of what is built already, and install them into it.
+    """Build extension trees with the server's flags, and install them into its prefix.
 
     They are not trained: no workload uses them. Raises: InstallationError with make's last words.
     """

@@ -1,4 +1,4 @@
-"""Gets the source of a build: a package is fetched and checked, a tarball or a tree is taken as it is."""
+"""Obtain a build's source: fetch and check a package, or take a tarball or tree."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Fetched:
 
 
 def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
-    """Return the source that was asked for.
+    """Return the requested source.
 
     Raises: UsageError, RefusedError for what is none, or not to be built from; InstallationError;
     StorageError if its version cannot be kept.
@@ -93,7 +93,7 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
 
 
 def fetch_packages(place: Workspace, majors: Sequence[int], progress: Progress) -> dict[int, SourcePackage]:
-    """Download the source packages; what an earlier try has fetched is not fetched again."""
+    """Download the source packages that an earlier attempt has not downloaded."""
     progress.step("looking for source packages in the distribution's archive")
     suites = open_suites(source_suites(host_repositories()), place.builds() / "apt")
     packages = {}
@@ -135,7 +135,7 @@ def changed(source: str) -> InstallationError:
     """Return the error for a source that is another than it was when it was looked at."""
     return InstallationError(
         f'the source "{source}" has changed meanwhile',
-        detail="what would be built is not what it would be called by",
+        detail="the build would not match its name",
         hint="ask again, and leave it as it is for so long",
     )
 

@@ -1,4 +1,4 @@
-"""Finds out what the installation can do that a build is to replace (``--like``)."""
+"""Read the feature set of the installation named by ``--like``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True)
 class InheritedFeatures:
-    """What an installation can do. ``asked``: as it was named; ``extensions``: that databases can have."""
+    """Features of an installation. ``asked``: its name as given; ``extensions``: available ones."""
 
     asked: str
     major: int
@@ -32,13 +32,13 @@ class InheritedFeatures:
             raise UsageError(
                 f'--like "{self.asked}" is PostgreSQL {self.major}, --source "{source}" is {major}',
                 detail="a build takes the place of a server of its own major version: another one does not "
-                "read its data,\n         and does other things where configure is told nothing",
+                "read its data,\n         and has other defaults of configure",
                 hint=f"name a source of PostgreSQL {self.major}, or an installation of PostgreSQL {major}",
             )
 
 
 def find_inherited_features(asked: str, place: Workspace) -> InheritedFeatures:
-    """Return what an installation can do: a prefix, the directory of its programs, or a server's name.
+    """Return the features of an installation: a prefix, a program directory, or a server's name.
 
     Raises: UsageError, ServerError for what is none; InstallationError if nobody knows how it was built.
     """
@@ -54,7 +54,7 @@ def find_inherited_features(asked: str, place: Workspace) -> InheritedFeatures:
 
 
 def _said(installation: Installation, place: Workspace) -> dict[str, str]:
-    """Return what pg_config says, by names. Raises: InstallationError if it does not say what is built in."""
+    """Return the output of pg_config, by name. Raises: InstallationError if build options are missing."""
     said = installation.build_configuration(place.account)
     if isinstance(said.value, Unknown):
         raise _unknown(
@@ -68,10 +68,10 @@ def _said(installation: Installation, place: Workspace) -> dict[str, str]:
         raise _unknown(
             installation,
             f"{said.source} names no options: it was built without any, or by meson",
-            "leave --like out: what the host has libraries for is then built in",
+            "leave --like out: support for the host's libraries is then built in",
         )
     return members
 
 
 def _unknown(installation: Installation, detail: str, hint: str) -> InstallationError:
-    return InstallationError(f"nobody knows how {installation.title} was built", detail=detail, hint=hint)
+    return InstallationError(f"it is unknown how {installation.title} was built", detail=detail, hint=hint)

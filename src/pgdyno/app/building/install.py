@@ -1,4 +1,4 @@
-"""The use case ``server install``: PostgreSQL built from the distribution's source packages, equal flags."""
+"""The use case ``server install``: the distribution's source packages, equal flags."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of 
 
 @dataclass(frozen=True)
 class InstallRequest:
-    """What was asked for."""
+    """A request to install servers."""
 
     majors: tuple[int, ...]
     cflags: str
@@ -76,7 +76,7 @@ def _present(place: Workspace, major: int, recipe: Recipe) -> Manifest | None:
         return found
     else:
         detail = (
-            f"it has {' '.join(found.configure)}\n         now asked for: {' '.join(recipe.options(major))}"
+            f"it has {' '.join(found.configure)}\n         now requested: {' '.join(recipe.options(major))}"
         )
     raise InstallationError(
         f"{_name(major)} is installed already, and was built in another way",

@@ -1,4 +1,4 @@
-"""The use cases ``build list``, ``diff`` and ``remove``: what pgdyno build has made."""
+"""The use cases ``build list``, ``diff`` and ``remove``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Difference:
 
 
 def list_builds() -> list[ListedBuild]:
-    """Return what pgdyno build has made, the newest first."""
+    """Return the builds made by pgdyno, the newest first."""
     return [
         ListedBuild(manifest, str(prefix), is_packaged(prefix))
         for prefix, manifest in optimised_builds(workspace())
@@ -49,7 +49,7 @@ def list_builds() -> list[ListedBuild]:
 
 
 def diff_builds(first: str, second: str) -> list[Difference]:
-    """Return in what two builds differ, by their manifests. Raises: UsageError for a name that is none."""
+    """Return the differences between two builds' manifests. Raises: UsageError for an unknown name."""
     place = workspace()
     one, other = (dict(_leaves(_unnamed(find_build(name, place)[1]))) for name in (first, second))
     return [

@@ -1,4 +1,4 @@
-"""Writes down what a build was made of and went through.
+"""Write the manifest of a build: its sources, flags, training and checks.
 
 What is asked of its programs is asked by the servers' account, which has made them.
 """
@@ -32,7 +32,7 @@ def describe(
     verified: Verified,
     build_s: float,
 ) -> Manifest:
-    """Return the manifest of what lies beside its place; flags and sizes are those that are found there.
+    """Return the manifest of a finished build; flags and sizes are read from its files.
 
     ``modules`` are contrib's that were built.
     Raises: InstallationError if the build cannot be asked.

@@ -1,4 +1,4 @@
-"""The use case ``build deb``: an installed build as a Debian package, beside the distribution's own."""
+"""The use case ``build deb``: an installed build as a Debian package of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger di
 
 @dataclass(frozen=True)
 class BuildPackage:
-    """A Debian package of a build, and what its control file says."""
+    """A Debian package of a build, with its control file."""
 
     path: Path
     fields: dict[str, str]
@@ -73,7 +73,7 @@ def _verified_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
     if manifest.verified is None:
         raise RefusedError(
             f"{manifest.name} is not verified",
-            detail="it failed when it was last tried, and what has failed is not handed on",
+            detail="its last verification failed; a failed build is not packaged",
             hint=f"pgdyno build verify {manifest.name} tries it again",
         )
     return prefix, manifest

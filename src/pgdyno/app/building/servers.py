@@ -45,7 +45,7 @@ def _listed(server: RegisteredServer) -> ListedServer:
 
 
 def _require_not_chosen(name: str, prefix: Path) -> None:
-    """Refuse what a server that is down just now was switched to, or would go back to."""
+    """Refuse to remove programs that a stopped server was switched to, or would revert to."""
     for receipt in read_journal(workspace().root / "journal").open:
         if receipt.change.kind not in PROGRAM_KINDS:
             continue
@@ -53,7 +53,7 @@ def _require_not_chosen(name: str, prefix: Path) -> None:
             raise RefusedError(
                 f'server "{name}" is needed',
                 detail=f"{receipt.target.address} was switched to it, or from it ({receipt.apply_id})",
-                hint="pgdyno revert first; pgdyno status shows what else is applied",
+                hint="pgdyno revert first; pgdyno status shows all other applied changes",
             )
 
 

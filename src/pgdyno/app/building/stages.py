@@ -1,4 +1,4 @@
-"""The stages of one build, in order; ``directory.py`` says where each leaves what it made."""
+"""The stages of one build, in order; ``directory.py`` has their directories."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BRANCHES = "branches.fdata"
 
 @dataclass(frozen=True)
 class Building:
-    """One build under way. ``reference``: a plain build of the same source; None: this is one.
+    """One build under way. ``reference``: a baseline build of the same source; None: this is one.
 
     ``following_s``: how long is expected what it is the first part of.
     """
@@ -58,7 +58,7 @@ class Building:
         return self._stages.expected_s
 
     def run(self) -> Manifest:
-        """Do what is not done yet, and return the manifest of what is installed.
+        """Run the stages that are not done yet, and return the installed build's manifest.
 
         Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
         """
@@ -155,7 +155,7 @@ class Building:
         install_trees(self.plan.extensions.trees, self._at, variables, self._run_as)
 
     def _compile_object(self) -> None:
-        """Compile what is linked in besides, from a copy that the account can read."""
+        """Compile the additional objects, from a copy that the account can read."""
         source = Path(shutil.copy(huge_text.SOURCE, self._at.root))
         made = self._at.empty("objects") / huge_text.OBJECT
         output_of(huge_text.compiling(self.plan.compiler.cc, source, made), self._run_as)
@@ -173,7 +173,7 @@ class Building:
         while running_from(self._at.staged("branching")):
             if time.monotonic() > deadline_s:
                 raise InstallationError(
-                    f"what counts branches does not end within {_COUNTED_WITHIN_S:g} s of its server",
+                    f"the branch counter does not end within {_COUNTED_WITHIN_S:g} s of its server",
                     detail=f"processes: {', '.join(map(str, running_from(self._at.staged('branching'))))}",
                     hint="end them, and ask for the same again: it goes on from there",
                 )
@@ -186,7 +186,7 @@ class Building:
         self._at.rearranged.write_text(said)
 
     def _remake(self, name: str, command: Callable[[Path, Path, Path], Sequence[str]]) -> str:
-        """Copy what is built, with its server made anew by a command; return what that has said."""
+        """Copy the build with its server rewritten by a command; return the command's output."""
         copy, made = self._at.empty(name), self._at.staged(name) / "bin/postgres"
         output_of(["cp", "--archive", f"{self._at.root / 'built'}/.", str(copy)], self._run_as)
         finished = self._at.staged("built") / "bin/postgres"

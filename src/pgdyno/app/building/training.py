@@ -1,4 +1,4 @@
-"""Runs the program that counts what it does under load: the workloads it is built for, then some of all else.
+"""Train an instrumented program: the requested workloads first, then a mix of other features.
 
 Connections are persistent, kept open for a whole workload: each process of the server adds up its counts only
 when it ends. The server is shut down in order, because one that is ended at once keeps nothing.
@@ -94,7 +94,7 @@ class _Lessons:
 
     @contextmanager
     def give(self, name: str) -> Iterator[None]:
-        """Tell what is trained on, and the share that is over afterwards."""
+        """Report the current training workload, and the share done when it ends."""
         self.progress.step(f"training on {name}")
         yield
         self.over += 1

@@ -1,1 +1,1 @@
-"""Applying, switching and reverting, with receipts; the machine's state for the time of a trial."""
+"""Apply, switch and revert with receipts; host settings for the duration of a trial."""

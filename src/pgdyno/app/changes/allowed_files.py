@@ -1,4 +1,4 @@
-"""Which of the kernel's files a study may set: those that levers change, and what a user allows by name.
+"""Kernel files that a study may set: those of levers, and those a user allows by name.
 
 It is asked before anything runs. What a receipt was written for is restored without asking.
 """
@@ -33,7 +33,7 @@ def require_allowed_files(variants: Iterable[Variant], allowed: Collection[str])
 
 
 def allowed_file(text: str) -> str:
-    """Return the path of a file that a user allows. Raises: UsageError for what is no file of the kernel."""
+    """Return the path of a kernel file that a user allows. Raises: UsageError for any other file."""
     path = setting_key(text)
     if kind_of_key(path) is not KeyKind.FILE:
         raise UsageError(
@@ -67,6 +67,6 @@ def _require_allowed(variant: str, path: str, allowed: Collection[str]) -> None:
         name = display_name(path) if setting_key(display_name(path)) == path else path
         raise PermissionNotGivenError(
             f'variant "{variant}" sets {name}, which was not allowed',
-            detail="no lever of pgdyno sets it: what it does to this machine, nobody has tried",
+            detail="no lever of pgdyno sets it: its effect on this machine is untested",
             hint=f"if you know what it does, add --allow-file {name}",
         )

@@ -50,9 +50,9 @@ StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
 
 @dataclass(frozen=True)
 class ApplyRequest:
-    """A plan, and what is allowed for it. ``is_persisted``: the machine keeps its changes over a restart.
+    """A plan with permissions. ``is_persisted``: host changes survive a reboot.
 
-    ``start_check`` None: the server's programs are out of reach; ``is_start_tried``: somebody has tried it
+    ``start_check`` None: the server's programs are not accessible; ``is_start_tried``: somebody has tried it
     already. ``planned_on`` is the server that the plan was made for, as ``describe`` writes it; None if that
     is not to be compared. ``apply_id`` is what its receipts have in common.
     """
@@ -70,7 +70,7 @@ class ApplyRequest:
 
 @dataclass(frozen=True)
 class _Ready:
-    """A plan that passed every check, and what was found before it."""
+    """A plan that passed every check, with the original values."""
 
     files: ServerFiles | None
     prepared: tuple[Prepared, ...]
@@ -114,7 +114,7 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
 
 
 def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
-    """Make every check but the one for permission to restart, and say what ``apply_plan`` would do.
+    """Make every check except the permission to restart, and describe the effect of ``apply_plan``.
 
     Changes nothing, and writes no journal.
     """
@@ -132,7 +132,7 @@ def _checked(
     *,
     is_preview: bool = False,
 ) -> _Ready:
-    """Make every check and read what is there. Changes nothing."""
+    """Make every check and read the original values. Changes nothing."""
     _check_server(request, session)
     check_unfinished(contents, session.target, access.revert_command)
     check_owners(Tree(access.host_root), request.plan.host_changes)
@@ -205,7 +205,7 @@ def _check_that_it_is_for_all(wanted: Mapping[str, str]) -> None:
 
 
 def _as_it_takes_effect_here(change: Change, server: Server) -> Change:
-    """Return the change with what this server says about it: a plan may be from another day or server."""
+    """Return the change with this server's facts: a plan may come from another day or server."""
     if change.kind != SETTING:
         return change
     needs_restart = server.settings[change.key].needs_restart
@@ -223,7 +223,7 @@ def _check_restart(access: ServerAccess, request: ApplyRequest, keys: tuple[str,
         raise UsageError(
             "the plan needs a restart, and pgdyno does not know how to restart this server",
             detail=", ".join(keys),
-            hint="--restart-command 'pg_ctlcluster 15 main restart', or whatever restarts it here",
+            hint="--restart-command 'pg_ctlcluster 15 main restart', or the command that restarts it here",
         )
 
 
@@ -232,16 +232,16 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if files is None:
-        notes.append("the server's files are out of reach: a revert uses ALTER SYSTEM alone")
+        notes.append("the server's files are not accessible: a revert uses ALTER SYSTEM alone")
     if unknown_edits is not None:
         notes.append(f"edits of others in the configuration files could not be looked for: {unknown_edits}")
     if has_untried_start:
-        notes.append("the start was not tried beforehand: the server's programs are out of reach")
+        notes.append("the start was not tried beforehand: the server's programs are not accessible")
     return tuple(notes)
 
 
 def _result(access: ServerAccess, request: ApplyRequest, session: Session, ready: _Ready) -> ApplyResult:
-    """Return what is known before anything is changed."""
+    """Return the facts known before any change."""
     return ApplyResult(
         apply_id=None,
         target=session.target.address,

@@ -19,7 +19,7 @@ from pgdyno.model.plans.plan import Layer
 
 @dataclass(frozen=True)
 class ApplyAdvice:
-    """Which server, what its owner states about it, and what is allowed."""
+    """A server, its owner's statements about it, and permissions."""
 
     dsn: str | None
     figures: Figures
@@ -30,16 +30,16 @@ class ApplyAdvice:
 
 
 def apply_request(advice: ApplyAdvice) -> ApplyRequest:
-    """Inspect the server, plan for it, and return what to apply.
+    """Inspect the server, plan for it, and return the request to apply the plan.
 
-    The start check on a scratch directory is left out where the server's programs are out of reach; values
+    The start check on a scratch directory is left out where the server's programs are not accessible; values
     are then checked against the live ``pg_settings`` only.
     Raises: ConnectionFailedError; DurabilityError if the server may lose data as it is set up now;
     MemoryProofError if no plan fits; PrivilegeError if changes are to be persisted by another than root.
     """
     if advice.is_persisted and not may_change_host():
         raise PrivilegeError(
-            "only root may change what the machine starts with",
+            "only root may change the machine's boot configuration",
             hint="run pgdyno as root, or leave out --persist",
         )
     found = inspect_dsn(advice.dsn, advice.figures)

@@ -1,4 +1,4 @@
-"""Gives the machine what variants ask of it, for the time of a trial, with receipts.
+"""Set the host as variants request it, for the duration of a trial, with receipts.
 
 Whatever ends the trial, what was found is restored; after a kill ``pgdyno revert --host-only`` does it.
 
@@ -47,7 +47,7 @@ class HostState:
     always: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def check(self, files: Mapping[str, str]) -> None:
-        """Refuse what cannot be set here, or not now. Changes nothing.
+        """Refuse values that cannot be set here or now. Changes nothing.
 
         Raises: SettingError, PrivilegeError; OwnershipError if somebody else sets the same by himself; what
         ``holding`` raises before it changes anything.
@@ -61,7 +61,7 @@ class HostState:
             check_unfinished(journal.read(), None, REVERT_HOST)
 
     def restore_left(self, paths: Collection[str]) -> None:
-        """Restore what a killed trial has left of these files, where nobody has changed them since.
+        """Restore these files after a killed trial, unless they were changed since.
 
         Raises: LockHeldError if a trial is running; StorageError; ServerError for what does not come back.
         """
@@ -127,7 +127,7 @@ def _changes(files: Mapping[str, str]) -> list[Change]:
 
 @dataclass(frozen=True)
 class Shared:
-    """What files hold at first, and those that differ, by arm."""
+    """Initial contents of files, and those that differ between arms."""
 
     at_first: Mapping[str, str]
     by_arm: Sequence[Mapping[str, str]]
@@ -139,7 +139,7 @@ class Shared:
 
 
 def share(arms: Sequence[Mapping[str, str]], found: Mapping[str, str]) -> Shared:
-    """Return what the machine holds for arms that take turns; all of them name the same files.
+    """Return the host's state for interleaved arms; all of them name the same files.
 
     Of a pool, an arm's own is what it wants beyond what was found: that is somebody else's.
     Raises: SettingError for a pool that is no number of pages.
@@ -157,7 +157,7 @@ def _is_pool(path: str) -> bool:
 
 
 def _pages(path: str, wishes: Sequence[str], found: str) -> int:
-    """Return the pages of a pool: one arm's wish, or what was found and what several want beyond it."""
+    """Return a pool's pages: one arm's request, or the original plus the sum of several."""
     for wish in wishes:
         if not wish.isdecimal():
             raise SettingError(
@@ -176,7 +176,7 @@ class Turns:
     now: Mapping[str, str]
 
     def begin(self, arm: int) -> None:
-        """Write what is not there yet. Raises: SettingError, PrivilegeError."""
+        """Write the arm's differing values. Raises: SettingError, PrivilegeError."""
         for path, value in self.by_arm[arm].items():
             if self.now[path] != value:
                 self.writers[kind_of(path)].write(path, value)
@@ -197,7 +197,7 @@ class Turns:
 
 
 def _give_back(run: HostRun, apply_id: str) -> None:
-    """Restore what was found. Raises: StillChangedError."""
+    """Restore the original values. Raises: StillChangedError."""
     try:
         drifted = run.undo(_open_receipts(run, apply_id)).drifted
     except (PgdynoError, KeyboardInterrupt) as error:
@@ -206,11 +206,12 @@ def _give_back(run: HostRun, apply_id: str) -> None:
         raise still_changed(failure, left, is_server_up=True, revert_command=REVERT_HOST) from error
     if drifted:
         raise StillChangedError(
-            "somebody has changed the machine while it was measured",
+            "the machine was changed by others while it was measured",
             detail="; ".join(
-                f"{display_name(one.key)} is {one.now}, asked for was {one.wanted}" for one in drifted
+                f"{display_name(one.key)} is {one.now}, requested was {one.wanted}" for one in drifted
             ),
-            hint=f"{REVERT_HOST} --drifted=overwrite restores what was found, --drifted=keep leaves it so",
+            hint=f"{REVERT_HOST} --drifted=overwrite restores the original values, "
+            "--drifted=keep leaves the present ones",
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks whether other programs can run a server as it is, by a scratch server of theirs. Changes nothing."""
+"""Check on a scratch server whether other programs can run a server. Changes nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InterchangeCheck:
     connect_to: ConnectTo
 
     def __call__(self, session: Session, files: ServerFiles | None, programs: Path) -> tuple[str, ...]:
-        """Return, in sentences, what the server would do otherwise with these programs.
+        """Return sentences on how the server would differ with these programs.
 
         Raises: RefusedError with all that keeps them from running it; PrivilegeError if we may not look;
         ServerError if they do not run at all.
@@ -56,7 +56,7 @@ class InterchangeCheck:
         return changed(demands, offers)
 
     def _databases_of(self, session: Session) -> ConnectTo:
-        """Return what connects to any database of the session's server, and of no other one."""
+        """Return a function that connects to any database of the session's server, and to no other."""
         return lambda database: bound_to(session.target, lambda: self.connect_to(database))()
 
     def _offers(self, target: Installation, server: Server, demands: Demands) -> Offers:
@@ -87,7 +87,7 @@ class InterchangeCheck:
 
 
 def _require_cpu(target: Installation) -> None:
-    """Refuse code for another CPU than this one. What pgdyno has not built says nothing of itself."""
+    """Refuse code for another CPU. Programs not built by pgdyno carry no such information."""
     if target.foreign_machine:
         raise RefusedError(
             f"{target.name} is for another machine: {target.foreign_machine}",
@@ -112,7 +112,7 @@ def _owner(session: Session, files: ServerFiles | None) -> Account:
     """Return the user that the server runs as. Raises: RefusedError, PrivilegeError if we cannot be him."""
     if files is None:
         raise RefusedError(
-            "the server's files are out of reach, so that it cannot be switched from here",
+            "the server's files are not accessible, so that it cannot be switched from here",
             detail=f"its data directory: {session.target.data_directory or 'not shown to this role'}",
             hint="run pgdyno as root or as the server's user, on its machine or in its container",
         )
@@ -150,5 +150,5 @@ def _cannot_run(target: Installation, why: str) -> RefusedError:
     return RefusedError(
         f"{target.name} cannot run this server as it is",
         detail=why,
-        hint="nothing was changed; pgdyno build has --like and --extensions for what it lacks",
+        hint="nothing was changed; pgdyno build --like and --extensions add missing features",
     )

@@ -1,4 +1,4 @@
-"""Refuses to change what somebody else sets on the machine by himself. A plan may be older than that."""
+"""Refuse host changes that another program manages; a plan may predate that program."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ def check_owners(tree: Tree, changes: Sequence[Change]) -> None:
     for owner in find_owners(tree).or_else(()):
         mine = [display_name(change.key) for change in changes if owner.sets(change.key)]
         if mine:
-            raise OwnershipError(owner.warning, detail=f"asked for: {', '.join(mine)}", hint=owner.instead)
+            raise OwnershipError(owner.warning, detail=f"requested: {', '.join(mine)}", hint=owner.instead)

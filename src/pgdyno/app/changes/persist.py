@@ -1,4 +1,4 @@
-"""``apply --persist``: what a plan changes on the machine, made to last over a restart of it.
+"""``apply --persist``: make host changes survive a reboot.
 
 Each value goes into the file of its place (sysctl.d, a udev rule, tmpfiles.d), and each file is a change with
 a receipt like any other, so that one revert takes everything back.
@@ -36,7 +36,7 @@ _NOTHING = "nothing to persist: neither this plan nor an earlier apply that is i
 
 @dataclass(frozen=True)
 class Persisted:
-    """Files to write, as changes, and what people should know of them."""
+    """Files to write, as changes, with notes for the user."""
 
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Persisted:
 
 @dataclass(frozen=True)
 class Persisting:
-    """Where values are persisted: a machine, what its journal says, and whose plan asks for it."""
+    """The context of persisting: a machine, its journal, and the server that the plan is for."""
 
     tree: Tree
     writers: Mapping[str, HostWriter]
@@ -52,7 +52,7 @@ class Persisting:
     server: Target
 
     def files(self, planned: Iterable[Change]) -> Persisted:
-        """Return the files that set what is planned, and what earlier applies have changed and is in force.
+        """Return the files that set the planned values, and those of earlier applies still in force.
 
         Raises: OwnershipError if a file of that name is not ours, or somebody has edited it; if somebody else
         sets the same values by himself.
@@ -75,7 +75,7 @@ class Persisting:
         return Persisted(tuple(written), tuple(notes))
 
     def _in_force(self) -> dict[str, Change]:
-        """Return what earlier applies for this server have changed and the machine still shows, by path."""
+        """Return the changes of earlier applies for this server that are still in force, by path."""
         newest = {one.key: one for one in reversed(receipts_of_host(self.contents.receipts, self.server))}
         return {key: one.change for key, one in newest.items() if self._is_in_force(one)}
 
@@ -96,7 +96,7 @@ class Persisting:
             yield Change("persist", PERSISTED_FILE, file.path, None, text, Effect.IMMEDIATE)
 
     def _check_ours(self, path: str, present: str) -> None:
-        """Refuse to write over what others have written."""
+        """Refuse to overwrite files of other programs or users."""
         receipts = receipts_of_host(self.contents.receipts, None)
         ours = next((one.change.value for one in receipts if one.key == path), None)
         if ours is None:
@@ -112,7 +112,7 @@ class Persisting:
             )
 
     def _notes(self, file: StartFile, changes: Sequence[Change]) -> Iterator[str]:
-        """Yield what may keep a value from being in force after the next start."""
+        """Yield reasons why a value may not be in force after the next boot."""
         if file.place is Place.SYSCTL:
             yield from self._winners(file.path, [change.key for change in changes])
         if any(change.kind == HUGE_PAGES for change in changes):
@@ -137,7 +137,7 @@ class Persisting:
 
 
 def _without_place(changes: Iterable[Change]) -> Iterator[str]:
-    """Say what no file can set at the start."""
+    """Describe the changes that no file can set at boot."""
     for change in changes:
         place = place_of(change.key)
         if place not in _WHY_NOT:

@@ -1,4 +1,4 @@
-"""``pgdyno revert``: restore what was found before the last apply, or before all of them.
+"""``pgdyno revert``: restore the values from before the last apply, or before all of them.
 
 A key that somebody else has changed since is left alone unless the user says otherwise: the revert is then
 incomplete, says so, and the command ends with 3. The same holds for a former value that waits for a
@@ -48,7 +48,7 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class RevertRequest:
-    """What to revert, and what is allowed for it. ``is_all`` goes back before the first apply.
+    """A request to revert, with permissions. ``is_all`` goes back before the first apply.
 
     ``apply_id`` is the apply to undo, and nothing if it has changed nothing; None: the last one.
     """
@@ -62,7 +62,7 @@ class RevertRequest:
 
 
 def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
-    """Restore what was found, newest change first. Nothing to revert is no error.
+    """Restore the original values, newest change first. Nothing to revert is no error.
 
     A server that is down is restored through its files where they are within reach, and started if a
     restart is allowed.
@@ -94,7 +94,7 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
 
 
 def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
-    """Say what ``revert`` would do. Changes nothing."""
+    """Describe the effect of ``revert``. Changes nothing."""
     contents = read_journal(access.journal_directory)
     with reading_session(access.connect) as session:
         writers = running_writers(session, access.files(session))
@@ -182,7 +182,7 @@ def _revert_files(
 def telling_what_is_left(
     access: ServerAccess, journal: Journal, receipts: Sequence[Receipt], is_server_up: Callable[[], bool]
 ) -> Iterator[None]:
-    """Turn what stops a revert on its way into a StillChangedError while receipts are open."""
+    """Turn errors of an unfinished revert into a StillChangedError while receipts are open."""
     try:
         yield
     except (PgdynoError, KeyboardInterrupt) as error:
@@ -228,8 +228,8 @@ def _no_way_to_restart(keys: str | None = None) -> UsageError:
     return UsageError(
         "undoing this takes a restart, and pgdyno does not know how to restart this server",
         detail=keys,
-        hint="--restart-command 'systemctl restart postgresql', or whatever restarts it here; or leave out "
-        "--allow-restart, restart it yourself, and run pgdyno revert once more",
+        hint="--restart-command 'systemctl restart postgresql', or the command that restarts it here; or "
+        "leave out --allow-restart, restart it yourself, and run pgdyno revert once more",
     )
 
 
@@ -288,7 +288,7 @@ def _check_order(session: Session, receipts: tuple[Receipt, ...], request: Rever
 
 
 def _is_coming_up(access: ServerAccess, contents: Contents) -> bool:
-    """Whether a restart was asked for, and nobody knows how it ended."""
+    """Whether a restart was requested whose outcome is unknown."""
     return any(one.apply_id in contents.restarting for one in receipts_of_named(access, contents))
 
 

@@ -1,4 +1,4 @@
-"""``pgdyno revert --host-only``: restore the machine without asking any server, which may be gone."""
+"""``pgdyno revert --host-only``: restore the machine without contacting any server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def concerns_host_alone(access: ServerAccess) -> bool:
 
 
 def revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:
-    """Restore what was found on the machine, newest change first. Nothing to revert is no error.
+    """Restore the machine's original values, newest change first. Nothing to revert is no error.
 
     Left out are changes on another machine, whose journal this one shares or is a copy of.
     Raises: LockHeldError; StillChangedError if it could not be finished.
@@ -40,7 +40,7 @@ def revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:
 
 
 def preview_revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:
-    """Say what ``revert_host`` would do. Changes nothing."""
+    """Describe the effect of ``revert_host``. Changes nothing."""
     access = _for_host(access)
     contents = read_journal(access.journal_directory)
     receipts = _chosen(contents, request)

@@ -1,4 +1,4 @@
-"""How a server is reached whose settings are changed, and where receipts of the changes go."""
+"""Access to a server whose settings are changed, and the place of its receipts."""
 
 from __future__ import annotations
 

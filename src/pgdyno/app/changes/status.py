@@ -1,4 +1,4 @@
-"""``pgdyno status``: what is applied, by whom, since when, and what has become of it since."""
+"""``pgdyno status``: applied changes, their authors and times, and their present state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _FORMER_VALUE = "it has the value that was found before"
 
 
 def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = None) -> StatusReport:
-    """Say what the journal knows, for every target, and what this machine shows, without asking any server.
+    """Return the journal's changes for every target, and the machine's present values.
+
+    No server is contacted.
 
     ``candidates`` are where other journals may lie; None means the default places on this host.
     """
@@ -49,7 +51,7 @@ def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = 
 
 
 def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = None) -> StatusReport:
-    """Say what the journal knows, and for the changes on this server, what the server says now.
+    """Return the journal's changes, with present values for those on this server.
 
     Takes no lock, so that it works while another pgdyno is busy. Changes nothing.
     """
@@ -68,12 +70,12 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
 
 
 def _newest_per_key(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
-    """Leave out older changes of the same key: the newer one hides what became of them."""
+    """Leave out older changes of the same key: the newer one hides their present state."""
     return tuple({(receipt.target, receipt.key): receipt for receipt in receipts}.values())
 
 
 def _on_host(receipt: Receipt, writer: HostWriter) -> StatusEntry:
-    """Say what the machine shows now. Looking needs no privilege."""
+    """Return the machine's present values. Reading them needs no privilege."""
     try:
         now = writer.value_if_any(receipt.key)
         drift = _drift_on_host(receipt, writer, now)
@@ -106,7 +108,7 @@ def _present(
 
 
 def _programs(receipt: Receipt, writer: ProgramWriter) -> StatusEntry:
-    """Say which programs run the server now, and whether what chooses them is as it was left."""
+    """Return the programs that run the server now, and whether their selection is unchanged."""
     try:
         running = writer.verify(receipt.key)
         drift = find_drift(writer, receipt)
@@ -115,7 +117,7 @@ def _programs(receipt: Receipt, writer: ProgramWriter) -> StatusEntry:
     entry = replace(_entry(receipt), effective=running)
     if drift is not None:
         now = drift.now
-        return replace(entry, drift="it is gone" if now is None else f"somebody set it to {now}")
+        return replace(entry, drift="it is gone" if now is None else f"it was set to {now}")
     if receipt.is_settled and not writer.meets(receipt.key, receipt.change.value, running or ""):
         return replace(entry, drift="it is not in force: other programs run the server")
     return entry
@@ -128,7 +130,7 @@ def _drift(receipt: Receipt, writer: AlterSystemWriter, guc: Guc) -> str | None:
     except (PrivilegeError, SettingError) as error:
         return f"not known: {error.message}"
     if drift is not None:
-        return "somebody took it out of postgresql.auto.conf" if now is None else f"somebody set it to {now}"
+        return "it was removed from postgresql.auto.conf" if now is None else f"it was set to {now}"
     if receipt.state is not ReceiptState.VERIFIED:
         return None  # the state says it all: an apply was interrupted or failed
     if not writer.equals(receipt.key, now, receipt.change.value):

@@ -1,4 +1,4 @@
-"""A server that takes no connections: which open receipts are about it, and where its files are.
+"""A server that takes no connections: its open receipts and the location of its files.
 
 It is recognised by the address that it was reached at when it was changed, or by its files. Receipts of
 other servers are never touched for it, nor shown as its own.
@@ -97,7 +97,7 @@ def _nothing_of_this_server(contents: Contents, failure: ConnectionFailedError) 
             "--dsn, or its files with --pgdata DIR if it is down"
         )
     if receipts_of_host(contents.receipts, None):
-        hints.append("pgdyno revert --host-only undoes what was changed on this machine")
+        hints.append("pgdyno revert --host-only undoes the changes of this machine")
     if not hints:
         return failure
     return ConnectionFailedError(failure.message, detail=failure.detail, hint="; ".join(hints))

@@ -1,4 +1,4 @@
-"""``pgdyno switch``: let other programs run a server's data, with a receipt; ``pgdyno revert`` goes back.
+"""``pgdyno switch``: run a server's data with other programs; ``pgdyno revert`` undoes it.
 
 Order: the server is asked what it needs → a scratch server of the other programs, set as the real one is,
 shows that they have it → receipt → what chooses the programs is changed → restart → the server says what
@@ -48,7 +48,7 @@ class SwitchRequest:
 
 
 def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> ApplyResult:
-    """Switch a running server to other programs; with a dry run make every check and say what would be done.
+    """Switch a running server to other programs; with a dry run, only check and describe.
 
     Raises: UsageError; RefusedError if they cannot run it as it is; whatever apply raises.
     """
@@ -71,7 +71,7 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
         planned_on=planned_on,
     )
     if apply_request.plan.lines and not request.is_dry_run:
-        progress.step("changing what runs it, and restarting it")
+        progress.step("changing its programs, and restarting it")
     result = (preview_apply if request.is_dry_run else apply_plan)(access, apply_request)
     return replace(result, notes=(*result.notes, *notes, _UPDATES))
 
@@ -90,7 +90,7 @@ def _require_trusted(request: SwitchRequest, target: Installation) -> None:
     if request.to == NEWEST and manifest.verified.is_emulated:
         raise RefusedError(
             f"the newest build, {manifest.name}, was verified under an emulator alone",
-            detail="how it fares on a real CPU of its kind, nobody has seen",
+            detail="it was never tested on a real CPU of its kind",
             hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
         )
     if request.to == NEWEST and UNHARDENED in manifest.optimised.profile.split("+"):
@@ -110,7 +110,7 @@ def _change(request: SwitchRequest, server: Server, target: Installation, runnin
 
 
 def _through_link(link: Path, target: Installation, running: str) -> tuple[str, str]:
-    """Return the link and what it is to lead to. Raises: UsageError if the server is started otherwise."""
+    """Return the link and its new target. Raises: UsageError if the server is started differently."""
     leads_to = (link / "bin").resolve()
     if link.is_symlink() and str(leads_to) != running:
         raise UsageError(
@@ -143,7 +143,7 @@ def _through_pg_ctl(server: Server, target: Installation, running: str) -> tuple
 
 
 def _require_chosen(file: Path, options: str, server: Server, running: str) -> None:
-    """Refuse where others run than were chosen: going back would start what nobody has seen running."""
+    """Refuse if other programs run than were selected: reverting would start untested ones."""
     chosen = pg_ctl_conf.program_in(options) or _DEBIANS / str(server.major) / "bin/postgres"
     if str(chosen.resolve().parent) != running:
         raise RefusedError(

@@ -1,4 +1,4 @@
-"""Switches a running server between variants: apply and revert, with their receipts and checks."""
+"""Switch a running server between variants by apply and revert, with receipts and checks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Switch:
         self._applied = wanted
 
     def back(self) -> None:
-        """Bring the server back to what was found.
+        """Restore the server's original configuration.
 
         Raises: StillChangedError if somebody else has changed a setting meanwhile.
         """
@@ -66,8 +66,9 @@ class Switch:
         result = revert(self.access, request)
         if not result.is_complete:
             raise StillChangedError(
-                "somebody has changed the server while it was measured",
+                "the server was changed by others while it was measured",
                 detail="the settings that they changed were left to them",
-                hint="pgdyno status shows them; pgdyno revert --drifted=overwrite restores what was found",
+                hint="pgdyno status shows them; "
+                "pgdyno revert --drifted=overwrite restores the original values",
             )
         self._applied, self._apply_id, self.result = {}, None, None

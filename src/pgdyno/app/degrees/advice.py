@@ -1,4 +1,4 @@
-"""The shortest list of statements after which a number of workers is planned and can be launched.
+"""The shortest list of statements after which a number of workers is planned and launchable.
 
 What SET can do is tried by EXPLAIN before it is advised. An option of a table is not: ALTER TABLE would lock
 it. In its place the thresholds of size are set so that the table's size gives the same number.
@@ -52,7 +52,7 @@ def advise(
     causes: tuple[Cause, ...],
     pools: Pools,
 ) -> DegreeAdvice:
-    """Return how to get so many workers. ``main`` is the Gather with most of them; None: there is none."""
+    """Return the steps to N workers. ``main`` is the Gather with most of them, or None."""
     if planned_workers(inquiry.plan({})) == workers:
         return DegreeAdvice(workers, tuple(_pool_steps(pools, workers)), workers)
     unknown = [cause for cause in causes if cause.limit is Limit.NOT_FOUND_OUT]

@@ -1,4 +1,4 @@
-"""What decided the number of workers of a Gather, found out by asking for the plan with one limit changed."""
+"""Find the limit that decided a Gather's workers, by planning with one limit changed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reloption(table: Table) -> Cause:
 
 
 def not_found_out(why: str) -> Cause:
-    """Return what is said where no limit was found."""
+    """Return the text for the case that no limit was found."""
     return Cause(Limit.NOT_FOUND_OUT, "a limit that was not found out", why, None)
 
 
@@ -76,7 +76,7 @@ def _deciding(
 
 
 def _own_workers(inquiry: Inquiry, scan: Scan, table: Table, *, is_child: bool) -> int | None:
-    """Return what the rules give for a scan; None where they need what EXPLAIN does not show."""
+    """Return a scan's workers by PostgreSQL's rules; None if EXPLAIN does not show enough."""
     if table.parallel_workers is not None:
         return table.parallel_workers
     if not _reads_all_pages(scan):

@@ -1,4 +1,4 @@
-"""The use case ``explain-degree``: how many workers a query gets, which limit decided it, what to change.
+"""The use case ``explain-degree``: a query's workers, the limit that decided them, remedies.
 
 The planner itself is asked, again and again with one limit changed: what it does then is what the limit did.
 Rules of its own (``experiments/planner/parallel_rule.py``) put the numbers to it.
@@ -86,7 +86,7 @@ def _opened(dsn: str | None, data_directory: Path | None, database: str | None) 
 
 
 def check_statement(statement: str) -> None:
-    """Refuse what can be refused without a server. Raises: UsageError."""
+    """Refuse unsuitable statements before any server is asked. Raises: UsageError."""
     word = first_word(statement)
     if not word:
         raise UsageError("there is no statement", hint="pgdyno explain-degree 'SELECT count(*) FROM …'")
@@ -106,13 +106,13 @@ def check_statement(statement: str) -> None:
     if has_parameter(statement):
         raise UsageError(
             "the statement has parameters such as $1",
-            detail="their values decide what is scanned, and so how many workers are planned",
+            detail="their values decide which partitions are scanned, and so how many workers are planned",
             hint="put values of their types in their places",
         )
 
 
 def never_with_workers(command: str) -> UsageError:
-    """Return the error for a statement that PostgreSQL plans no workers for, whatever is set."""
+    """Return the error for a statement that never has workers, whatever the settings."""
     return UsageError(
         f"{command} is never planned with workers",
         detail=_READS_ONLY,
@@ -137,12 +137,12 @@ def explain_degree(connection: Connection, statement: str, workers: int | None) 
 
 
 def causes_of(connection: Connection, statement: str) -> str:
-    """Return in words what decides the degree of a statement. Raises: UsageError as ``explain_degree``."""
+    """Describe the limits that decide a statement's degree. Raises: UsageError as ``explain_degree``."""
     return "; ".join(f"{one.what}: {one.why}" for one in explain_degree(connection, statement, None).causes)
 
 
 def degree_of(inquiry: Inquiry, plan: Plan, pools: Pools, workers: int | None) -> Degree:
-    """Return what is found out about a plan, and how to get so many workers if a number is asked for."""
+    """Return the findings about a plan, and the steps to a requested number of workers."""
     chosen = inquiry.without_debug()
     found = tuple(explain_gather(inquiry, gather) for gather in gathers(chosen))
     causes, alternatives = (found[0].causes, ()) if found else why_none(inquiry, chosen)

@@ -1,4 +1,4 @@
-"""What can be asked about a statement's degree, of a server or of a test's planner."""
+"""Questions about a statement's degree, for a server or for a test's planner."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class Inquiry:
         return self.plan(self.undebugged({}))
 
     def undebugged(self, settings: Mapping[str, str]) -> Mapping[str, str]:
-        """Return settings to try without what is there for tests only."""
+        """Return settings to try, with settings for debugging switched off."""
         return settings if self.debug.setting == "off" else {**settings, self.debug.name: "off"}

@@ -1,4 +1,4 @@
-"""Why no workers are planned: which limits have to give way for some, or what forbids them altogether."""
+"""Find the limits to change if a plan is serial, or the reasons that forbid workers."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _highest(inquiry: Inquiry, limit: Limit, needed: Sequence[Limit], estimate: 
 
 
 def _barred(inquiry: Inquiry, tables: Iterable[Table]) -> tuple[Cause, ...]:
-    """Return what keeps workers from tables that would be large enough for them."""
+    """Return the reasons that keep workers from tables of sufficient size."""
     threshold = inquiry.pages(Limit.TABLE_SIZE)
     return tuple(cause for table in tables if table.pages >= threshold for cause in _bars(table))
 
@@ -164,7 +164,7 @@ def _bars(table: Table) -> tuple[Cause, ...]:
 def _forbidden(
     inquiry: Inquiry, plan: Plan, tables: Mapping[str, Table], free: Mapping[str, str]
 ) -> tuple[Cause, ...]:
-    """Return what keeps a query from having workers whatever the settings of size and cost."""
+    """Return the reasons that forbid workers whatever the settings of size and cost."""
     tested = inquiry.plan({**free, inquiry.debug.name: "on"})
     is_safe = any(gather.is_single_copy for gather in gathers(tested))
     hazards = () if is_safe else inquiry.hazards(plan)

@@ -1,1 +1,1 @@
-"""What a server and its programs tell before anything is planned."""
+"""Facts about a server and its programs, read before planning."""

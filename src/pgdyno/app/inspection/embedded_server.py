@@ -1,4 +1,4 @@
-"""An empty embedded server for as long as somebody looks at it."""
+"""An empty embedded server, running for the duration of an inspection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The use case ``inspect``: what is here. Reads the server, proves where it runs, and then reads its host.
+"""The use case ``inspect``: read the server, prove its location, and read its host.
 
 A host's facts are reported for a server only after the server is proven to run there; otherwise they stay
 unknown, and what the user states takes their place.
@@ -29,7 +29,7 @@ _THIS_HOST = Path("/")
 
 @dataclass(frozen=True)
 class InspectedServer:
-    """A server that answered, how it was reached (without a password), and what it has to live on."""
+    """A server, its address (without a password), and the resources available to it."""
 
     target: str
     server: Server

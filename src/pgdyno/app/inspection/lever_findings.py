@@ -1,4 +1,4 @@
-"""``pgdyno levers``: every lever of the catalogue, and what it finds on a host and server."""
+"""``pgdyno levers``: every lever of the catalogue, with its state on a host and server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def choose_levers(name: str | None, layer: Layer | None) -> tuple[LeverModule, .
 def describe_levers(
     chosen: Sequence[LeverModule], found: Inspection, figures: Figures
 ) -> tuple[LeverEntry, ...]:
-    """Return the levers with what they find; without a server, only what they are.
+    """Return the levers with their states; without a server, only their descriptions.
 
     Each sees what the levers before it would plan, of all layers. A plan that would not fit into memory is
     ``advise``'s to refuse: here it is shown lever by lever.

@@ -1,4 +1,4 @@
-"""Asks a server's programs how much shared memory it would take, and its files how well they compress."""
+"""Ask a server's programs for its shared memory size, and its files for their compressibility."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class ProgramsProbe:
         return page_compression(self.workspace, self.server) if self.pages is None else self.pages
 
     def page_compression(self) -> Fact[PageCompression]:
-        """Return what LZ4 makes of pages of the server's data; measured once."""
+        """Return how well LZ4 compresses pages of the server's data; measured once."""
         return self._pages
 
     def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
-        """Return what the running server has, and what the programs say that these settings add to it.
+        """Return the server's shared memory plus the increase that these settings cause.
 
         Libraries of the real server, which take shared memory too, are not loaded here: what they take is in
         the figure of the running server.
@@ -93,7 +93,7 @@ class ProgramsProbe:
 def probe_in(
     bin_directory: Path | None, server: Server, pages: Fact[PageCompression] | None = None
 ) -> ProgramsProbe | None:
-    """Return what asks a server's programs; None if they are out of reach."""
+    """Return a probe of a server's programs; None if they are not accessible."""
     if bin_directory is None:
         return None
     return ProgramsProbe(installation_in(bin_directory), workspace(), server, pages)

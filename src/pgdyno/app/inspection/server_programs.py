@@ -11,7 +11,7 @@ from pgdyno.server.process.processes import program_of
 
 
 def probe_of(inspected: InspectedServer) -> ProgramsProbe | None:
-    """Return what asks an inspected server's own programs; None if they are out of reach."""
+    """Return a probe of an inspected server's own programs; None if they are not accessible."""
     programs = programs_of(inspected.postmaster_pid)
     return None if isinstance(programs, Unknown) else probe_in(programs, inspected.server)
 

@@ -1,4 +1,4 @@
-"""Try whether a server would start with planned settings: on a scratch data directory, beside the real one.
+"""Try on a scratch data directory whether a server would start with planned settings.
 
 The same programs judge the values (``postgres -C``) and then really start with them, together with the
 numbers, switches and choices that the real server runs with, because limits hang together
@@ -77,7 +77,7 @@ class StartCheck:
 
 
 def start_check_in(bin_directory: Path | None) -> StartCheck | None:
-    """Return what tries a start on a scratch directory; None if the programs are out of reach."""
+    """Return a check on a scratch directory; None if the programs are not accessible."""
     return None if bin_directory is None else StartCheck(installation_in(bin_directory), workspace())
 
 
@@ -101,6 +101,6 @@ def _uses_huge_pages(server: Server) -> bool:
 
 
 def scratch_options(server: Server) -> list[str]:
-    """Return initdb's options: the size of WAL segments limits what WAL settings are possible."""
+    """Return initdb's options: the size of WAL segments limits the possible WAL settings."""
     segment = server.settings["wal_segment_size"]
     return [f"--wal-segsize={bytes_of(segment.setting, segment.unit) >> 20}"]

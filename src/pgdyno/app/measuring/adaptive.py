@@ -1,4 +1,4 @@
-"""Which cells of a grid the next round measures, where it is to find knees with few trials.
+"""Choose the cells of a grid for the next round, to find knees in few trials.
 
 The first five rounds take levels that are far apart; later ones those that are still in question, and what
 lies between them (``search/levels.py``). Once the knee of a curve is known, it is measured beside the best

@@ -1,4 +1,4 @@
-"""Counts how many commits a flush serves: a writing workload on a scratch server, for some seconds."""
+"""Count the commits per flush of a writing workload on a scratch server, for some seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the CPUs have been used for so far, and by whom: read as each window of turns ends.
+"""CPU time used since boot, by user, read at the end of each window of turns.
 
 busy, stolen   /proc/stat, of the CPUs that serve or issue load, in ticks of 10 ms
 ours           processes of the arms' servers, also those that started since; the load's; our own
@@ -37,7 +37,7 @@ class CpuReading:
         return cls(time.monotonic(), host, ours_s, len(cpus))
 
     def closing(self, last: Slice, later: CpuReading) -> Slice:
-        """Return the last slice of a window with what others took since this reading."""
+        """Return the last slice of a window with the CPU time of other processes since this reading."""
         capacity_s = max(later.at_s - self.at_s, 1e-9) * self.cpus
         foreign_s = later.host.busy_s - self.host.busy_s - (later.ours_s - self.ours_s)
         return replace(

@@ -1,4 +1,4 @@
-"""Looks whether a statement really has the parallel workers that a workload says, before it is timed.
+"""Check before timing that a statement has the workers that its workload requires.
 
 It is run once, in a session set as those of the load; that also warms up. A query is run with EXPLAIN
 ANALYZE, which says what its plan asks for and what was launched. It slows a query down, so that nothing is
@@ -86,7 +86,7 @@ def _plan(connection: psycopg.Connection, statement: Statement, arm: Arm, worklo
         raise MeasurementError(
             f"{workload.title}: planned otherwise on the server of {arm.variant.name}",
             detail=f"workers planned: {planned}; {causes_of(connection, statement.sql)}",
-            hint="pgdyno explain-degree says what decides the number of workers of a query",
+            hint="pgdyno explain-degree shows the limit that decides the number of workers of a query",
         )
     return plan
 
@@ -96,7 +96,7 @@ def _launched(plan: Plan) -> int:
 
 
 def _require_nothing_written(connection: psycopg.Connection, workload: Workload) -> None:
-    """Raise UsageError if the transaction has been given an id, which only what writes needs."""
+    """Raise UsageError if the transaction has been given an id, as only writing ones are."""
     if connection.execute("SELECT pg_current_xact_id_if_assigned()").fetchone() != (None,):
         raise UsageError(
             f"the query writes ({workload.title})",
@@ -106,7 +106,7 @@ def _require_nothing_written(connection: psycopg.Connection, workload: Workload)
 
 
 def _launched_to_build(connection: psycopg.Connection, sql: str) -> int:
-    """Return how many workers sorted for an index, beside the leader."""
+    """Return how many workers sorted for an index, in addition to the leader."""
     said: list[str] = []
     connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
     connection.execute(_TRACED)
@@ -117,7 +117,7 @@ def _launched_to_build(connection: psycopg.Connection, sql: str) -> int:
 
 @contextmanager
 def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
-    """Provide a session as those of the load are. Raises: UsageError for what fails in it."""
+    """Provide a session like the load's. Raises: UsageError for errors in it."""
     with closing(arm.connect()) as connection:
         try:
             _allow_what_the_role_may(connection)
@@ -132,7 +132,7 @@ def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
 
 
 def _allow_what_the_role_may(connection: psycopg.Connection) -> None:
-    """Limit the time of statements as it is for the load, instead of by what control connections have."""
+    """Give the session the load's statement timeout instead of the control connection's."""
     row = connection.execute("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'").fetchone()
     if row != ("0",):
         connection.execute("RESET statement_timeout")

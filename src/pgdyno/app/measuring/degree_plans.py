@@ -1,4 +1,4 @@
-"""By what plans the degrees of a query were measured: with another plan, not the workers alone differ."""
+"""The plans of a query by degree: with different plans, workers are not the only difference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DegreePlans:
     shapes: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def add(self, cell: Cell, shape: str) -> None:
-        """Keep what the plan of a cell's query is made of."""
+        """Record the scans and joins of a cell's plan."""
         self.shapes.setdefault(cell.load, {})[cell.level] = shape
 
     def notes(self) -> tuple[str, ...]:

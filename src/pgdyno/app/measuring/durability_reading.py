@@ -1,4 +1,4 @@
-"""Reads back how durable an arm's server is: in a session like its load's, and in its postmaster."""
+"""Read the durability of an arm's server, from a session like its load's and its postmaster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ELSEWHERE = LoadedLibraries(unknown=("the postmaster is not on this host",))
 
 
 def read_durability(arm: Arm) -> DurabilityReading:
-    """Return what an arm's server shows.
+    """Return the durability of an arm's server as the server shows it.
 
     Raises: ServerCrashedError, with the server's log, if it has gone; ServerError if it does not answer.
     """

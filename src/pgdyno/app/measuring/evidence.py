@@ -1,4 +1,4 @@
-"""What started servers show of themselves: the settings they really run with, and their host."""
+"""Effective settings and hosts of started servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Evidence:
 
     @property
     def settings(self) -> tuple[SettingDifference, ...]:
-        """What every variant asked for, beside what its server runs with."""
+        """Every variant's requested settings and its server's effective ones."""
         return tuple(self._settings.values())
 
     def look_at(self, arms: Sequence[Arm]) -> None:
@@ -69,7 +69,7 @@ class Evidence:
                 self.durability = (*self.durability, reading)
 
     def _note_settings(self, arm: Arm, names: Sequence[str]) -> None:
-        """Record every setting that any variant changes: where this one does not, it is what "before" was."""
+        """Record every setting that any variant changes; where a variant does not, its original value."""
         effective = {**arm.effective([name for name in names if is_guc(name)]), **_shown(names)}
         for name in names:
             self._settings[arm.variant.name, name] = SettingDifference(
@@ -85,7 +85,7 @@ class Evidence:
 
 
 def _shown(names: Sequence[str]) -> dict[str, str]:
-    """Return what the kernel shows in those of its files that are among the names."""
+    """Return the kernel's present values of the files among the names."""
     files = read_kernel_files(Tree(Path("/")), [name for name in names if name.startswith("/")])
     return {path: value_in(text) for path, fact in files.items() if (text := fact.or_none()) is not None}
 

@@ -1,4 +1,4 @@
-"""Runs a study: rounds until the plan is fulfilled, results stored as they come, verdicts at the end."""
+"""Run a study: rounds until done, results stored as they come, verdicts at the end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 @dataclass(frozen=True)
 class Context:
-    """What an experiment carries along for its reader, besides its own results."""
+    """Additional facts that an experiment records for its reader."""
 
     host: Facts = field(default_factory=dict)
     server: Facts = field(default_factory=dict)
@@ -148,7 +148,7 @@ class ExperimentRun:
         return replace(study, design=design)
 
     def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
-        """Return the error that says what is kept, and what can be done with it."""
+        """Return the error that names the stored results and the ways to continue."""
         resume = (f"continue with --resume {experiment.id}",) if self.is_resumable else ()
         count = len(experiment.blocks)
         if not count:
@@ -204,7 +204,7 @@ class ExperimentRun:
         )
 
     def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
-        """Return the stored experiment, with what can be recovered of the round it was killed in.
+        """Return the stored experiment, with the recovered part of its interrupted round.
 
         Raises: UsageError if it is another experiment than the one asked for now.
         """
@@ -273,7 +273,7 @@ class ExperimentRun:
         return self._conclude(study, told, is_complete=True)
 
     def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:
-        """Return what every round needs to know."""
+        """Return the context of a round."""
         return Running(
             experiment_id=experiment.id,
             arena=arena,
@@ -328,7 +328,7 @@ def _names(study: Study, experiment: Experiment, rounds_left: int) -> tuple[str,
 
 
 def experiment_id(now: datetime, name: str) -> str:
-    """Return what an experiment of that name, begun now, is called by."""
+    """Return the id of an experiment of that name that starts now."""
     return f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', name)}"
 
 

@@ -1,4 +1,4 @@
-"""How many parallel workers the plans of one query after another ask for, and how many of them they get.
+"""Count planned and launched parallel workers of consecutive queries.
 
 PostgreSQL counts them from 18 on. They are read between queries, by a connection of their own: nothing counts
 inside what is timed.

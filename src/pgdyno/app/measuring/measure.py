@@ -1,4 +1,4 @@
-"""Measures a study: what compare, bench, run and accelerate have in common."""
+"""Measure a study: the common part of compare, bench, run and accelerate."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
 def _keep_awake(
     study: Study, conditions: Conditions, host_state: HostState, store: ExperimentStore
 ) -> Keeping:
-    """Return how idle CPUs are kept awake; what is continued goes on as it was. Raises: UsageError."""
+    """Return how to keep idle CPUs awake; a resumed experiment keeps its way. Raises: UsageError."""
     keeper = AwakeKeeper(host_state, Spinners(host_state.tree, online_cpus()))
     if conditions.resume:
         return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
@@ -205,7 +205,7 @@ def _require_generators(study: Study, arena: ScratchArena, workloads: Mapping[st
 
 
 def _require_disk(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
-    """Raise StorageError if what the workloads will write has no room: before anything runs."""
+    """Raise StorageError before the start if the workloads' data will not fit on the disk."""
     needed_bytes = max(workloads[name].disk_bytes or 0 for name in study.workloads)
     arena.workspace.require_free(
         needed_bytes,

@@ -1,4 +1,4 @@
-"""From what was observed in a round to its blocks' results."""
+"""Convert a round's observations into the results of its blocks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CHECKPOINT_SETTINGS = (
 
 @dataclass(frozen=True)
 class ObservedBlock:
-    """One block's raw observations. ``deltas`` are what each arm's meters moved; empty if not read.
+    """One block's raw observations. ``deltas`` are each arm's meter increments; empty if not read.
 
     ``left_out`` are the positions of slices that do not count.
     """
@@ -66,7 +66,7 @@ class ObservedBlock:
 
 @dataclass(frozen=True)
 class ObservedArm:
-    """One arm over all blocks of a workload in a round. ``debt`` is what its checkpoint cost, by meter."""
+    """One arm over all blocks of a workload in a round. ``debt`` is its checkpoint's cost, by meter."""
 
     variant: Variant
     transactions: Transactions
@@ -121,7 +121,7 @@ def build_blocks(
 
 
 def counted_slices(run: ObservedRun, block: ObservedBlock, design: Design) -> list[Slice]:
-    """Return the block's slices with what each has counted; none where transactions are not what counts."""
+    """Return the block's slices with their counts; none if executions are counted instead."""
     if run.executions > 1:
         return []
     head_ns = int(design.head_s * 1e9)
@@ -172,7 +172,7 @@ def _observe(
 
 
 def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tuple[float, ...]]:
-    """Add this block's share of what the round's closing checkpoint cost."""
+    """Add this block's share of the cost of the round's closing checkpoint."""
     return {
         metric: tuple(d + share * owed for d, owed in zip(values, debt[metric], strict=True))
         if metric in debt

@@ -1,4 +1,4 @@
-"""Recovers the round in which an experiment was killed, from its stored slices and its generators' logs.
+"""Recover an interrupted round from its stored slices and its generators' logs.
 
 Slices are stored as they end, and logs lie on disk until their round has been read; so little more than the
 slice that was running is lost. What is recovered is cut back to whole balanced groups (ABBA), and has no

@@ -1,4 +1,4 @@
-"""Whether an interrupted experiment is the one that is asked for now, so that it can be continued."""
+"""Check that an interrupted experiment matches the present request, so that it can continue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def require_same(
     """
     if is_imported:
         raise UsageError(
-            f"experiment {stored.id} was imported: what is measured here would not be the same",
+            f"experiment {stored.id} was imported: a measurement here would not be comparable",
             hint="repeat its command line without --resume",
         )
     if stored.variants != asked.variants or stored.workloads != asked.workloads:
@@ -37,7 +37,7 @@ def require_same(
     if not labels <= {*stored.notes}:
         raise UsageError(
             f"experiment {stored.id} was run in another mode or at another size",
-            detail=f"asked for: {'; '.join(sorted(labels - {*stored.notes}))}",
+            detail=f"requested: {'; '.join(sorted(labels - {*stored.notes}))}",
             hint="repeat its command line and add --resume",
         )
     if stored.generators != asked.generators:

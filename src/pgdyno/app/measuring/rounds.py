@@ -1,4 +1,4 @@
-"""Runs one round: servers started afresh, every workload in blocks of slices, results at its end.
+"""Run one round: start fresh servers, measure every workload in blocks of slices.
 
     open arms → per workload: start loads, warm up, freeze
                               per block: read meters → slices → read meters
@@ -62,7 +62,7 @@ KeepCounts = Callable[[str, int, int, Sequence[Slice]], None]
 
 @dataclass(frozen=True)
 class Running:
-    """What a round needs to know about its experiment."""
+    """The context of a round."""
 
     experiment_id: str
     arena: Arena
@@ -145,7 +145,7 @@ def _alternating_round(
 
 
 def _alone(running: Running, arm: int) -> Running:
-    """Return what one arm's trial needs to know. Its slices, of its only arm, are stored as this arm's."""
+    """Return the context of one arm's trial. Its slices are stored under this arm's index."""
 
     def keep_slice(workload: str, round_index: int, block: int, one: Slice) -> None:
         running.keep_slice(workload, round_index, block, replace(one, arm=arm))
@@ -319,7 +319,7 @@ def _observe_block(
 
 
 def _checkpoint_debt(running: Running, workload: Workload, arm: Arm) -> Readings:
-    """Write out what the blocks dirtied and return what that cost, by meter. Read-only work owes nothing."""
+    """Write out dirty buffers and return the cost, by meter. Read-only work has none."""
     if workload.is_read_only:
         return {}
     before, clock = read_meters(running.meters, arm), arm.cpu_clock()

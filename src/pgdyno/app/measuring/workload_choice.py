@@ -1,4 +1,4 @@
-"""Finds workloads by what they are called, and makes one of the user's own scripts."""
+"""Find workloads by name, and make one from the user's own scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pgdyno advise``: what could be changed on a server, and why. Nothing is changed."""
+"""``pgdyno advise``: possible changes of a server, with reasons. Changes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class AdviseRequest:
-    """What to advise on and how to write it down; ``format_name`` is ``text`` or a format's name."""
+    """A request for advice, and its output format; ``format_name`` is ``text`` or a format's name."""
 
     plan: PlanRequest = field(default_factory=PlanRequest)
     format_name: str = TEXT
@@ -36,7 +36,7 @@ class AdviseRequest:
 
 
 def format_names() -> tuple[str, ...]:
-    """Return what ``--format`` takes."""
+    """Return the values of ``--format``."""
     return (TEXT, *formats.names())
 
 

@@ -1,4 +1,4 @@
-"""Someone's running server: what it takes to measure its configuration on scratch servers beside it."""
+"""An attached server: prerequisites of measuring its configuration on scratch servers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def attach(dsn: str, figures: Figures) -> Attached:
     programs = programs_of(found.postmaster_pid)
     if isinstance(programs, Unknown):
         raise ServerError(
-            f"the programs of the server at {found.target} are out of reach",
+            f"the programs of the server at {found.target} are not accessible",
             detail=programs.reason,
             hint="run pgdyno as root or as the server's user, on its host or in its container",
         )

@@ -1,4 +1,4 @@
-"""Which builds of pgdyno build's a plan may choose from: verified and hardened ones, the newest first."""
+"""Builds that a plan may choose from: verified and hardened ones, the newest first."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from pgdyno.studies._contract import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyCo
 
 @dataclass(frozen=True)
 class Subject:
-    """What a plan is made for: a server, its host, and what it has to live on.
+    """The subject of a plan: a server, its host, and the resources available to it.
 
     ``statements`` are those of the workloads, planned on a scratch server; None: it is somebody's own.
     ``pages`` is what was found of a scratch server's data, which are gone when the plan is made, ``commits``
@@ -53,7 +53,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan, what it was made for, and what studies need to know of both."""
+    """A plan, its subject, and the facts about both that studies need."""
 
     subject: Subject
     plan: Plan
@@ -149,7 +149,7 @@ def _with_pages(subject: Subject) -> Subject:
 
 
 def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:
-    """Give a session what the plan sets and a session may set: costs and work_mem decide how it plans."""
+    """Apply the plan's session settings: costs and work_mem decide how a session plans."""
     planned = make_plan(subject.host, subject.server, PlanRequest(figures)).settings
     for name, value in planned.items():
         if subject.server.settings[name].context == "user":
@@ -157,7 +157,7 @@ def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) 
 
 
 def subject_of(found: Inspection) -> Subject:
-    """Return what was inspected. Raises: ServerError if the server or its host stayed unknown."""
+    """Return the inspected subject. Raises: ServerError if the server or its host is unknown."""
     for part in (found.host, found.inspected):
         if isinstance(part, Unknown):
             raise ServerError("the server could not be inspected", detail=part.reason)

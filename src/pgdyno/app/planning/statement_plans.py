@@ -1,4 +1,4 @@
-"""Finds out how a scratch server plans the statements of the workloads that it will be measured with."""
+"""Find out how a scratch server plans the statements of its workloads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def plan_workload(
 
 
 def together(found: Sequence[Fact[WorkloadStatements]]) -> Fact[tuple[WorkloadStatements, ...]]:
-    """Return what is known of all workloads; unknown if one of them is."""
+    """Return the statements of all workloads; unknown if those of one are."""
     known: list[WorkloadStatements] = []
     for fact in found:
         if isinstance(fact.value, Unknown):

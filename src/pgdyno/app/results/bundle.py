@@ -1,4 +1,4 @@
-"""Exports an experiment as a bundle, and verifies one. What may go in: ``privacy/portable.py``."""
+"""Export an experiment as a bundle, and verify one. Contents: see ``privacy/portable.py``."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
 
 
 def read_bundle_slices(path: Path, found: Verification, experiment: Experiment) -> list[tuple[Place, Slice]]:
-    """Return the slices of a bundle that was checked, with what they have counted; none if it has none.
+    """Return the slices of a verified bundle, with their counts; none if it has none.
 
     Raises: StorageError naming the first line that is wrong.
     """

@@ -1,4 +1,4 @@
-"""Takes experiments out of bundles: verified first, into the store beside those that were measured here."""
+"""Import experiments from verified bundles into the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgdyno.store.experiments import ExperimentStore, Origin
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a bundle. ``is_new`` False: the same experiment was here already."""
+    """The result of an import. ``is_new`` False: the same experiment was already stored."""
 
     experiment: str  # its id
     question: str
@@ -59,7 +59,7 @@ def _counted(problems: int) -> str:
 
 
 def _known(store: ExperimentStore, experiment: Experiment) -> Imported:
-    """Return what is here already. Raises: StorageError if that is another experiment."""
+    """Return the stored experiment, if any. Raises: StorageError if another one has its id."""
     stored = store.load(experiment.id)
     was_measured_here = experiment.id not in store.origins()
     here = portable(stored) if was_measured_here else stored

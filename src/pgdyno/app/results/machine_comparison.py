@@ -1,4 +1,4 @@
-"""Compares two machines by experiments that ran on both: out of bundles, or out of the store."""
+"""Compare two machines by experiments that ran on both, from bundles or from the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BUNDLE = ".zip"
 
 
 def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineComparison:
-    """Return what two experiments say about their machines; each is a bundle's file or a stored one's id.
+    """Return the comparison of two machines; each experiment is a bundle's file or a stored id.
 
     Both are compared as bundles have them, so that what is left out of one is no difference to the other.
     Raises: UsageError if they are not the same experiment; StorageError for a bundle with which anything is

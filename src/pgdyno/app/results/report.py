@@ -12,7 +12,7 @@ from pgdyno.store.files import write_whole
 
 
 def write_report(experiment: Experiment, destination: Path | None = None) -> Path:
-    """Write the report and return where it is: beside the store of experiments unless told otherwise.
+    """Write the report and return its path: next to the store of experiments by default.
 
     Raises: StorageError if it cannot be written.
     """

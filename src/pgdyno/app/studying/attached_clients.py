@@ -1,4 +1,4 @@
-"""``run clients --dsn``: more and more clients from this host, on a running server, here or elsewhere.
+"""``run clients --dsn``: increasing numbers of clients on an attached server, near or far.
 
 On a machine of its own the client takes nothing from the server, which is what a client on the server's
 machine does. In return the network is part of every figure, and what the server spends is not seen.
@@ -51,7 +51,7 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER
 
 @dataclass(frozen=True)
 class _Rights:
-    """What the role may do there. ``connections`` are those that are free now."""
+    """Rights of the role. ``connections`` is the number of free ones."""
 
     may_create_databases: bool
     may_checkpoint: bool
@@ -88,7 +88,7 @@ def _look(dsn: str) -> _Rights:
 
 
 def _require_room(rights: _Rights, most_clients: int) -> None:
-    """Raise for what would fail later, after the data have been loaded."""
+    """Raise errors for missing rights or connections before any data are loaded."""
     if rights.is_standby:
         raise RefusedError(
             "the server is a standby, which takes no data to measure with",

@@ -1,4 +1,4 @@
-"""``run parallel-degree --dsn``: the best degree of a query on someone's running server, on its own data.
+"""``run parallel-degree --dsn``: the best degree of a query on an attached server's own data.
 
 Sessions alone are set. They only read, unless they may write; then each execution is rolled back. A degree
 that the planner does not give there (the table's size or option allows no more, or the pools are smaller) is
@@ -44,7 +44,7 @@ _NOTE = (
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What is known of the server before anything is measured."""
+    """Facts about the server, read before measuring."""
 
     database: str
     data_directory: str
@@ -129,7 +129,7 @@ def _require_primary(connection: Connection) -> None:
 
 
 def _free_workers(pools: Pools) -> int:
-    """Return how many can be launched at once, as far as it is known what others use."""
+    """Return the workers that can be launched at once, as far as the use by others is known."""
     most = min(pools.max_parallel_workers, pools.max_worker_processes)
     known = pools.launchable(most)
     return most if known is None else known

@@ -1,4 +1,4 @@
-"""Finds out what a PostgreSQL can do about asynchronous I/O on this host, without a server running."""
+"""Find out which I/O methods a PostgreSQL supports on this host, without a running server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds out what pages a server's memory can be put on here."""
+"""Find out which page sizes a server's memory can use here."""
 
 from __future__ import annotations
 

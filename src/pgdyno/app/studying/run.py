@@ -52,7 +52,7 @@ def find_study(name: str) -> BundledStudy:
 
 
 def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
-    """Return the size asked for, with what a study that spans a grid makes its own of.
+    """Return the requested size, completed by the study's own grid.
 
     Raises: UsageError for a workload that it does not have, and a query that cannot be measured.
     """
@@ -72,7 +72,7 @@ def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
 
 
 def _check_query(query: str | None, *, may_write: bool) -> None:
-    """Refuse what writes by its first word; what else does is found out when it runs. Raises: UsageError."""
+    """Refuse writing statements by their first word; others are found when run. Raises: UsageError."""
     if query is None:
         if may_write:
             raise UsageError("--writes is about a query of yours", hint="name it with --query")
@@ -138,7 +138,7 @@ def run_bundled(
 def _asked(
     bundled: BundledStudy, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
 ) -> Context | None:
-    """Return what a study with its own workloads was asked for; others are repeated as plain comparisons."""
+    """Return the options of a study with its own workloads; others repeat as plain comparisons."""
     if bundled.workloads is None:
         return None
     accepted = {"accept": ""} if conditions.accepts_builds else {}

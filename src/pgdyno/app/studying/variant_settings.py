@@ -1,4 +1,4 @@
-"""What variants of a bundled study may set: what is unsafe in it, and what a server is too old to know."""
+"""Check the settings of a bundled study's variants: unsafe ones, and ones unknown to the server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Source: the release notes of 16, 17 and 18.
 
 
 def require_preset_durability(variants: tuple[Variant, ...], preset: Mapping[str, str]) -> None:
-    """Raise DurabilityError for what could lose committed data and does not come from the preset itself.
+    """Raise DurabilityError for unsafe settings that do not come from the preset itself.
 
     A published configuration is chosen by its name, for servers that pgdyno creates; its variants are marked.
     """

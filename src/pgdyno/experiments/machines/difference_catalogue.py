@@ -317,7 +317,7 @@ _PLACE = (
         "memory limit", _memory_limit, Weight.TENS, "page cache counts towards it", "kernel.org, cgroup-v2"
     ),
     Entry(
-        "side by side", arms_in_turns, Weight.FEW, "after each turn caches are filled anew", "docs/method.md"
+        "side by side", arms_in_turns, Weight.FEW, "after each turn caches are filled again", "docs/method.md"
     ),
     Entry(
         "idle CPUs",

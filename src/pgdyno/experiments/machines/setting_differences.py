@@ -163,7 +163,7 @@ _RULES = (
 )
 """The first that matches counts. A setting that none of them names may matter by a few percent."""
 
-_UNLISTED = _Rule(re.compile(".*"), Weight.FEW, "nobody has listed how much it matters")
+_UNLISTED = _Rule(re.compile(".*"), Weight.FEW, "its effect is not rated")
 _COMPUTED = frozenset(
     {
         *("server_version", "server_version_num", "shared_memory_size", "shared_memory_size_in_huge_pages"),

@@ -47,7 +47,7 @@ class ForeignEdits:
             )
         if with_restart and self.for_restart:
             raise RefusedError(
-                f"settings of somebody else wait for a restart: {', '.join(self.for_restart)}",
+                f"settings changed by others wait for a restart: {', '.join(self.for_restart)}",
                 detail="the restart that the plan needs would put them in force, which revert could not undo",
                 hint="restart the server first or take them back, then try again",
             )

@@ -96,7 +96,7 @@ class Directory:
         try:
             is_link = stat.S_ISLNK(os.fstat(link).st_mode)
             if not is_link or os.readlink("", dir_fd=link) != target:  # a link's target never changes
-                raise UntrustedError(f'somebody else has put something in the place of "{name}"')
+                raise UntrustedError(f'another process has replaced "{name}"')
             os.chown(f"/proc/self/fd/{link}", *owner)
         finally:
             os.close(link)
@@ -214,7 +214,7 @@ def _require_trusted(path: Path, reached: Walk, owner: int) -> None:
         if owner == 0 != uid:
             raise UntrustedError(
                 f"directory {path} belongs to root, and {place} above it to user {uid}",
-                "what root is to change there has to lie in root's directories only",
+                "root changes only files that lie in root's own directories",
             )
 
 

@@ -116,7 +116,7 @@ def read_back(
         if effective is not None and writer.meets(receipt.key, receipt.change.value, effective):
             verified.append(journal.advance(receipt, ReceiptState.VERIFIED, effective=effective))
         else:
-            failures.append(f"{receipt.key}: asked for {receipt.change.value}, in force is {effective}")
+            failures.append(f"{receipt.key}: requested {receipt.change.value}, in force is {effective}")
             journal.advance(receipt, ReceiptState.FAILED, effective=effective, note="not in force")
         steps(f"verified {receipt.key}")
     if failures:

@@ -32,7 +32,7 @@ from pgdyno.model.ports import HostWriter
 _THIS_HOST = Path("/")
 _GONE = "gone by itself: the machine was restarted since"
 _KEPT = "the machine was restarted since, has this value, and keeps it until the next restart"
-_LEFT = "left to whoever changed it"
+_LEFT = "left as others have changed it"
 _PASSES = 2  # what the kernel refuses may depend on what comes back after it
 _REVERTED = ReceiptState.REVERTED
 

@@ -134,7 +134,9 @@ class ApplyRun:
 
     def _start_with_former_files(self, receipts: Sequence[Receipt]) -> None:
         if self.files is None or self.restarter is None:
-            raise ServerStartError("the server is down, and its files or a way to start it are out of reach")
+            raise ServerStartError(
+                "the server is down, and its files or a way to start it are not accessible"
+            )
         writers = stopped_writers(self.files)
         restore_all(self.journal, writers, receipts, on_drift=OnDrift.SKIP, steps=self.steps)
         self.restarter.restart()

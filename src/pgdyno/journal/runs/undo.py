@@ -101,7 +101,7 @@ def restore_all(
         writer = writers[receipt.change.kind]
         drift = find_drift(writer, receipt)
         if drift is not None and on_drift is OnDrift.KEEP:
-            journal.advance(receipt, ReceiptState.RELEASED, note="left to whoever changed it")
+            journal.advance(receipt, ReceiptState.RELEASED, note="left as others have changed it")
             steps(f"released {receipt.key}")
         elif drift is not None and on_drift is OnDrift.SKIP:
             drifted.append(drift)

@@ -24,7 +24,7 @@ def check_unfinished(contents: Contents, server: Target | None, revert_command: 
         raise StorageError(
             "the journal is damaged, so that nothing is added to it",
             detail="; ".join(contents.damage),
-            hint=f"{revert_command} --all restores what can be read; then move the journal away",
+            hint=f"{revert_command} --all restores the readable entries; then move the journal away",
         )
     for receipt in contents.open:
         if is_this_machine(receipt.target) and (receipt.is_unfinished or receipt.is_of_trial):

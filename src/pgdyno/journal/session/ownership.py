@@ -43,7 +43,7 @@ def check_managers(managers: Iterable[ConfigurationManager], patroni_file: str |
         manager = found[0]
         raise OwnershipError(
             f"the configuration of this server is managed by {manager.name}",
-            detail=f"{manager.evidence}; it would overwrite what pgdyno writes, or be overruled by it",
+            detail=f"{manager.evidence}; it would overwrite pgdyno's changes, or be overruled by them",
             hint=f"change the settings there: {manager.how_to_change}; "
             "pgdyno advise --format conf writes them down",
         )
@@ -59,7 +59,7 @@ def check_settings(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> None:
         raise OwnershipError(
             "this server's owner does not allow ALTER SYSTEM",
             detail="allow_alter_system is off, as operators in Kubernetes set it",
-            hint="hand pgdyno advise --format conf to whoever manages the configuration",
+            hint="hand pgdyno advise --format conf to the manager of the configuration",
         )
     _raise_together([error for name, value in wanted.items() if (error := _unacceptable(gucs, name, value))])
     masked = [
@@ -67,7 +67,7 @@ def check_settings(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> None:
     ]
     if masked:
         raise OwnershipError(
-            f"{len(masked)} of {len(wanted)} settings belong to somebody else",
+            f"{len(masked)} of {len(wanted)} settings are managed by others",
             detail="; ".join(masked),
             hint="take the settings out there, connect as another role, or leave them out of the plan",
         )
@@ -77,7 +77,7 @@ def _unacceptable(gucs: Mapping[str, Guc], name: str, value: str) -> SettingErro
     if name not in gucs:
         return SettingError(
             f'unrecognized configuration parameter "{name}"',
-            hint="pgdyno inspect shows what this server knows",
+            hint="pgdyno inspect shows this server's settings",
         )
     if gucs[name].is_read_only:
         return SettingError(

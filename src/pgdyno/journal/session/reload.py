@@ -21,7 +21,7 @@ def reload_and_wait(connection: Connection, connect: Connect) -> None:
     """
     before = _loaded_at(connect)
     if not run(connection, "SELECT pg_catalog.pg_reload_conf()")[0][0]:
-        raise ServerError("the server could not be told to reload its configuration")
+        raise ServerError("the server could not reload its configuration")
     deadline_s = time.monotonic() + _LIMIT_S
     while _loaded_at(connect) <= before:
         if time.monotonic() > deadline_s:

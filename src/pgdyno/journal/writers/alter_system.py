@@ -180,7 +180,7 @@ def _value_without_entries(guc: Guc, content: bytes | None, reason: str) -> str 
     if not guc.pending_restart and guc.source == "configuration file" and guc.sourcefile is not None:
         return guc.display() if guc.sourcefile.endswith("/postgresql.auto.conf") else None
     raise PrivilegeError(
-        f"this role cannot see what postgresql.auto.conf says about {guc.name}, so it could not be restored",
+        f"this role cannot read postgresql.auto.conf's entry for {guc.name}, so it could not be restored",
         detail=reason,
         hint="connect as a superuser, or GRANT pg_read_all_settings and "
         "GRANT SELECT ON pg_file_settings, EXECUTE ON FUNCTION pg_show_all_file_settings() to the role",

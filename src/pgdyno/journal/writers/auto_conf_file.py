@@ -58,6 +58,6 @@ class AutoConfFileWriter:
             content = former
         if content != current and not self.files.replace_auto_conf(content, expected=current):
             raise StorageError(
-                f"somebody else wrote {self.files.path}/postgresql.auto.conf at the same moment",
+                f"another process wrote {self.files.path}/postgresql.auto.conf at the same moment",
                 hint="try again",
             )

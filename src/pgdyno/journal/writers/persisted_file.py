@@ -49,7 +49,7 @@ class PersistedFileWriter:
         path = self._locate(key)
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise OwnershipError(
-                f"{key} is not a plain file: somebody has put something else in its place",
+                f"{key} is not a plain file: it was replaced by something else",
                 hint="take it away, or leave out --persist",
             )
         directory = self._existing(key)

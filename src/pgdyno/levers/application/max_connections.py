@@ -74,7 +74,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         LEVER,
         "max_connections",
         str(ctx.connections + reserved),
-        reason=f"{ctx.connections} connections were asked for, and {reserved} are reserved",
+        reason=f"{ctx.connections} connections were requested, and {reserved} are reserved",
         evidence='PostgreSQL manual, "Connections and Authentication"; stated by the user',
     )
-    return lines_or_skipped(LEVER, [line], f"{found} is what was asked for, with {reserved} reserved")
+    return lines_or_skipped(LEVER, [line], f"{found} was requested, with {reserved} reserved")

@@ -67,7 +67,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         LEVER,
         "update_process_title",
         "off",
-        reason="three writes less per statement; nobody looks at the titles of a scratch server",
+        reason="three writes less per statement; a scratch server's titles are not needed",
         evidence='PostgreSQL manual, "update_process_title"; on Windows it is off by default',
     )
     return lines_or_skipped(LEVER, [line], "already off")

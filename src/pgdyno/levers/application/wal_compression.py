@@ -101,7 +101,7 @@ def _obstacle(ctx: PlanContext) -> str | None:
 
 def _pages(ctx: PlanContext) -> PageCompression | Unknown:
     if ctx.probe is None:
-        return Unknown("the server's programs are out of reach")
+        return Unknown("the server's programs are not accessible")
     return ctx.probe.page_compression().value
 
 

@@ -115,7 +115,7 @@ class PlanContext:
 
     @property
     def storage(self) -> StorageKind:
-        """What the data directory lies on."""
+        """Storage of the data directory."""
         return _known(self.resources.storage)
 
     @property

@@ -126,7 +126,7 @@ def _alter_system_forbidden(server: Server, lines: Sequence[PlanLine]) -> list[F
     return [
         Finding(
             "warning",
-            "allow_alter_system is off: somebody manages this server's settings elsewhere",
+            "allow_alter_system is off: this server's settings are managed elsewhere",
             "put the plan there: pgdyno advise --format conf",
         )
     ]

@@ -64,7 +64,9 @@ def plan(ctx: PlanContext) -> Skipped:
         )
     elif nodes < sockets:
         found = f"nodes {nodes}, sockets {sockets}: the firmware hides which memory is near"
-    told_by = "; the hypervisor decides what is told here" if ctx.host and is_virtual(ctx.host) else ""
+    told_by = (
+        "; the hypervisor decides which values are visible here" if ctx.host and is_virtual(ctx.host) else ""
+    )
     return Skipped(LEVER.name, f"reported only: {found}{told_by}")
 
 

@@ -63,7 +63,9 @@ def plan(ctx: PlanContext) -> Skipped:
     found = f"on: {ctx.known(CPUS)} CPUs on {ctx.known(CORES)} cores"
     if not _is_in_use(ctx):
         found = OFF.get(ctx.value(CONTROL) or "", f"off: {ctx.known(CPUS)} CPUs on {ctx.known(CORES)} cores")
-    told_by = "; the hypervisor decides what is told here" if ctx.host and is_virtual(ctx.host) else ""
+    told_by = (
+        "; the hypervisor decides which values are visible here" if ctx.host and is_virtual(ctx.host) else ""
+    )
     return Skipped(LEVER.name, f"reported only: {found}{told_by}")
 
 

@@ -49,7 +49,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     reads=(LENGTHS,),
     needs=(Need.DISKS,),
-    order_after={"io_scheduler": "choosing a scheduler sets the length anew"},
+    order_after={"io_scheduler": "choosing a scheduler resets the length"},
 )
 
 

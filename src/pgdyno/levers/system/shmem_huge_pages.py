@@ -64,7 +64,7 @@ def plan(ctx: PlanContext) -> Skipped:
         return Skipped(LEVER.name, f"shared memory is given them (shmem_enabled = {choice}): {told}")
     left = f"shmem_enabled stays at {choice}"
     if _has_pool(ctx):
-        return Skipped(LEVER.name, f"{left}: the pool holds the shared memory, and concerns nobody else")
+        return Skipped(LEVER.name, f"{left}: the pool holds the shared memory, and affects no other program")
     return Skipped(
         LEVER.name,
         f"{left}: everything that shares memory would take them, and none are promised. Where no pool is to "

@@ -23,7 +23,7 @@ class StallCause(StrEnum):
 
 @dataclass(frozen=True)
 class ClientRecord:
-    """One client of a role: what it committed, and when its last transaction ended."""
+    """One client of a role: its commits, and the end of its last transaction."""
 
     transactions: int
     ended_s: float

@@ -16,7 +16,7 @@ SERVER_FACTOR = "server"
 
 @dataclass(frozen=True)
 class Study:
-    """What ``pgdyno run`` runs: bundled in ``studies/``, written in a TOML file, or made by a command.
+    """The input of ``pgdyno run``: bundled in ``studies/``, a TOML file, or made by a command.
 
     The first variant is the baseline that all others are compared with. Of an adaptive one, which has no
     other, each round measures the cells of a grid by which knees are found soonest.
@@ -73,7 +73,7 @@ def _level_name(factor: str, value: str) -> str:
 
 
 def _short(value: str) -> str:
-    """Return what a name can hold of a path: its last part; for a directory of programs, its prefix's."""
+    """Return the last part of a path for use in a name; for a program directory, its prefix's."""
     if "/" not in value:
         return value
     place = PurePosixPath(value)

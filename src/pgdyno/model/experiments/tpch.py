@@ -1,4 +1,4 @@
-"""What an experiment with a workload like TPC-H has besides its blocks."""
+"""Additional facts of an experiment with a TPC-H-like workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment says about one metric of one workload: an effect, its interval, and a decision."""
+"""The verdict on one metric of one workload: an effect, its interval, and a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workload: what is run against a server, on which data set, and what it does to the data."""
+"""A workload: its data set, its transactions, and their effect on the data."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Step:
 
 @dataclass(frozen=True)
 class TpchStep:
-    """A step of a pass like TPC-H's; ``tpch.py`` beside has its names.
+    """A step of a TPC-H-like pass; ``model/experiments/tpch.py`` has its names.
 
     ``clients`` are the streams of the throughput run. ``label`` says how the whole is run; only an equal one
     continues an experiment.
@@ -156,7 +156,7 @@ Kind = PgbenchScripts | SysbenchScript | DriverScript | Statement | Step | TpchS
 
 @dataclass(frozen=True)
 class Workload:
-    """What is run, and what it does to the data.
+    """The transactions to run, and their effect on the data.
 
     ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
     written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
@@ -204,12 +204,12 @@ class Workload:
 
     @property
     def executions(self) -> int:
-        """How often a transaction executes what its rate counts."""
+        """How often a transaction executes the operation that its rate counts."""
         return self.statement.executions if self.statement else 1
 
     @property
     def driver_name(self) -> str:
-        """What our driver calls it."""
+        """Its name in our driver."""
         return QUERY if self.statement else self.issued_as or self.name
 
     @property

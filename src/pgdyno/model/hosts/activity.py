@@ -1,4 +1,4 @@
-"""What a server's processes were doing at one moment: a sample of its wait events."""
+"""One sample of the wait events of a server's processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CPU = "CPU"  # the type of a backend that waits for nothing: it computes, or wan
 
 @dataclass(frozen=True)
 class Wait:
-    """What a busy backend waits for, by PostgreSQL's names for types and events of waiting."""
+    """The wait of a busy backend, by PostgreSQL's names for types and events."""
 
     type: str
     event: str = ""

@@ -1,4 +1,4 @@
-"""What pgdyno knows about a host. Every field is a Fact: a value with its source, or why it is unknown."""
+"""Facts about a host; each is a value with its source, or the reason why it is unknown."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class HugePagePool:
 
 @dataclass(frozen=True)
 class Limits:
-    """What this process (or the postmaster) may really use: the smallest over host and cgroup ancestors."""
+    """Effective limits of this process or the postmaster: the smallest over host and cgroups."""
 
     cgroup_version: Fact[str]  # "v1", "v2", "hybrid", "none"
     memory_bytes: Fact[int]  # hard limit; the host's memory when no ancestor limits

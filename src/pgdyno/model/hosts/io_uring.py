@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class IoUringCause(StrEnum):
-    """What stands in the way of ``io_method=io_uring``."""
+    """Obstacles to ``io_method=io_uring``."""
 
     NOT_COMPILED_IN = "not compiled in"
     FORBIDDEN = "forbidden by the kernel"  # sysctl, seccomp, a security module, or it has no io_uring
@@ -18,12 +18,12 @@ class IoUringCause(StrEnum):
 
 @dataclass(frozen=True)
 class IoUringObstacle:
-    """Why a server cannot use io_uring here. ``evidence`` is what the server or the kernel says about it."""
+    """The reason why a server cannot use io_uring here, with the server's or kernel's message."""
 
     cause: IoUringCause
     evidence: str
     hint: str
 
     def __str__(self) -> str:
-        """Return cause, evidence and what to do, in one line."""
+        """Return cause, evidence and remedy in one line."""
         return f"{self.cause} ({self.evidence}); {self.hint}"

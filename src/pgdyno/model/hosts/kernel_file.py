@@ -1,4 +1,4 @@
-"""Files through which the kernel shows a value and takes another: /proc/sys, /sys, /proc/irq. Pure.
+"""Files of the kernel that show a value and accept another: /proc/sys, /sys, /proc/irq. Pure.
 
 A file is named by its path on the host, ``/proc/sys/vm/swappiness``; people see a sysctl by the name that
 sysctl(8) gives it. Values are compared as the kernel writes them, which is not always as they were written.
@@ -52,7 +52,7 @@ def set_anew_by(path: str) -> tuple[str, ...]:
 
 
 def display_name(path: str) -> str:
-    """Return a sysctl's name; of other files the path, which is what people look for."""
+    """Return a sysctl's name; for other files, the path."""
     return path.removeprefix(SYSCTL_ROOT).replace("/", ".") if path.startswith(SYSCTL_ROOT) else path
 
 
@@ -67,7 +67,7 @@ def value_in(text: str) -> str:
 
 
 def choices_in(text: str) -> tuple[str, ...]:
-    """Return what a file offers: ``none [mq-deadline]`` → none, mq-deadline; nothing if it does not say."""
+    """Return the choices in a file: ``none [mq-deadline]`` → none, mq-deadline; empty if none."""
     line = text.partition("\n")[0]
     return tuple(word.strip("[]") for word in line.split()) if _CHOICE.search(line) else ()
 

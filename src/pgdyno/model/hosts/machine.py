@@ -1,4 +1,4 @@
-"""Machines that programs are for, by the names that ``uname -m`` has for them: x86_64, aarch64.
+"""Machine architectures, by the names of ``uname -m``: x86_64, aarch64.
 
 Source: System V Application Binary Interface, chapter 4 ("ELF Header"), and its supplements for both of them.
 """

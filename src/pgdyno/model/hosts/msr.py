@@ -1,4 +1,4 @@
-"""The registers of x86 processors that turn prefetchers off, and how a change to one is named. Pure.
+"""Registers of x86 processors that disable prefetchers, and the names of their changes. Pure.
 
 A key names the CPU's device and the register, ``/dev/cpu/3/msr:0x1a4``; a value is hexadecimal, ``0xf``.
 The threads of a core share these registers.

@@ -1,4 +1,4 @@
-"""What LZ4 makes of pages of a server's tables and indexes, and what it takes."""
+"""LZ4's compression ratio and cost for pages of a server's tables and indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host's basic operations cost, measured on it for a moment."""
+"""Costs of a host's basic operations, measured for a moment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WakeUp:
 
 @dataclass(frozen=True)
 class Probes:
-    """What single operations cost. ``stolen_share`` is of all CPUs' time while the others were measured."""
+    """Costs of single operations. ``stolen_share``: of all CPUs' time during the measurement."""
 
     wake_up: WakeUp
     system_call_ns: Fact[float]

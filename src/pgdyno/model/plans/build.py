@@ -1,4 +1,4 @@
-"""What a build of PostgreSQL does beyond compiling: profiles, made of parts that are joined with ``+``.
+"""Build profiles: optimisations beyond compiling, as parts joined with ``+``.
 
     o2, o3    the level of optimisation; o3 unless o2 is named
     native    for exactly the CPU that it is built on
@@ -39,13 +39,13 @@ COMPILERS = ("clang", "gcc")
 
 @dataclass(frozen=True)
 class Profile:
-    """What is done. ``parts`` are in the order of ``PARTS``, each once."""
+    """A profile of a build. ``parts`` are in the order of ``PARTS``, each once."""
 
     parts: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The profile as it is asked for."""
+        """The profile's name on the command line."""
         return "+".join(self.parts)
 
     @property
@@ -55,7 +55,7 @@ class Profile:
 
     @property
     def target(self) -> str | None:
-        """What it is built for unless something else is asked for; None: every CPU of the architecture."""
+        """The default target; None: every CPU of the architecture."""
         return NATIVE if set(self.parts) - _OF_ANY_CPU else None
 
     @property
@@ -65,7 +65,7 @@ class Profile:
 
     @property
     def is_hardened(self) -> bool:
-        """Whether it keeps what distributions build in against attacks."""
+        """Whether it keeps the distributions' hardening flags."""
         return UNHARDENED not in self.parts
 
     @property
@@ -85,7 +85,7 @@ class Profile:
 
     @property
     def is_trained(self) -> bool:
-        """Whether anything depends on what it does under load."""
+        """Whether any part depends on training under load."""
         return self.is_counted or self.is_rearranged
 
 
@@ -110,7 +110,7 @@ def target_flag(target: str, machine: str) -> str:
 
 
 def parse_target(text: str | None) -> str | None:
-    """Return the CPU that code is compiled for. Raises: UsageError for what is no CPU's name."""
+    """Return the CPU that code is compiled for. Raises: UsageError for an invalid name."""
     if text is not None and not _TARGET.fullmatch(text):
         raise UsageError(
             f'--portable "{text}" is no name of a CPU', hint="for example x86-64-v3, neoverse-n1, or native"

@@ -27,7 +27,7 @@ class KnownBuild:
 
     @property
     def strength(self) -> int:
-        """What its profile promises, against others' of the same program."""
+        """The rank of its profile among builds of the same program."""
         return sum(_WORTH.get(part, 0) for part in self.profile.split("+"))
 
     @property

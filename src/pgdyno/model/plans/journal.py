@@ -1,4 +1,4 @@
-"""What the journal knows: receipts, their life, and what apply, status and revert report.
+"""Records of the journal: receipts, their states, and results of apply, status and revert.
 
     written ──> applied ──> verified ──┐
        │           │            │      ├──> reverted    what was found is back, and read back
@@ -30,7 +30,7 @@ class ReceiptState(StrEnum):
 
 
 class OnDrift(StrEnum):
-    """What revert does with a key that somebody else changed after us."""
+    """Handling of a key that another user or program changed after us, in a revert."""
 
     SKIP = "skip"  # leave it and its receipt alone; the revert is incomplete
     OVERWRITE = "overwrite"  # restore what was found before our change
@@ -39,7 +39,7 @@ class OnDrift(StrEnum):
 
 @dataclass(frozen=True)
 class Target:
-    """What a change was made on.
+    """The server or machine that a change was made on.
 
     ``identity`` is a server's system identifier, or a host's machine id. A standby has its primary's system
     identifier, often even its paths: ``data_directory`` and ``machine`` (a hash of the machine id) tell
@@ -62,7 +62,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was found before a change, and how far the change has come. ``change.value`` is what we want.
+    """The value found before a change, and the change's state. ``change.value`` is the requested one.
 
     ``effective`` is what was read back from another source after the change. ``interims`` are values that a
     revert has set in passing, or that the kernel made of ours: finding one of them is not somebody else's
@@ -85,7 +85,7 @@ class Receipt:
 
     @property
     def key(self) -> str:
-        """What is changed."""
+        """The setting or file that is changed."""
         return self.change.key
 
     @property
@@ -95,17 +95,17 @@ class Receipt:
 
     @property
     def is_of_trial(self) -> bool:
-        """Whether the machine was changed for the time of a trial, which gives back what it found."""
+        """Whether the machine was changed for a trial, which restores it at its end."""
         return self.is_on_host and self.server is None
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the change was interrupted or has failed: nobody knows what is there now."""
+        """Whether the change was interrupted or failed, so that the present value is unknown."""
         return self.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the value was seen in force, and no revert has begun: another one is somebody else's."""
+        """Whether the value was seen in force and no revert has begun: any other value is drift."""
         return self.state is ReceiptState.VERIFIED and not self.is_being_restored
 
     @property
@@ -130,7 +130,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ApplyResult:
-    """What apply did, or with ``is_dry_run`` would do. ``apply_id`` is None when nothing was to do.
+    """The result of an apply, or of its dry run. ``apply_id`` None: there was nothing to do.
 
     ``revert_command`` is what a user types to undo it; ``findings`` are the plan's, about the server.
     """
@@ -148,7 +148,7 @@ class ApplyResult:
 
 @dataclass(frozen=True)
 class Drift:
-    """A key that somebody else changed after us; ``now`` None means that they removed it.
+    """A key that was changed by others after us; ``now`` None means that they removed it.
 
     ``later`` is the server whose plan has changed it again, with a receipt of its own.
     """
@@ -170,7 +170,7 @@ class OtherJournal:
 
 @dataclass(frozen=True)
 class RevertResult:
-    """What revert did. ``pending_restart`` are keys whose former value waits for a restart.
+    """The result of a revert. ``pending_restart``: keys whose original value waits for a restart.
 
     ``other_journals`` are looked for if nothing was to revert: the changes may be in one of them.
     """
@@ -189,13 +189,13 @@ class RevertResult:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is changed any more of what was to be reverted. If not, the exit code is 3."""
+        """Whether every change to revert is undone. If not, the exit code is 3."""
         return not (self.drifted or self.pending_restart or self.damage)
 
 
 @dataclass(frozen=True)
 class StatusEntry:
-    """An open receipt, and what became of it.
+    """An open receipt, and its present state.
 
     ``effective`` is the value in force now; None if the server was not asked. ``drift`` says in words what
     somebody else did since.
@@ -216,7 +216,7 @@ class StatusEntry:
 
 @dataclass(frozen=True)
 class StatusReport:
-    """What is applied on this host's targets, newest last."""
+    """Applied changes on this host's targets, newest last."""
 
     journal: str
     entries: tuple[StatusEntry, ...]

@@ -1,4 +1,4 @@
-"""A lever as ``pgdyno levers`` shows it: what it is, and what it finds on one host and server."""
+"""A lever as ``pgdyno levers`` shows it: its description, and its state on a host and server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdyno.model.plans.plan import Layer, PlanLine, Risk
 
 @dataclass(frozen=True)
 class LeverFinding:
-    """What a lever finds: its state with the values read, and what it would change or why it does nothing.
+    """A lever's state with the values read, and its change or the reason for none.
 
     ``state`` is one of ``levers.metadata.State``.
     """

@@ -1,4 +1,4 @@
-"""Files that set the kernel's values whenever the machine starts. Their value is their whole text. Pure.
+"""Files that set kernel values at boot. The value of a change is a file's whole text. Pure.
 
 A text is too long to be shown: people see its checksum, the beginning of what sha256sum(1) prints.
 """
@@ -21,12 +21,12 @@ def shown(kind: str, value: Value) -> Value:
 
 
 def checksum(text: str | None) -> str:
-    """Return what tells a text from any other; None is no file."""
+    """Return the checksum of a text; None stands for no file."""
     return "no file" if text is None else f"sha256 {hashlib.sha256(as_bytes(text)).hexdigest()[:_DIGITS]}"
 
 
 def as_text(content: bytes) -> str:
-    """Return a file's content as a value; nothing is lost, whatever it holds."""
+    """Return a file's content as a value, without loss for any content."""
     return content.decode(errors="surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""A plan: ordered, reversible changes for one host and server, each with reason, evidence, risk and undo."""
+"""A plan: ordered, reversible changes for one host and server, with reasons and risks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Layer(StrEnum):
 
 
 class Risk(StrEnum):
-    """What can go wrong, in increasing order."""
+    """Risks of a change, in increasing order."""
 
     SAFE = "safe"
     SHARED = "shared"  # it concerns everything else that runs on the machine
@@ -29,7 +29,7 @@ class Risk(StrEnum):
 
 
 class Effect(StrEnum):
-    """What it takes for a change to become effective."""
+    """Requirements for a change to become effective."""
 
     IMMEDIATE = "immediate"
     RELOAD = "reload"
@@ -147,7 +147,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Plan:
-    """What advise proposes and apply does, in this order."""
+    """Changes that advise proposes and apply makes, in this order."""
 
     lines: tuple[PlanLine, ...]
     skipped: tuple[Skipped, ...]
@@ -161,7 +161,7 @@ class Plan:
 
     @property
     def touches_wakeups(self) -> bool:
-        """Whether what the plan is worth depends on how CPUs idle: then it is also measured as booted."""
+        """Whether its gain depends on CPU idling: then it is also measured as booted."""
         return any(line.touches_wakeups for line in self.lines)
 
     @property
@@ -171,7 +171,7 @@ class Plan:
 
     @property
     def programs(self) -> tuple[Change, ...]:
-        """The planned changes of what chooses the programs that run the server."""
+        """The planned changes to the selection of the server's programs."""
         return tuple(line.change for line in self.lines if line.change.kind in PROGRAM_KINDS)
 
     @property
@@ -186,11 +186,11 @@ class Plan:
         return tuple(layer for layer in Layer if layer in planned)
 
     def of_layers(self, layers: Collection[Layer]) -> Plan:
-        """Return what is planned in these layers alone."""
+        """Return the plan reduced to these layers."""
         return replace(self, lines=tuple(line for line in self.lines if line.layer in layers))
 
     def without(self, lever: str) -> Plan:
-        """Return what is planned by all levers but this one."""
+        """Return the plan without the changes of this lever."""
         return replace(self, lines=tuple(line for line in self.lines if line.change.lever != lever))
 
     @property

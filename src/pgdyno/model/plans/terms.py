@@ -1,4 +1,4 @@
-"""What is asked of a plan before it is said to pay, and what the variants are called that show it."""
+"""Terms by which a plan is said to pay, and names of the variants that show it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHOUT = "without-"
 
 
 def without_per_application(names: Sequence[str]) -> str:
-    """Return what the plan without settings that suit only some applications is called."""
+    """Return the name of the variant without per-application settings."""
     return WITHOUT + "+".join(names)
 
 
@@ -27,7 +27,7 @@ def left_out_per_application(variant: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Terms:
-    """What is asked of a plan, as shares: 0.05 = 5 %.
+    """Requirements of a plan, as shares: 0.05 = 5 %.
 
     ``min_gain`` is the gain of throughput that makes the change worth while; no workload may have lost more
     than ``max_loss`` of it, and none's slowest transactions may take longer by more than ``max_tail_loss``.

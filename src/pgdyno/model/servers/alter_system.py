@@ -1,4 +1,4 @@
-"""What ALTER SYSTEM has to be given so that the server stores exactly the value that was meant.
+"""Literals for ALTER SYSTEM that make the server store exactly the intended value.
 
 Six settings are lists whose elements the server quotes one by one (GUC_LIST_QUOTE): for these,
 ``SET shared_preload_libraries = 'a,b'`` would name *one* library called "a,b", and the server would not

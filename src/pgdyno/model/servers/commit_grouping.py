@@ -1,4 +1,4 @@
-"""How many commits a flush of the WAL serves under a load, and what a flush takes."""
+"""Commits per WAL flush under a load, and the duration of a flush."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ENOUGH_CLIENTS = 8  # arbitrary: fewer seldom commit at the same time
 
 @dataclass(frozen=True)
 class CommitGrouping:
-    """What was counted of a writing workload. Units: ``flush_us`` microseconds, of 8 kB."""
+    """Counts of a writing workload. Units: ``flush_us`` microseconds, of 8 kB."""
 
     workload: str
     clients: int

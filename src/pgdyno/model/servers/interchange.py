@@ -1,4 +1,4 @@
-"""Whether other programs can run a server as it is: what its data and its configuration ask of them. Pure.
+"""Whether other programs can run a server as it is, by its data and configuration. Pure.
 
 This is more than pg_upgrade looks at, which has files written anew where formats differ: here the very files
 are read by other programs, which have to find the same catalogs, page sizes, libraries and collations.
@@ -23,7 +23,7 @@ _TELL_NOTHING = frozenset({"extra-version", "includes", "libraries", "krb-srvnam
 
 @dataclass(frozen=True)
 class Demands:
-    """What a server has and uses. ``layout`` are the numbers in its control file that are compiled in."""
+    """A server's requirements. ``layout``: numbers in its control file that are compiled in."""
 
     layout: Mapping[str, str]
     extensions: frozenset[tuple[str, str]]  # name, version
@@ -41,7 +41,7 @@ class Demands:
 
 @dataclass(frozen=True)
 class Offers:
-    """What programs can do, found out from a scratch server of theirs; members as in ``Demands``."""
+    """Capabilities of programs, read from their own scratch server; members as in ``Demands``."""
 
     layout: Mapping[str, str]
     extensions: frozenset[tuple[str, str]]  # that could be created
@@ -58,12 +58,12 @@ class Offers:
 
 
 def lacking(demands: Demands, offers: Offers) -> tuple[str, ...]:
-    """Return, in sentences, what keeps the programs from running the server; empty: nothing does."""
+    """Return sentences on missing capabilities of the programs; empty: nothing is missing."""
     return (*_lacking_in_data(demands, offers), *_lacking_in_configuration(demands, offers))
 
 
 def changed(demands: Demands, offers: Offers) -> tuple[str, ...]:
-    """Return, in sentences, what the server would do otherwise than before."""
+    """Return sentences on how the server would behave differently."""
     notes = []
     if demands.has_jit and not offers.has_jit:
         notes.append("without JIT compilation, which its present programs have")
@@ -90,7 +90,7 @@ def unfit_version(running: str, running_major: int, offered: str, offered_major:
 
 
 def options_in(configure: str | None) -> frozenset[str] | None:
-    """Return what configure was called with; None where that is not known, as of meson's builds."""
+    """Return configure's options; None if unknown, as for builds by meson."""
     return frozenset(re.findall(r"--with-([a-z0-9-]+)", configure)) if configure else None
 
 

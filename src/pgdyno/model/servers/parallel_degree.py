@@ -12,7 +12,7 @@ MAX_WORKERS = 1024  # of a Gather, and of a table: MAX_PARALLEL_WORKER_LIMIT in 
 
 
 class Limit(StrEnum):
-    """What can decide the degree. The first ten are numbers that somebody can set."""
+    """Limits that can decide the degree. The first ten are numbers that can be set."""
 
     CAP = "max_parallel_workers_per_gather"
     RELOPTION = "parallel_workers"
@@ -70,7 +70,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class Table:
-    """What decides of a table. ``parallel_workers`` None: the option is not set on it."""
+    """A table's facts for the degree. ``parallel_workers`` None: the option is not set on it."""
 
     name: str  # quoted where SQL needs that, with the schema
     is_system: bool  # whose options nobody changes
@@ -91,7 +91,7 @@ class SizeRule:
 
     @property
     def from_pages(self) -> int:
-        """The pages from which on there are so many workers; 0 if there are none."""
+        """The pages from which on there are N workers; 0 for no workers."""
         return self.next_pages // 3 if self.workers else 0
 
     @property
@@ -113,7 +113,7 @@ class Hazard:
 
 @dataclass(frozen=True)
 class Cause:
-    """One limit that decided, why, and what to change about it."""
+    """A limit that decided the degree, with its reason and its remedy."""
 
     limit: Limit
     what: str  # the limit with its value, as short as a heading: "parallel_workers = 4 of public.t"
@@ -124,7 +124,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class ExplainedGather:
-    """A Gather with what decided its number of workers."""
+    """A Gather with the limits that decided its number of workers."""
 
     gather: Gather
     tables: tuple[Table, ...]  # of its scans
@@ -135,7 +135,7 @@ class ExplainedGather:
 
 @dataclass(frozen=True)
 class Pools:
-    """What is left of the two pools that workers are taken from when the query runs."""
+    """Free workers in the two pools that a query takes them from."""
 
     max_parallel_workers: int
     max_worker_processes: int
@@ -150,7 +150,7 @@ class Pools:
         return Limit.POOL if left <= slots else Limit.PROCESSES
 
     def launchable(self, workers: int) -> int | None:
-        """Return how many of so many workers can be started now; None: what is in use is not known."""
+        """Return how many of N workers can be started now; None: the number in use is unknown."""
         parallel, others = self.parallel_in_use.or_none(), self.others_in_use.or_none()
         if parallel is None or others is None:
             return None
@@ -160,7 +160,7 @@ class Pools:
 
 @dataclass(frozen=True)
 class DegreeStep:
-    """One statement of an advice. ``is_tried``: EXPLAIN was asked with it, or with what has its effect."""
+    """One statement of an advice. ``is_tried``: EXPLAIN confirmed it, or an equivalent."""
 
     statement: str
     note: str
@@ -186,7 +186,7 @@ class DegreeAdvice:
 
 @dataclass(frozen=True)
 class Degree:
-    """How many workers are planned for a query, by which limit, and what would change that.
+    """The workers planned for a query, the limit that decided them, and remedies.
 
     ``causes`` decided together; each of ``alternatives`` would do by itself in place of the one cause.
     """

@@ -27,7 +27,7 @@ def with_options(text: str, options: str) -> str:
 
 
 def program_in(options: str) -> Path | None:
-    """Return the program that the options name; None: the ``postgres`` beside pg_ctl."""
+    """Return the program that the options name; None: the ``postgres`` next to pg_ctl."""
     named = [one[-1].removeprefix(_PROGRAM) for one in _each(options) if one[0].startswith(_PROGRAM)]
     return Path(named[-1]) if named and named[-1] else None
 

@@ -1,4 +1,4 @@
-"""How a server means to execute a query: the shape of its plan, without the planner's estimates of cost."""
+"""The shape of a query's plan, without the planner's cost estimates."""
 
 from __future__ import annotations
 

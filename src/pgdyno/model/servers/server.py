@@ -1,4 +1,4 @@
-"""What pgdyno knows about a PostgreSQL server, read through one connection and proven co-location."""
+"""Facts about a PostgreSQL server, read through one connection and proven co-location."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Standby:
 
 @dataclass(frozen=True)
 class ConfigurationManager:
-    """Somebody else who writes this server's configuration, and what gave it away."""
+    """Another program that writes this server's configuration, and how it was recognised."""
 
     name: str  # "Patroni", "CloudNativePG", "Amazon RDS", …
     evidence: str
@@ -60,7 +60,7 @@ class ConfigurationManager:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What this build can do, found by asking it, never from the version number."""
+    """Capabilities of this build, determined by asking it, never from the version number."""
 
     io_methods: Fact[tuple[str, ...]]  # enumvals of io_method; () before 18
     wal_compression_methods: Fact[tuple[str, ...]]
@@ -90,7 +90,7 @@ _NOT_READ: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_stat_io")
 
 @dataclass(frozen=True)
 class Program:
-    """What the postmaster runs, and was started with, where the server is proven to run on this host."""
+    """The postmaster's program and its start options, if the server is proven to run on this host."""
 
     atomics: Fact[Atomics] = _NOT_FOUND_HERE
     allocator: Fact[str] = _NOT_FOUND_HERE  # whose malloc it has: "glibc", "musl", "jemalloc", …
@@ -129,7 +129,7 @@ class Server:
 
     @property
     def non_default_settings(self) -> tuple[Guc, ...]:
-        """Settings that somebody has configured, by name, also where the value equals the default."""
+        """Settings with an explicit value, by name, including values equal to the default."""
         configured = (guc for guc in self.settings.values() if guc.source not in _NOT_CONFIGURED)
         return tuple(sorted(configured, key=lambda guc: guc.name.lower()))
 
@@ -146,7 +146,7 @@ class FileSetting:
 
 @dataclass(frozen=True)
 class Postmaster:
-    """What ``postmaster.pid`` says about the running postmaster."""
+    """The contents of ``postmaster.pid`` of the running postmaster."""
 
     pid: int
     port: int
@@ -156,7 +156,7 @@ class Postmaster:
 
 @dataclass(frozen=True)
 class DataDirectory:
-    """What the files of a data directory tell without a server."""
+    """Facts that a data directory's files show without a server."""
 
     path: str
     major: int

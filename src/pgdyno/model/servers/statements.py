@@ -1,4 +1,4 @@
-"""The statements of a workload, and how a server plans them: for their values, and once for all values."""
+"""A workload's statements, with their custom and generic plans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PreparedStatement:
 
 @dataclass(frozen=True)
 class StatementPlan:
-    """A plan of a statement: its nodes from the top, and what the planner expects of them.
+    """A statement's plan: its nodes from the top, with the planner's estimates.
 
     Shapes: ``shape`` and ``rows`` have one entry per node.
     Units: ``cost`` as in EXPLAIN; ``blocks`` of shared memory that an execution read, None if it was not run.
@@ -64,7 +64,7 @@ class PlannedStatement:
 
     @property
     def estimate_ratio(self) -> float:
-        """By what factor the row estimates of equal nodes differ at most; at least 1."""
+        """The largest factor between row estimates of equal nodes; at least 1."""
         pairs = [
             (max(one, 1.0), max(other, 1.0))
             for plan in self.customs
@@ -88,7 +88,7 @@ class WorkloadStatements:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its statements are called; those that differ in their table alone share a name."""
+        """The names of its statements; those that differ only in their table share a name."""
         return tuple(dict.fromkeys(one.name for one in self.statements))
 
     @property
@@ -107,7 +107,7 @@ class WorkloadStatements:
 
 @dataclass(frozen=True)
 class PlanningShare:
-    """What ``pg_stat_statements`` has counted with ``track_planning`` on, of all statements together."""
+    """Totals of ``pg_stat_statements`` with ``track_planning`` on, of all statements together."""
 
     plans: int
     calls: int

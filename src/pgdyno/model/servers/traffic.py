@@ -1,4 +1,4 @@
-"""What a server did for others in some time."""
+"""Transactions and time of a server's own traffic in a period."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ class Traffic:
     active_ms: float
 
     def since(self, before: Traffic) -> Traffic:
-        """Return what came to it after ``before``; below 0 if the counters were reset meanwhile."""
+        """Return the increase since ``before``; below 0 if the counters were reset meanwhile."""
         return Traffic(self.transactions - before.transactions, self.active_ms - before.active_ms)

@@ -1,1 +1,1 @@
-"""Variants, and what no variant may have."""
+"""Variants, and settings that no variant may have."""

@@ -1,4 +1,4 @@
-"""The durability lock's one list: which settings could lose committed data, and which values cannot.
+"""The durability lock's one list: settings that can lose committed data, and their safe values.
 
 ``levers/engine/durability.py`` refuses whatever else is planned; ``Variant`` marks whatever else is measured.
 """
@@ -21,7 +21,7 @@ WAL_LEVELS = ("minimal", "replica", "logical")
 
 @dataclass(frozen=True)
 class Lock:
-    """The values of one setting that are safe everywhere, the usual one first, and what all others risk."""
+    """The safe values of one setting, the usual one first, and the risk of all others."""
 
     safe: tuple[str, ...]
     risk: str

@@ -1,4 +1,4 @@
-"""What a running server shows of its durability, read back from the server itself and its postmaster."""
+"""A running server's durability, read back from the server itself and its postmaster."""
 
 from __future__ import annotations
 

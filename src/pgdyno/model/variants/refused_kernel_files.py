@@ -1,4 +1,6 @@
-"""Files of the kernel that no variant may set, whoever asks for it: none of them makes a server faster.
+"""Kernel files that no variant may set under any circumstances.
+
+None of them makes a server faster.
 
 A study is something that people pass on. What stands here would turn one into a program that runs as root.
 Everything that is neither here nor a lever's takes ``--allow-file``.
@@ -68,5 +70,5 @@ _REFUSED = {
 
 
 def why_refused_file(path: str) -> str | None:
-    """Return why no variant may set a file; None if one may. Levers' own files are asked for before."""
+    """Return why no variant may set a file, or None. Levers' own files are checked before."""
     return next((why for pattern, why in _REFUSED.items() if fnmatchcase(path, pattern)), None)

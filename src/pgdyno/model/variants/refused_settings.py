@@ -24,7 +24,7 @@ class Group:
 
 CONFIGURATION = Group(
     ("config_file", "data_directory", "include", "include_dir", "include_if_exists"),
-    "it would bring other data or a configuration that nobody has checked, fsync = off included",
+    "it would bring other data or a configuration that is unchecked, fsync = off included",
 )
 """These can also hide that a server is not durable."""
 

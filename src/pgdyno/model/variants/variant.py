@@ -1,4 +1,4 @@
-"""A variant: a named, complete configuration of a server, written ``[SERVER@]NAME[:setting=value,…]``.
+"""A variant: a named, complete server configuration, ``[SERVER@]NAME[:setting=value,…]``.
 
 A setting is PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another file of the kernel
 (``/sys/kernel/mm/transparent_hugepage/enabled``), a prefetch control of one CPU (``/dev/cpu/0/msr:0x1a4``),
@@ -54,7 +54,7 @@ class Variant:
 
     @property
     def files(self) -> dict[str, str]:
-        """What the kernel's files are to hold, by path. They concern the whole machine."""
+        """The values of kernel files, by path. They concern the whole machine."""
         return self._of_kind(KeyKind.FILE)
 
     @property
@@ -94,7 +94,7 @@ def is_guc(key: str) -> bool:
 
 
 def require_measurable(variants: Iterable[Variant]) -> None:
-    """Refuse what no server may be given that pgdyno starts, whatever study asks for it.
+    """Refuse settings that no server started by pgdyno may have, whatever study requests them.
 
     Which of the kernel's files may be changed is ``app/changes/allowed_files.py``'s.
     Raises: VariantError with the key and the reason.

@@ -1,4 +1,4 @@
-"""What a key of a variant is, and the one form in which it is kept. Pure.
+"""Keys of a variant, and their canonical form. Pure.
 
     jit, pg_stat_statements.max              a setting of PostgreSQL
     vm.swappiness, /proc/sys/vm/swappiness   a sysctl, kept by the path of its file
@@ -58,7 +58,7 @@ def kind_of_key(key: str) -> KeyKind | None:
 
 
 def why_no_key(key: str) -> str:
-    """Return what is wrong with a key of no kind."""
+    """Return why a key is of no known kind."""
     if kind_of_key(key.replace("-", "_")) is KeyKind.SETTING:
         return f'PostgreSQL would take "-" for "_": write {key.replace("-", "_")}'
     return (

@@ -142,7 +142,7 @@ def _turn(design: Design) -> str:
 
 
 def _between_rounds(experiment: Experiment) -> str:
-    return "the server was not restarted" if is_attached_as_found(experiment) else "servers started afresh"
+    return "the server was not restarted" if is_attached_as_found(experiment) else "servers newly started"
 
 
 def _pinned(experiment: Experiment) -> str:

@@ -119,10 +119,10 @@ def _drift(drift: Drift, revert_command: str) -> Iterator[str]:
         yield f"Left alone: {display_name(drift.key)}: {by} has changed it since"
         yield "    revert that one first, then this one"
         return
-    now = "somebody took it out" if drift.now is None else f"somebody set it to {drift.now}"
+    now = "it was removed by others" if drift.now is None else f"it was set to {drift.now}"
     yield f"Left alone: {display_name(drift.key)}: {now} after it was changed to {drift.wanted}"
-    yield f"    {revert_command} --drifted=overwrite restores what was found before,"
-    yield "    --drifted=keep leaves it so"
+    yield f"    {revert_command} --drifted=overwrite restores the original values,"
+    yield "    --drifted=keep leaves the present ones"
 
 
 def _other(journal: OtherJournal) -> str:

@@ -7,7 +7,7 @@ from pgdyno.experiments.decisions.watch_decision import LEAST_TRANSACTIONS, Watc
 
 def watch_text(seen: Watched) -> str:
     """Return what was seen, and what is in force now."""
-    now = "The plan is in force." if seen.is_applied else "What was found is in force."
+    now = "The plan is in force." if seen.is_applied else "The original configuration is in force."
     alarm = "ALARM: " if seen.is_alarm else ""
     return f"{alarm}{_seen(seen)} {now}"
 

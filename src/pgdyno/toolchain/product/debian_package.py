@@ -140,7 +140,7 @@ def _paragraphs(manifest: Manifest, optimised: Optimised) -> Iterator[str]:
     if UNHARDENED in optimised.profile.split("+"):
         yield (
             "It is NOT hardened: its program lies at fixed addresses, its stack is not protected, calls of "
-            "libc are not checked. It is for servers that nobody can reach whom you do not trust."
+            "libc are not checked. Use it only for servers that untrusted people cannot reach."
         )
     if manifest.verified is not None:
         yield _passed(manifest.verified)

@@ -140,7 +140,7 @@ class Manifest:
         if self.verified.huge_text_bytes is not None:
             said += f", {self.verified.huge_text_bytes >> 20} MB of machine code on huge pages"
         if not self.verified.reference:
-            return f"{said}; plain, so that others can be held against it"
+            return f"{said}; baseline for the verification of other builds"
         return f"{said}, {self.verified.answers} answers and all data the same as {self.verified.reference}'s"
 
 

@@ -122,7 +122,7 @@ def plan_recipe(
     if wants_liburing and max(majors) < LIBURING.since:
         raise UsageError(
             f"--with-liburing needs PostgreSQL {LIBURING.since} or newer",
-            detail=f"asked for: {', '.join(map(str, majors))}",
+            detail=f"requested: {', '.join(map(str, majors))}",
         )
     used = tuple(one for one in LIBRARIES if one.header in headers and one.since <= min(majors))
     left_out = [_why_without(one, headers, foreign) for one in LIBRARIES if one not in used]

@@ -105,7 +105,7 @@ def test_an_interrupted_build_goes_on_by_the_same_command() -> None:
     with pytest.raises(InterruptedByUserError) as caught:
         make_build(conditions(), Remembered(), (), stopped)
     assert caught.value.hint == (
-        "what is done is kept: the same command goes on with the stage that was interrupted"
+        "finished stages are kept: the same command resumes at the interrupted stage"
     )
 
 

@@ -29,7 +29,7 @@ def test_what_is_not_verified_is_not_packaged(
     install_build(replace(MANIFEST, verified=None))
     assert refusal("built", builds_place) == (
         "built-00000000000a is not verified\n"
-        "DETAIL:  it failed when it was last tried, and what has failed is not handed on\n"
+        "DETAIL:  its last verification failed; a failed build is not packaged\n"
         "HINT:  pgdyno build verify built-00000000000a tries it again"
     )
 

@@ -16,9 +16,9 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.arenas import opening
 from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.inventory import diff_builds, list_builds
-from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.changes import interchange
 from pgdyno.app.measuring.measure import Conditions

@@ -47,7 +47,7 @@ def test_without_pg_config_its_package_is_named(prefix: Path, builds_place: Work
     with pytest.raises(InstallationError) as caught:
         find_inherited_features(str(prefix), builds_place)
     assert str(caught.value) == (
-        f"nobody knows how PostgreSQL 18.6 ({prefix}/bin) was built\n"
+        f"it is unknown how PostgreSQL 18.6 ({prefix}/bin) was built\n"
         f"DETAIL:  {prefix}/bin/pg_config: no such program\n"
         "HINT:  Debian and Ubuntu have it in postgresql-client-18"
     )
@@ -63,7 +63,7 @@ def test_one_that_does_not_record_its_options_is_no_model(
     assert caught.value.detail == (
         f"{prefix}/bin/pg_config names no options: it was built without any, or by meson"
     )
-    assert caught.value.hint == "leave --like out: what the host has libraries for is then built in"
+    assert caught.value.hint == "leave --like out: support for the host's libraries is then built in"
 
 
 def test_what_is_no_installation_is_none(tmp_path: Path, builds_place: Workspace) -> None:
@@ -82,6 +82,6 @@ def test_another_major_version_is_refused(prefix: Path, builds_place: Workspace)
     assert str(caught.value) == (
         f'--like "{prefix}" is PostgreSQL 18, --source "debian:17" is 17\n'
         "DETAIL:  a build takes the place of a server of its own major version: another one does not read "
-        "its data,\n         and does other things where configure is told nothing\n"
+        "its data,\n         and has other defaults of configure\n"
         "HINT:  name a source of PostgreSQL 18, or an installation of PostgreSQL 17"
     )

@@ -68,7 +68,7 @@ def test_another_file_has_to_be_allowed_by_its_name() -> None:
         require_allowed_files([variant], {"/proc/sys/vm/overcommit_ratio"})
     assert str(caught.value) == (
         'variant "strict" sets vm.overcommit_memory, which was not allowed\n'
-        "DETAIL:  no lever of pgdyno sets it: what it does to this machine, nobody has tried\n"
+        "DETAIL:  no lever of pgdyno sets it: its effect on this machine is untested\n"
         "HINT:  if you know what it does, add --allow-file vm.overcommit_memory"
     )
     assert caught.value.exit_code == 4

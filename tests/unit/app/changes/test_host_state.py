@@ -115,10 +115,10 @@ def test_what_somebody_else_has_changed_meanwhile_is_left_to_them(root: Path, st
     with pytest.raises(StillChangedError) as caught, state.holding(WANTED):
         put(root, SWAPPINESS, "1")
     assert str(caught.value) == (
-        "somebody has changed the machine while it was measured\n"
-        "DETAIL:  vm.swappiness is 1, asked for was 10\n"
-        "HINT:  pgdyno revert --host-only --drifted=overwrite restores what was found, "
-        "--drifted=keep leaves it so"
+        "the machine was changed by others while it was measured\n"
+        "DETAIL:  vm.swappiness is 1, requested was 10\n"
+        "HINT:  pgdyno revert --host-only --drifted=overwrite restores the original values, "
+        "--drifted=keep leaves the present ones"
     )
     assert shown(root) == ["1", "1"]
 
@@ -199,7 +199,7 @@ def test_a_journal_that_somebody_holds_or_has_damaged_is_not_written_to(
     assert refused(state, StorageError) == (
         "the journal is damaged, so that nothing is added to it\n"
         "DETAIL:  line 1 of the journal cannot be read\n"
-        "HINT:  pgdyno revert --host-only --all restores what can be read; then move the journal away"
+        "HINT:  pgdyno revert --host-only --all restores the readable entries; then move the journal away"
     )
     assert shown(root) == ["60", "1"]
 
@@ -307,4 +307,4 @@ def test_a_trial_does_not_write_behind_who_sets_the_same_by_himself(root: Path, 
     assert caught.value.message == (
         "TuneD is active with profile postgresql, and would set its own values again"
     )
-    assert caught.value.detail == "asked for: vm.swappiness, kernel.sched_autogroup_enabled"
+    assert caught.value.detail == "requested: vm.swappiness, kernel.sched_autogroup_enabled"

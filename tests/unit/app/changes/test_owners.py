@@ -85,7 +85,7 @@ def test_a_plan_from_before_it_ran_is_refused(machine: Tree) -> None:
         check_owners(machine, [change])
     assert str(caught.value) == (
         "TuneD is active with profile virtual-guest, and would set its own values again\n"
-        "DETAIL:  asked for: vm.swappiness\n"
+        "DETAIL:  requested: vm.swappiness\n"
         "HINT:  pgdyno advise --layers all --format tuned writes a profile for it; or stop it: tuned-adm off"
     )
 

@@ -48,7 +48,7 @@ def test_the_kernel_is_asked_what_it_shows(access: ServerAccess) -> None:
 
 @pytest.mark.parametrize(
     ("value", "drift"),
-    [("30", "somebody set it to 30"), ("60", "it has the value that was found before")],
+    [("30", "it was set to 30"), ("60", "it has the value that was found before")],
 )
 def test_what_became_of_a_change_is_said(root: Path, access: ServerAccess, value: str, drift: str) -> None:
     put(root, SWAPPINESS, value)

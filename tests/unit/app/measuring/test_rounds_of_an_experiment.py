@@ -236,6 +236,6 @@ def test_what_was_imported_is_not_continued(store: ExperimentStore) -> None:
     with pytest.raises(UsageError) as caught:
         run.run(study, resume=imported_experiment().id)
     assert str(caught.value) == (
-        f"experiment {imported_experiment().id} was imported: what is measured here would not be the same\n"
+        f"experiment {imported_experiment().id} was imported: a measurement here would not be comparable\n"
         "HINT:  repeat its command line without --resume"
     )

@@ -99,7 +99,7 @@ MEAN, OF = "mean time per transaction", "30 pairs of periods"
     ],
 )
 def test_sentences_say_what_was_seen_and_what_is_in_force(seen: Watched, text: str) -> None:
-    assert watch_text(seen) == f"{text} What was found is in force."
+    assert watch_text(seen) == f"{text} The original configuration is in force."
     alarm = "" if seen.state is WatchState.NO_HARM else "ALARM: "
     assert watch_text(replace(seen, is_applied=True)) == f"{alarm}{text} The plan is in force."
 

@@ -48,7 +48,7 @@ def test_latencies_are_means_with_the_interval_of_their_ratio() -> None:
     # Standard deviation of the logarithms 0.1578, over √5 0.0706; t with 4 degrees of freedom 2.776: 0.1959.
     bounds = (p50.ratio.low, p50.ratio.point, p50.ratio.high)
     assert bounds == pytest.approx((0.5 * 0.8221, 0.5, 0.5 * 1.2164), rel=1e-3)
-    assert p99.ratio is None  # it never varied: nobody knows how sure it is
+    assert p99.ratio is None  # it never varied: it is unknown how sure it is
 
 
 def test_one_round_gives_figures_without_an_interval() -> None:

@@ -69,7 +69,7 @@ def test_two_paths_to_one_directory_are_the_same_file(tmp_path: Path) -> None:
 
 
 def test_sysctls_of_the_running_kernel_can_be_read() -> None:
-    # The kernel allocates as much as is asked for: one read of some megabytes fails with ENOMEM.
+    # The kernel allocates as much as is requested: one read of some megabytes fails with ENOMEM.
     assert Tree().text("/proc/sys/kernel/osrelease").is_known
 
 

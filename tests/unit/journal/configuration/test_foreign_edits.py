@@ -119,7 +119,7 @@ def test_an_error_is_named_with_its_place_and_without_its_value() -> None:
 def test_what_waits_for_a_restart_only_stands_in_the_way_of_a_restart() -> None:
     waiting = ForeignEdits(for_restart=("max_connections",))
     waiting.check(with_restart=False)
-    with pytest.raises(RefusedError, match="settings of somebody else wait for a restart: max_connections"):
+    with pytest.raises(RefusedError, match="settings changed by others wait for a restart: max_connections"):
         waiting.check(with_restart=True)
 
 

@@ -204,7 +204,7 @@ def test_what_stands_in_the_place_of_a_new_link_is_given_to_nobody(
         os.close(os.open(name, os.O_CREAT, dir_fd=dir_fd))
 
     monkeypatch.setattr(os, "symlink", exchanged)
-    with opened_directory(place) as directory, pytest.raises(UntrustedError, match='in the place of "it"'):
+    with opened_directory(place) as directory, pytest.raises(UntrustedError, match='has replaced "it"'):
         directory.create_link("it", "there", (0, 0))
     assert (place / "it").stat().st_uid == OWNER
 

@@ -82,6 +82,6 @@ def test_nothing_is_added_to_a_damaged_journal() -> None:
     assert str(caught.value) == (
         "the journal is damaged, so that nothing is added to it\n"
         "DETAIL:  line 2 of the journal cannot be read\n"
-        "HINT:  pgdyno revert --dsn service=production --all restores what can be read; "
+        "HINT:  pgdyno revert --dsn service=production --all restores the readable entries; "
         "then move the journal away"
     )

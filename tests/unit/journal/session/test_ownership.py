@@ -38,7 +38,7 @@ def test_what_configuration_files_say_may_be_changed(source: str) -> None:
 def test_what_is_set_elsewhere_is_refused_with_the_place(source: str, reason: str) -> None:
     with pytest.raises(OwnershipError) as caught:
         check_settings(gucs(work_mem=source, jit="default"), {"work_mem": "2", "jit": "1"})
-    assert caught.value.message == "1 of 2 settings belong to somebody else"
+    assert caught.value.message == "1 of 2 settings are managed by others"
     assert caught.value.detail == f"work_mem is set {reason}"
 
 
@@ -49,7 +49,7 @@ def test_a_server_that_forbids_alter_system_is_left_alone() -> None:
     )
     with pytest.raises(OwnershipError, match="this server's owner does not allow ALTER SYSTEM") as caught:
         check_settings(known, {"work_mem": "2"})
-    assert caught.value.hint == "hand pgdyno advise --format conf to whoever manages the configuration"
+    assert caught.value.hint == "hand pgdyno advise --format conf to the manager of the configuration"
 
 
 def test_all_unacceptable_values_are_named_at_once() -> None:

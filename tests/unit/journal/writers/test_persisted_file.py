@@ -124,7 +124,7 @@ def test_a_link_is_not_written_through(root: Path, writer: PersistedFileWriter) 
     with pytest.raises(OwnershipError) as caught:
         writer.check(SYSCTLS)
     assert str(caught.value) == (
-        "/etc/sysctl.d/60-pgdyno.conf is not a plain file: somebody has put something else in its place\n"
+        "/etc/sysctl.d/60-pgdyno.conf is not a plain file: it was replaced by something else\n"
         "HINT:  take it away, or leave out --persist"
     )
 

@@ -16,7 +16,7 @@ from pgdyno.store.experiment_file import read_experiment_file
 
 RESULTS = Path(__file__).parents[4] / "docs/results"
 
-HIDES = "it would bring other data or a configuration that nobody has checked, fsync = off included"
+HIDES = "it would bring other data or a configuration that is unchecked, fsync = off included"
 REACHED = "a scratch server trusts everybody who reaches it, and is reached by its private socket alone"
 ENTERS = "it decides who may enter the server"
 FOLLOWS = "a scratch server follows no other server"

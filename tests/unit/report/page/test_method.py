@@ -171,7 +171,7 @@ def test_a_running_server_is_not_said_to_be_started_for_the_rounds() -> None:
     rows = {row[0]: row[1] for row in design_table(as_found).rows}
     assert rows["Rounds (the server was not restarted)"] == "8"
     assert rows["Server and client on CPUs of their own"] == "not pinned"
-    assert "Rounds (servers started afresh)" not in rows
+    assert "Rounds (servers newly started)" not in rows
     page = render_page(as_found)
     assert "The server is not restarted between rounds. Void blocks" in page
     assert "afresh" not in page
@@ -181,6 +181,6 @@ def test_servers_that_were_started_for_it_are_said_to_be() -> None:
     _, replication, effect = method_paragraphs(clients())
     assert "A round starts every server afresh and measures each workload in 1 block of" in replication.text
     assert "at the level of started servers (" in effect.text
-    assert ("Rounds (servers started afresh)", "8") in design_table(clients()).rows
+    assert ("Rounds (servers newly started)", "8") in design_table(clients()).rows
     by_name = replace(clients(), installation=None, variants=(Variant("default", server="18"),))
     assert method_paragraphs(by_name) == method_paragraphs(clients())

@@ -22,7 +22,7 @@ WAL = Outcome("wal_buffers", "wal_buffers", "4MB", None, "-1", "16MB", ReceiptSt
 def test_apply_shows_before_and_after_and_what_the_server_chose() -> None:
     result = ApplyResult(
         "20261121T052400Z-1a2b3c", "host=/run port=5432", (BUFFERS, WAL),
-        statements=(), restarts=1, notes=("the server's files are out of reach",),
+        statements=(), restarts=1, notes=("the server's files are not accessible",),
         revert_command="pgdyno revert --dsn service=production",
     )  # fmt: skip
     assert apply_text(result) == (
@@ -32,7 +32,7 @@ def test_apply_shows_before_and_after_and_what_the_server_chose() -> None:
         "    wal_buffers     4MB → -1     in force: 16MB\n"
         "\n"
         "undo: pgdyno revert --dsn service=production --allow-restart --restart-command '…'\n"
-        "note: the server's files are out of reach\n"
+        "note: the server's files are not accessible\n"
     )
 
 
@@ -85,13 +85,13 @@ def test_revert_shows_what_is_back_what_was_left_alone_and_what_waits() -> None:
         "\n"
         "    jit  off → on\n"
         "\n"
-        "Left alone: work_mem: somebody set it to 5MB after it was changed to 8MB\n"
-        "    pgdyno revert --drifted=overwrite restores what was found before,\n"
-        "    --drifted=keep leaves it so\n"
+        "Left alone: work_mem: it was set to 5MB after it was changed to 8MB\n"
+        "    pgdyno revert --drifted=overwrite restores the original values,\n"
+        "    --drifted=keep leaves the present ones\n"
         "\n"
-        "Left alone: fillfactor: somebody took it out after it was changed to 9\n"
-        "    pgdyno revert --drifted=overwrite restores what was found before,\n"
-        "    --drifted=keep leaves it so\n"
+        "Left alone: fillfactor: it was removed by others after it was changed to 9\n"
+        "    pgdyno revert --drifted=overwrite restores the original values,\n"
+        "    --drifted=keep leaves the present ones\n"
         "\n"
         "Waiting for a restart: shared_buffers\n"
         "    the files are restored; "
@@ -126,7 +126,7 @@ def test_status_shows_every_apply_with_what_became_of_it() -> None:
     entry = StatusEntry(
         "20261121T052400Z-1a2b3c", "2026-11-21T05:24:00+00:00", "dba@db1, process 4711", "host=/run",
         "work_mem", "work_mem", found="6MB", wanted="8MB", state=ReceiptState.VERIFIED, effective="5MB",
-        drift="somebody set it to 5MB",
+        drift="it was set to 5MB",
     )  # fmt: skip
     unfinished = StatusEntry(
         "20261121T060000Z-4d5e6f", "2026-11-21T06:00:00+00:00", "dba@db1, process 4812", "host=/run",
@@ -140,7 +140,7 @@ def test_status_shows_every_apply_with_what_became_of_it() -> None:
     assert status_text(report) == (
         "20261121T052400Z-1a2b3c  2026-11-21T05:24:00+00:00  by dba@db1, process 4711, on host=/run\n"
         "    work_mem  8MB (was 6MB)  in force: 5MB\n"
-        "    changed since: work_mem: somebody set it to 5MB\n"
+        "    changed since: work_mem: it was set to 5MB\n"
         "\n"
         "20261121T060000Z-4d5e6f  2026-11-21T06:00:00+00:00  by dba@db1, process 4812, on host=/run\n"
         "    jit  off (was not set)  [written]\n"

@@ -130,7 +130,7 @@ def test_pgcrypto_is_built_with_openssl_only() -> None:
 def test_liburing_for_old_versions_alone_is_a_mistake() -> None:
     with pytest.raises(UsageError) as caught:
         recipe((15, 17))
-    assert str(caught.value) == "--with-liburing needs PostgreSQL 18 or newer\nDETAIL:  asked for: 15, 17"
+    assert str(caught.value) == "--with-liburing needs PostgreSQL 18 or newer\nDETAIL:  requested: 15, 17"
 
 
 @pytest.mark.parametrize("cflags", ["-O2 $(id)", "-O2; id", "-DX='1'", "-O2\n", "`id`"])

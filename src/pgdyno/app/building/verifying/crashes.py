@@ -1,4 +1,4 @@
-"""Kills servers under write load, again and again, and looks for commits that were acknowledged and are gone.
+"""Kill servers repeatedly under write load, and look for lost acknowledged commits.
 
 Two builds take turns on one data directory: what one of them has written to the log when it is killed, the
 other one recovers.
@@ -110,7 +110,7 @@ def _crash_under_load(server: Instance, clients: Sequence[_Client], after_s: flo
 
 
 def _require_kept(server: Instance, clients: Sequence[_Client]) -> None:
-    """Compare what is there with what was acknowledged: at most the one commit under way may be there too."""
+    """Compare rows with acknowledged commits; one more commit may have been under way."""
     with closing(server.connect()) as connection:
         for client in clients:
             row = connection.execute(_FOUND, (client.number,)).fetchone()
@@ -118,7 +118,7 @@ def _require_kept(server: Instance, clients: Sequence[_Client]) -> None:
             is_whole = balance == count == last
             if not is_whole or balance not in (client.acknowledged, client.acknowledged + 1):
                 raise InstallationError(
-                    "after a crash under load the database is not what its clients were told",
+                    "after a crash under load the database lacks acknowledged commits, or has others",
                     detail=f"client {client.number}: acknowledged {client.acknowledged}, balance {balance}, "
                     f"{count} entries, the last one {last}; recovered by {server.installation.title}",
                     hint="keep no data with it; another compiler or a lower level may do better",

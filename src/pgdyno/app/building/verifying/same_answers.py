@@ -1,4 +1,4 @@
-"""Questions whose answers depend on every single operation of floating-point arithmetic.
+"""Queries whose answers depend on every single floating-point operation.
 
 A compiler that contracts a product with a sum, keeps more digits than the type has, or adds up in another
 order, answers some of them differently in the last bit. Answers are compared as PostgreSQL prints them, which

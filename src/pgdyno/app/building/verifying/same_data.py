@@ -1,4 +1,4 @@
-"""Moves one data directory between two builds, both ways, and looks whether either finds it as it was left.
+"""Move one data directory between two builds, both ways, and compare its contents.
 
 It holds what PostgreSQL's own tests leave behind: objects of nearly every kind there is.
 """

@@ -1,4 +1,4 @@
-"""Tries whether a faster PostgreSQL is still the same PostgreSQL, before it is installed.
+"""Verify before installation that an optimised build behaves like the baseline build.
 
 Nothing in it counts any more; it passes PostgreSQL's own tests; it gives the same answers as the plain build
 of the same source, to the last bit; each reads what the other has written; and no crash takes a commit that
@@ -39,7 +39,7 @@ _OF_MODULES = {"pg_stat_statements": {**_TESTING, "shared_preload_libraries": "p
 
 @dataclass(frozen=True)
 class Candidate:
-    """A build, and its tree. ``reference``: a plain build of the same source; None: it is plain itself."""
+    """A build, and its tree. ``reference``: a baseline build of the same source; None: it is plain itself."""
 
     tested: Installation
     reference: Installation | None
@@ -61,7 +61,7 @@ def verify(subject: Candidate, place: Workspace, progress: Progress, watch: Watc
 
 @dataclass
 class _Verifying:
-    """What is tried, in order, and what has come out so far."""
+    """The checks to run, in order, and their results so far."""
 
     subject: Candidate
     place: Workspace
@@ -127,7 +127,7 @@ class _Verifying:
         self._passed.append(Passed(suite.name, number))
 
     def _look_at_code(self, _: Watch) -> None:
-        """Write down what is on huge pages: none is no failure, where the kernel has none to give."""
+        """Record how much code is on huge pages; zero is no failure."""
         server = self._server(self.subject.tested, self._data, _TESTING)
         with server.running():
             self._huge_text_bytes = moved_bytes(Path(f"/proc/{server.pid}/smaps").read_text())

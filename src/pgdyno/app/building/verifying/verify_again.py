@@ -1,4 +1,4 @@
-"""The use case ``build verify``: a build is tried again, with tests that are compiled anew."""
+"""The use case ``build verify``: verify an installed build again, with freshly compiled tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from signal import SIGTERM
 from typing import TypeAlias
 
+from pgdyno.app.building.baseline_build import find_baseline_build, is_plain
 from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import Fetched, fetch
-from pgdyno.app.building.baseline_build import find_baseline_build, is_plain
 from pgdyno.app.building.verifying.verification import SECONDS, Candidate, verify
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
@@ -60,7 +60,7 @@ def verify_build(name: str, progress: Progress, verify: Verify = verify, fetch: 
             f'the source of {name}, "{manifest.optimised.source}", is another now',
             detail=f"PostgreSQL {fetched.version}, sha256 {fetched.sha256}; "
             f"it was {manifest.server_version}, {manifest.tarball_sha256}",
-            hint="build again from what there is now",
+            hint="build again from the present source",
         )
     reference = None if is_plain(manifest) else _reference(manifest, place)
     at = BuildDirectory(place.builds() / f"verify-{manifest.name}", prefix, place.account)
@@ -79,7 +79,7 @@ def verify_build(name: str, progress: Progress, verify: Verify = verify, fetch: 
 
 @dataclass(frozen=True)
 class _Again:
-    """A verification of what is installed already."""
+    """A verification of an installed build."""
 
     place: Workspace
     manifest: Manifest
@@ -140,7 +140,7 @@ def _reference(manifest: Manifest, place: Workspace) -> Installation:
 
 
 def _note(prefix: Path, manifest: Manifest, progress: Progress) -> None:
-    """Write a manifest anew; the prefix stays as old as it is, because the newest one is called built."""
+    """Rewrite a manifest; keep the prefix's time, because the newest build is called built."""
     if is_packaged(prefix):
         if manifest.verified is None:
             progress.step(f"plans go on choosing it until apt-get remove {package_name(manifest)}")

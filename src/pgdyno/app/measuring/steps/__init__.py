@@ -1,1 +1,1 @@
-"""Steps: workloads that work on what the one before has left."""
+"""Steps: workloads that work on the data of the previous one."""

@@ -1,4 +1,4 @@
-"""Puts the record of a step together, from what it did and what was seen beside it."""
+"""Assemble the record of a step from its results and its samples."""
 
 from __future__ import annotations
 

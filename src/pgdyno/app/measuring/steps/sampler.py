@@ -1,4 +1,4 @@
-"""Collects the evidence of a step beside its meters: counters, wait events, and what the host did.
+"""Sample counters, wait events and host usage while a step runs.
 
     Witness   counters, dead rows → samples while the step runs → its clients are gone → counters, sizes
     HostCounters   what the whole host has done, right before and after the step
@@ -40,7 +40,7 @@ _CLIENTS_END_LIMIT_S = 2.0
 
 @dataclass(frozen=True)
 class StepEvidence:
-    """What was found beside a step. Samples are on the monotonic clock; None could not be read."""
+    """Samples of a step, on the monotonic clock; None could not be read."""
 
     samples: tuple[ActivitySample, ...]
     counters: Mapping[str, float]
@@ -63,7 +63,7 @@ class HostCounters:
         return cls(read_system(tree).or_none(), device.or_none())
 
     def system_until(self, later: HostCounters, wall_s: float) -> SystemUse | None:
-        """Return what the whole host has done from here on."""
+        """Return the usage of the whole host since this reading."""
         before, after = self.system, later.system
         if before is None or after is None or after.total_s <= before.total_s:
             return None
@@ -75,7 +75,7 @@ class HostCounters:
         )
 
     def device_until(self, later: HostCounters, wall_s: float) -> DeviceUse | None:
-        """Return what the data directory's block device has done from here on."""
+        """Return the usage of the data directory's block device since this reading."""
         before, after = self.device, later.device
         if before is None or after is None:
             return None
@@ -92,7 +92,7 @@ class Witness:
     """Looks at one server from a step's beginning to its end."""
 
     def __init__(self, arm: Arm, connection: psycopg.Connection, every_s: float) -> None:
-        """Read what there is before the step, which is to be sampled every so many seconds."""
+        """Read the counters before a step, which is then sampled at this interval."""
         self._arm = arm
         self._connection = connection
         self._others = client_pids(connection)
@@ -108,7 +108,7 @@ class Witness:
         wait_for_clients_to_end(self._connection, self._others, _CLIENTS_END_LIMIT_S)
 
     def evidence(self) -> StepEvidence:
-        """Read what there is after the step, and return everything."""
+        """Read the counters after the step, and return all samples."""
         return StepEvidence(
             samples=tuple(self._sampling.samples),
             counters=difference(self._before, read_counters(self._connection)),

@@ -1,4 +1,4 @@
-"""Measures workloads that are steps of a longer one: each from its beginning to its end, on one arm alone.
+"""Measure the steps of a longer workload, each as a whole, on one arm alone.
 
 Meters are read before and after a step; its debt (dirty pages) belongs to the step that writes them out, as
 in the published benchmark.
@@ -30,7 +30,7 @@ _LATENCIES = ("p50", "p95", "p99", "p999", "max")
 
 @dataclass(frozen=True)
 class Edge:
-    """What is read at one end of a step."""
+    """Readings at one end of a step."""
 
     at_ns: int  # on the wall clock, which may be set meanwhile
     clock_s: float  # on the monotonic one
@@ -156,7 +156,7 @@ def _values(
 def audit_between(
     began: Edge, ended: Edge, delta: Readings, client_cpu_us: float, split: CpuSplit
 ) -> dict[str, float]:
-    """Return what the void rules look at, of the time between two edges."""
+    """Return the inputs of the void rules for the time between two edges."""
     server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.clock_s - began.clock_s
     use = HostUse(
         wall_s=wall_s,

@@ -52,7 +52,7 @@ Query = tuple[str, str]
 
 @dataclass
 class Answers:
-    """What the arms have answered in one run: they have to agree."""
+    """The arms' answers in one run: they have to agree."""
 
     run: str = ""
     _first: dict[str, tuple[str, Answer]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass needs to know."""
+    """The context of a pass."""
 
     arm: Arm
     design: Design
@@ -125,7 +125,7 @@ class _Sessions:
 
 @dataclass(frozen=True)
 class _Run:
-    """What one of the two runs has done; the mappings are by query, refresh function or run."""
+    """Results of one of the two runs, by query, refresh function or run."""
 
     elapsed_s: Mapping[str, float]
     answers: Mapping[str, Answer] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A run, and what was read around it."""
+    """A run, and the readings around it."""
 
     run: _Run
     values: Mapping[str, float]
@@ -234,7 +234,7 @@ def _throughput(
 
 
 def _cancel(running: Mapping[Future[None], QuerySession]) -> None:
-    """End what still runs. Asked more than once: what comes just before a query begins ends nothing."""
+    """Cancel running queries, repeatedly: a request right before a query's start has no effect."""
     while pending := [one for one in running if not one.done()]:
         for one in pending:
             running[one].cancel()

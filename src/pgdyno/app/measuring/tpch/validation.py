@@ -1,4 +1,4 @@
-"""Before anything is timed: every variant answers the 22 queries, and says how it would execute them.
+"""Validate every variant's answers to the 22 queries before timing, and record its plans.
 
 Where the answers at this scale are known, they are compared with them; they have to be the same on all
 variants in any case. A query that fails, or answers wrongly, ends the experiment here.
@@ -29,7 +29,7 @@ _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 
 
 def tpch_facts(workloads: Sequence[Workload]) -> TpchFacts | None:
-    """Return what an experiment with these workloads notes; None if they are not like TPC-H's."""
+    """Return the TPC-H-like facts that an experiment records; None for other workloads."""
     match workloads[0].kind:
         case TpchStep(clients=streams):
             return TpchFacts(workloads[0].data_set.scale, streams)
@@ -59,7 +59,7 @@ def validated(
 
 
 def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, PlanNode]:
-    """Compare an arm's answers with what is known and with other arms'; return its plans by query.
+    """Compare an arm's answers with known ones and other arms'; return its plans by query.
 
     Raises: as ``validated`` does.
     """

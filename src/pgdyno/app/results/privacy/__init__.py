@@ -1,1 +1,1 @@
-"""What a bundle may show of a machine."""
+"""Facts about a machine that a bundle may contain."""

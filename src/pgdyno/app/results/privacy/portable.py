@@ -1,4 +1,4 @@
-"""Makes an experiment fit to leave the machine: nothing in it identifies people, hosts or networks. Pure.
+"""Remove everything that identifies people, hosts or networks from an experiment. Pure.
 
 Facts are kept by a list of what is harmless; names that are not on it are also looked for in all other
 texts: in a question, a note, a log line.
@@ -76,7 +76,7 @@ def _hide_installations(document: dict[str, Any]) -> None:
 
 
 def _structural_texts(experiment: Experiment) -> set[str]:
-    """Return texts that other parts of the experiment refer to: they stay, whatever the host is called."""
+    """Return texts that the experiment refers to by name; they stay unchanged."""
     enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause, AwakeMeans)
     names = {experiment.id, experiment.created, experiment.baseline, *experiment.workloads}
     names |= {experiment.emulated_machine}
@@ -88,7 +88,7 @@ def _structural_texts(experiment: Experiment) -> set[str]:
 
 
 def _step_names(experiment: Experiment) -> Iterator[str]:
-    """Yield what steps count, and the names of their kinds of clients."""
+    """Yield the units that steps count, and the names of their kinds of clients."""
     for step in (arm.step for block in experiment.blocks for arm in block.arms if arm.step):
         yield step.operations
         yield from (role.name for role in step.roles)

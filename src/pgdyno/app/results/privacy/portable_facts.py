@@ -64,12 +64,12 @@ def portable_setting(name: str, value: str, vartype: str | None = None) -> str:
 
 
 def portable_host(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a bundle says about a host."""
+    """Return a host's facts as a bundle contains them."""
     return _members(document, _HOST)
 
 
 def portable_server(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a bundle says about a server. Why something is unknown may name databases and roles."""
+    """Return a server's facts as a bundle contains them. Reasons for unknown ones may name roles."""
     kept = _members(document, _SERVER)
     return {key: _without_reason(value) for key, value in kept.items()}
 

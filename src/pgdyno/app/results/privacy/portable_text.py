@@ -1,4 +1,4 @@
-"""Takes out of free texts what says where something is or whose: paths, addresses, quoted names. Pure.
+"""Remove paths, addresses and quoted names from free texts. Pure.
 
 Texts are what people and servers wrote: questions, notes, log lines. The rules are for texts only; facts go
 by a list, see ``app/results/privacy/portable_facts.py``.

@@ -1,4 +1,4 @@
-"""Takes secrets out of an experiment before it is shown: passwords, keys, commands that may carry them. Pure.
+"""Remove secrets from an experiment before display: passwords, keys, commands. Pure.
 
 It works on the document, so that a fact or a note added tomorrow is covered as well. What leaves the machine
 loses more: see ``app/results/privacy/portable.py``.
