@@ -16,7 +16,7 @@ DATA = (WORKLOADS[0].data_set,)
 
 
 def test_a_round_of_two_arms_takes_as_long_as_in_the_recorded_run() -> None:
-    # docs/results/accelerate-awake.zip: 35.6 … 37.2 s from round to round
+    # docs/results/bundles/accelerate-awake.zip: 35.6 … 37.2 s from round to round
     assert time_needed(WORKLOADS, Design(), 2, ()).round_s == pytest.approx(36.5, abs=2)
 
 
