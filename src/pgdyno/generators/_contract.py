@@ -1,4 +1,4 @@
-"""What generators are asked for, and what programs provide: command lines, which ``process.py`` runs."""
+"""Requests to generators, and the command lines that ``process.py`` runs for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Command:
-    """A command line. ``stop_signal`` is what makes the program end cleanly, with its log complete.
+    """A command line. ``stop_signal`` ends the program cleanly, with its log complete.
 
     It has ended cleanly if its status is one of ``clean_statuses``; −N means that signal N ended it.
     """
@@ -53,7 +53,7 @@ class LoadRequest:
 
 
 class Generator(Protocol):
-    """Somebody else's program that issues workloads."""
+    """A third-party program that issues workloads."""
 
     def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
         """Return the command that issues a workload and logs every transaction."""

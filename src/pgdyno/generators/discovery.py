@@ -49,7 +49,10 @@ def find_tpchgen(scratch_directory: Path) -> Path:
 
 
 def _copied(program: Path, directory: Path) -> Path:
-    """Return a copy of a program that every account can run: it may lie in somebody's home."""
+    """Return a copy of a program that every account can run.
+
+    The original may be in a user's home directory.
+    """
     copy = directory / program.name
     if not copy.exists():
         shutil.copy(program, copy)

@@ -1,4 +1,6 @@
-"""Turns of pgdyno-driver: one process, connected to all arms, lets transactions end before the next turn.
+"""Turns of pgdyno-driver: one process, connected to all arms.
+
+It lets transactions end before the next turn.
 
 So no transaction straddles a turn, latencies need no correction, and the server of an arm at rest has no
 transaction open. All arms are driven by the same code in the same process.

@@ -1,4 +1,4 @@
-"""A running pgdyno-driver: a job, then commands in, events out, a JSON document per line."""
+"""A running pgdyno-driver: a job, then commands in and events out as JSON lines."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class DriverProcess:
                     pipe.close()
 
     def failure(self, why: str) -> GeneratorFailedError:
-        """Return an error with what the driver has printed."""
+        """Return an error with the driver's output."""
         output = self.output_file.read_text(errors="replace").strip()[-_OUTPUT_CHARACTERS:]
         return GeneratorFailedError(f"pgdyno-driver failed: {why}", detail=output or None)
 

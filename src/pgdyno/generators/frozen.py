@@ -1,4 +1,4 @@
-"""Turns of programs that know nothing of each other: all but one are frozen by signals."""
+"""Turns of independent programs: all but one are frozen by signals."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class FrozenTurns:
             load.require_clean_end()
 
     def log(self, arm: int) -> bytes:
-        """Return what the arm's program has logged since the last call."""
+        """Return the log output of the arm's program since the last call."""
         return self.loads[arm].transactions.read_new()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""pgbench, unmodified: its own scripts or the user's, with its per-transaction log (``--log``)."""
+"""pgbench, unmodified: own or user scripts, per-transaction log (``--log``)."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def run_to_end(command: Command, wrap: Wrap, output_file: Path, *, timeout_s: fl
 
 
 def failure(command: Command, output: str) -> GeneratorError | StorageError:
-    """Turn a generator's output into an error that says what went wrong."""
+    """Convert a generator's output into an error that describes the failure."""
     name = Path(command.argv[0]).name
     tail = output.strip()[-_OUTPUT_CHARACTERS:] or "it printed nothing"
     if "No space left on device" in output:

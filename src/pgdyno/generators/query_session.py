@@ -1,4 +1,4 @@
-"""Executes whole queries one at a time on a connection of its own, and says how long each took.
+"""Execute whole queries one at a time on a connection of its own, and time each.
 
 For queries that take milliseconds to minutes and return few rows: what the client does beside the server is
 lost in that. For transactions there is pgdyno-driver.
@@ -75,14 +75,17 @@ class QuerySession:
         return self.connection.info.backend_pid
 
     def report(self) -> None:
-        """Let the server's statistics have what was executed so far: it may keep that for a second.
+        """Flush the statistics of executed queries; the server may hold them for a second.
 
         From PostgreSQL 15 on. Raises: GeneratorFailedError.
         """
         self.query("SELECT pg_stat_force_next_flush()")
 
     def cancel(self) -> None:
-        """End what is being executed, from another thread. A server that has gone has ended it itself."""
+        """Cancel the running query from another thread.
+
+        A server that is gone has ended it already.
+        """
         with suppress(psycopg.OperationalError):
             self.connection.cancel_safe()
 
@@ -108,7 +111,10 @@ class QuerySession:
 
 @contextmanager
 def _named(what: str | None) -> Iterator[None]:
-    """Raise an error of the server as GeneratorFailedError; ``what`` failed, or what the server says."""
+    """Raise a server error as GeneratorFailedError.
+
+    ``what`` names the failed action; None: the server's message alone.
+    """
     try:
         yield
     except psycopg.Error as error:

@@ -1,4 +1,4 @@
-"""Asks our own driver which statements a workload prepares, and for parameters of some transactions."""
+"""Ask pgdyno-driver for a workload's prepared statements and sample parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One step of a workload of several, issued by pgdyno-driver from its beginning to its end."""
+"""One step of a multi-step workload, issued by pgdyno-driver from start to end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PERCENTILES = ("p50", "p95", "p99", "p999", "max")
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step has done.
+    """The results of a step.
 
     ``began_s`` is when its clients began, on the monotonic clock; ``chores_s`` is what came after them, such
     as building indexes. What is left when the clients have ended is an interval, too: it is shorter than the
@@ -61,7 +61,7 @@ def run_step(
 
 
 def role_record(role: Mapping[str, Any]) -> RoleRecord:
-    """Return what the driver's results say about one role."""
+    """Return the record of one role from the driver's results."""
     return RoleRecord(
         name=role["name"],
         transactions=role["transactions"],

@@ -1,4 +1,4 @@
-"""Turns before each of which the machine is given what the arm wants of it.
+"""Turns with a switch to the arm's machine settings before each.
 
 What the whole machine has one value of can so be compared as closely in time as anything else, where a value
 counts at once and leaves nothing behind.
@@ -15,7 +15,7 @@ from pgdyno.model.experiments.experiment import Slice
 
 @dataclass(frozen=True)
 class SwitchedTurns:
-    """Turns of any kind, and what begins each arm's."""
+    """Turns of any kind, and the action before each arm's turns."""
 
     turns: Turns
     begin: Sequence[Callable[[], None]]
@@ -34,7 +34,7 @@ class SwitchedTurns:
             yield from self.turns.take([arm], slice_s=slice_s, head_s=head_s, servers=servers)
 
     def client_cpu_us(self, arm: int) -> float | None:
-        """Return what issuing the arm's load has cost; switching is not part of that."""
+        """Return the client CPU time of issuing the arm's load, without switching."""
         return self.turns.client_cpu_us(arm)
 
     def end(self) -> None:
@@ -46,5 +46,5 @@ class SwitchedTurns:
         return self.turns.log(arm)
 
     def close(self) -> None:
-        """End whatever still runs."""
+        """End all turns that are still running."""
         self.turns.close()

@@ -1,4 +1,7 @@
-"""sysbench 1.0, unmodified: its own OLTP scripts, wrapped so that every transaction is logged."""
+"""sysbench 1.0, unmodified: its own OLTP scripts.
+
+They are wrapped so that every transaction is logged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tpchgen, the generator of TPC-H's rows (PyPI: tpchgen-cli), into a database by COPY.
+"""Load the rows of TPC-H's generator tpchgen (PyPI: tpchgen-cli) by COPY.
 
 Its output goes through a pipe, so that the rows are on disk only once. Large tables come in parts, and as
 many parts are copied at a time as there are CPUs.
@@ -34,7 +34,9 @@ _KEYS_SHARE = 0.35  # of the whole load, measured at scale 1 on two CPUs: keys a
 
 @dataclass(frozen=True)
 class Filling:
-    """What is loaded: ``tables`` makes them, ``keys`` what comes after the rows; both are SQL.
+    """The data to load.
+
+    ``tables`` creates the tables, ``keys`` follows after the rows; both are SQL.
 
     ``rows`` are by table, roughly; ``exact`` those whose number is fixed.
     """
@@ -130,7 +132,7 @@ def connect(target: Target) -> psycopg.Connection:
 
 
 def _parts(filling: Filling) -> Iterator[_Part]:
-    """Yield all parts, the largest tables first: what is left at the end is short."""
+    """Yield all parts, the largest tables first, so that only short parts come last."""
     for table, rows in sorted(filling.rows.items(), key=lambda item: -item[1]):
         count = max(1, rows // _ROWS_PER_PART)
         yield from (_Part(table, number, count, rows // count) for number in range(1, count + 1))

@@ -1,4 +1,7 @@
-"""Reads a generator's per-transaction log while it runs; ``experiments/blocks/transactions.py`` parses it."""
+"""Read a generator's per-transaction log while it runs.
+
+``experiments/blocks/transactions.py`` parses it.
+"""
 
 from __future__ import annotations
 

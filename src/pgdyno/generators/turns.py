@@ -63,5 +63,5 @@ class Turns(Protocol):
         ...
 
     def close(self) -> None:
-        """End whatever still runs. Never raises."""
+        """End all loads that are still running. Never raises."""
         ...

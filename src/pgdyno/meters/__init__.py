@@ -10,7 +10,7 @@ from pgdyno.meters._contract import Counters, Meter, MeterContext
 
 
 class MeterModule(Protocol):
-    """What a meter file is."""
+    """The interface of a meter file."""
 
     METER: Meter
 

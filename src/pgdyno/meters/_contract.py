@@ -1,4 +1,4 @@
-"""What a meter file contains, and what it may read.
+"""The contents of a meter file, and the sources it may read.
 
 A meter file has ``METER = Meter(…)``, ``read(context) -> Counters`` and the pure ``value(delta,
 transactions) -> float``, or None where nothing happened that it is about. Counters only ever grow while a
@@ -30,7 +30,7 @@ class Meter:
 
 
 class MeterContext(Protocol):
-    """What meters may read: processes of the server, the load's CPU time, and the server by SQL."""
+    """Sources for meters: server processes, the load's CPU time, the server by SQL."""
 
     def server_pids(self) -> Iterable[int]:
         """Return the postmaster, first, and all its children."""
@@ -74,7 +74,7 @@ def per_transaction(delta: Counters, transactions: int) -> float:
 
 
 def level(after: Counters, transactions: int) -> float:  # noqa: ARG001 — as every meter's ``value``
-    """Return the sum of what was read last."""
+    """Return the sum of the last reading."""
     return sum(after)
 
 

@@ -1,4 +1,4 @@
-"""CPU time of a set of processes, exact to the nanosecond where the kernel accounts it."""
+"""CPU time of processes, exact to the nanosecond where the kernel accounts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a set of processes has read from and written to storage, as the kernel's block layer counts it."""
+"""Storage I/O of a set of processes, as the kernel's block layer counts it."""
 
 from __future__ import annotations
 

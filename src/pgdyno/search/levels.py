@@ -1,4 +1,4 @@
-"""Which levels of a factor to measure next, so that its knee is found with few trials. Pure.
+"""Choose the next levels to measure, to find a factor's knee in few trials. Pure.
 
 At first the ends, and what doubles between them; then, between the last level that is ruled out and the first
 that is as good as the best, the middle of what was not measured yet; in the end more blocks of those that are

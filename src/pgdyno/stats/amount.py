@@ -1,4 +1,6 @@
-"""The mean of an amount that every round gives once, with its t interval: for differences, which have a sign.
+"""The mean of an amount with one value per round, and its t interval.
+
+For differences, which have a sign.
 
 As ``nested`` for log-ratios, autocorrelation between rounds included, without a logarithm.
 """
@@ -14,7 +16,7 @@ from pgdyno.stats.sample import Sample
 
 @dataclass(frozen=True)
 class Amount:
-    """A mean over rounds and the ends of its interval, in the unit of what was measured."""
+    """A mean over rounds and the ends of its interval, in the unit of the amount."""
 
     low: float
     mean: float

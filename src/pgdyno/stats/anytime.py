@@ -1,4 +1,4 @@
-"""An interval that stays valid however often one looks, for experiments that stop on what they see.
+"""An interval that stays valid under repeated looks, for data-dependent stopping.
 
     symbol  meaning                                                          shape     unit
     R       rounds so far                                                    ()        rounds

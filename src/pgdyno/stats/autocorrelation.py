@@ -1,4 +1,4 @@
-"""Autocorrelation: whether rounds resemble their neighbours, and how much wider that makes the interval.
+"""Autocorrelation between rounds, and how much it widens the interval.
 
     symbol  meaning                                                          shape     unit
     R       length of the series                                             ()        rounds

@@ -1,4 +1,4 @@
-"""Effects between whole trials, adjusted for a covariate that differs from trial to trial.
+"""Effects between whole trials, adjusted for a covariate that varies by trial.
 
     ln y_i = α_round(i) + τ_arm(i) + β₁ s_i + β₂ s_i² + e_i,  τ_baseline = 0
 

@@ -1,4 +1,6 @@
-"""From log-ratios to verdicts: better, worse, equivalent or inconclusive, each with its reason.
+"""Verdicts: better, worse, equivalent or inconclusive, each with its reason.
+
+They are derived from log-ratios.
 
     better / worse   the test excludes no change, in that direction (after ``adjust``: Holm's)
     equivalent       else, if TOST shows the effect to be within the margin
@@ -136,7 +138,7 @@ def _draft(steps: Sequence[Sample], about: tuple[str, str, str, str], void_block
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked of the data."""
+    """The question put to the data."""
 
     metric: Metric
     level: float

@@ -1,4 +1,4 @@
-"""Equivalence: that two variants differ by less than a margin has to be shown, not assumed.
+"""Equivalence: a difference below a margin has to be shown, not assumed.
 
 Two one-sided tests (TOST): the effect is shown to lie above the lower margin and below the upper one, each
 with error probability α; the larger of the two p-values decides. In ratios the margins are 1/(1 + margin) and

@@ -1,4 +1,4 @@
-"""What the data allow to say, in numbers: interval, tests, and whether a verdict has to be withheld.
+"""Statistical inference: interval, tests, and whether to withhold the verdict.
 
     symbol  meaning                                                          shape     unit
     μ̂       mean log-ratio                                                   (…)       1

@@ -1,4 +1,4 @@
-"""The mean log-ratio of nested data and its t interval: blocks in rounds, rounds at the top.
+"""The mean log-ratio of nested data and its t interval: blocks nested in rounds.
 
     symbol  meaning                                                          shape     unit
     y_rb    log-ratio of block b in round r:  y_rb = μ + a_r + e_rb          (…, N)    1
@@ -39,7 +39,7 @@ RESOLUTION = 1e-12  # a log-ratio of measured doubles has no more digits: a smal
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """μ̂ with what its interval needs. Shapes: all (…), one per experiment.
+    """μ̂ with the inputs of its interval. Shapes: all (…), one per experiment.
 
     ``standard_error`` contains the widening by autocorrelation; ``widening`` is that factor, 1 = none.
     """

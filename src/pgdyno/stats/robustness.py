@@ -1,4 +1,7 @@
-"""Robustness checks and diagnostics that stand beside a verdict, in words. They inform and never decide."""
+"""Robustness checks and diagnostics next to a verdict, in words.
+
+They inform and never decide.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ CHECKS_FROM_BLOCKS = 20  # below, neither the bootstrap nor ranks can tell anyth
 
 
 def robustness_checks(sample: Sample, inference: Inference, level: float) -> Mapping[str, str]:
-    """Return what robustness checks and diagnostics say, by name."""
+    """Return the results of robustness checks and diagnostics, by name."""
     checks: dict[str, str] = {}
     if sample.blocks >= CHECKS_FROM_BLOCKS and sample.rounds >= MINIMUM_ROUNDS_FOR_VERDICT:
         checks.update(_second_opinions(sample, level, is_changed=bool(inference.p_value <= 1 - level)))

@@ -75,6 +75,6 @@ class Sample:
         return Sample(-self.values, self.counts)
 
     def first_rounds(self, rounds: int) -> Sample:
-        """Return what was known after the first ``rounds`` rounds."""
+        """Return the sample as it was after the first ``rounds`` rounds."""
         counts = self.counts[:rounds]
         return Sample(self.values[..., : int(counts.sum())], counts)

@@ -1,4 +1,6 @@
-"""Wilcoxon's signed-rank test over rounds: a robustness check that only assumes symmetric noise.
+"""Wilcoxon's signed-rank test over rounds.
+
+A robustness check that only assumes symmetric noise.
 
 Source: Wilcoxon (1945), Biometrics Bulletin 1, 80-83; exact null distribution up to 50 rounds without ties.
 """

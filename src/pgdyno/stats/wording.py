@@ -1,4 +1,4 @@
-"""Verdicts in one sentence each, for somebody who runs databases. Pure text; nothing is decided here."""
+"""Verdicts in one sentence each, for DBAs. Pure text; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pgdyno.model.experiments.verdict import Equivalence, Interval
 
 
 def percent(ratio: float, *others: float) -> str:
-    """Return a ratio as a signed change, with the decimals that it needs beside ``others``: ``+1.9 %``."""
+    """Format a ratio as a signed change: ``+1.9 %``.
+
+    It has the decimals that it needs next to ``others``.
+    """
     places = _places(ratio, *others)
     text = f"{(ratio - 1) * 100:+.{places}f}"
     return f"{text.lstrip('+-') if float(text) == 0 else text} %"
@@ -40,7 +43,10 @@ def equivalent(shown: Equivalence, level: float) -> str:
 
 
 def undecided(bounds: Interval, mde: float | None, power: float) -> str:
-    """Say why neither a difference nor equivalence is shown, and what would have been found."""
+    """Explain why neither a difference nor equivalence is shown.
+
+    Includes the effect that would have been found.
+    """
     span = f"{percent(bounds.low, bounds.high)}..{percent(bounds.high, bounds.low)}"
     return f"cannot tell: the interval {span} allows both{would_have_been_found(mde, power)}"
 
@@ -84,7 +90,7 @@ def would_have_been_found(mde: float | None, power: float) -> str:
 
 
 def agreement(*, agrees: bool, figures: str) -> str:
-    """Return what a robustness check found."""
+    """Describe the result of a robustness check."""
     return f"{'agrees' if agrees else 'disagrees'}: {figures}"
 
 

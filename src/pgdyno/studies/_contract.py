@@ -1,4 +1,4 @@
-"""What a study is, what can be asked of it, and what it may know about where it will run."""
+"""The contract of studies: their options, and the facts about the host they see."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PGTUNE, TUNED = "pgtune", "tuned"
 
 @dataclass(frozen=True)
 class Machine:
-    """What a study scales itself to."""
+    """The resources that a study scales itself to."""
 
     cpus: int  # that may be used
     available_bytes: int
@@ -47,7 +47,7 @@ class Option(Generic[Value_co]):
     is_of_own_servers: bool = False  # a running server has no place for it
 
     def recorded(self, texts: tuple[str, ...]) -> str | None:
-        """Return the text that repeats what was given; None if nothing is recorded."""
+        """Return the text that reproduces the given values; None if nothing is recorded."""
         if not self.is_recorded or not texts:
             return self.usual
         return ",".join(texts) if self.is_repeatable else texts[-1]
@@ -70,7 +70,7 @@ def separated(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Sizing:
-    """What was asked of a study that brings its own workloads.
+    """The request to a study that brings its own workloads.
 
     A study that spans a grid makes it of ``loads``, and chooses its cells by what fits into ``budget_s`` in
     as many ``rounds`` as a verdict needs; None: all of them.
@@ -95,7 +95,7 @@ class Sizing:
 
 @dataclass(frozen=True)
 class IoSupport:
-    """What a server can do about asynchronous I/O here."""
+    """A server's support for asynchronous I/O on this host."""
 
     server: str  # for sentences: "PostgreSQL 18.6 (embedded)"
     major: int
@@ -116,7 +116,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class PageSupport:
-    """What a server's memory can be put on here. Pools are by the size of their pages, in bytes."""
+    """Kinds of pages available here for a server's memory.
+
+    Pools are by the size of their pages, in bytes.
+    """
 
     pools: Mapping[int, Pool]
     choices: Mapping[str, tuple[str, ...]]  # of transparent huge pages, by the kernel's file

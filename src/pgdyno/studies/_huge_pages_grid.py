@@ -1,4 +1,4 @@
-"""The grid of the study huge-pages: sizes of the database by clients, and what of it fits into a budget.
+"""The grid of the study huge-pages: database sizes by clients, within a budget.
 
 Sizes lie around shared_buffers: while the data fit, page tables grow with what each backend has touched; of
 larger data, pages come and go. Preset ``published`` has the settings and sizes of a study of 2018 (PostgreSQL
@@ -59,7 +59,10 @@ _BETWEEN_CELLS_S = 2.0
 
 @dataclass(frozen=True)
 class Grid:
-    """What is measured, and what was left out for the budget; cells are loads by size and clients."""
+    """The cells to measure, and those left out for the budget.
+
+    Cells are loads by size and clients.
+    """
 
     settings: Mapping[str, str]
     cells: tuple[Workload, ...]
@@ -118,7 +121,7 @@ def _preset(sizing: Sizing) -> tuple[int, Mapping[str, str], tuple[int, ...]]:
 def _cells(
     loads: tuple[Workload, ...], sizes: tuple[int, ...], clients: tuple[int, ...]
 ) -> Iterator[Workload]:
-    """Yield the cells, those first that say most: many clients, then one, then what lies between."""
+    """Yield the cells, most informative first: many clients, one, then those between."""
     most, *fewer = sorted(clients, reverse=True)
     for count in (most, *fewer[-1:], *fewer[:-1]):
         for load in loads:

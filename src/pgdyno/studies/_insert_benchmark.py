@@ -1,4 +1,6 @@
-"""The Insert Benchmark by Mark Callaghan: ten steps, each a workload on what the one before has left.
+"""The Insert Benchmark by Mark Callaghan: ten steps.
+
+Each is a workload on the data left by the previous one.
 
 l.i0   inserts in primary key order       qr100, qr500, qr1000   range queries beside inserts and deletes
 l.x    builds three secondary indexes     qp100, qp500, qp1000   point queries beside inserts and deletes
@@ -100,7 +102,7 @@ def _query_step(name: str, size: Size) -> Step:
 
 
 def _step(name: str, size: Size) -> Step:
-    """Return what all steps have in common, as a query step."""
+    """Return the common part of all steps, as a query step."""
     i0, i1, i2 = size.rows
     shortest_s, longest_s = _INTERVAL_S
     return Step(

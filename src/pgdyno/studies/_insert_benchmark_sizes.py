@@ -1,4 +1,4 @@
-"""How large the Insert Benchmark is: presets, and the servers' settings that belong to them.
+"""Sizes of the Insert Benchmark: presets, and the server settings of each.
 
 The published presets are those of Mark Callaghan's reports. Their configuration has ``synchronous_commit``
 off: a crash loses commits that were reported as done, so that their variants are marked as not durable.
@@ -112,7 +112,7 @@ class Size:
 
     @property
     def loaded_bytes(self) -> int:
-        """What the tables and their indexes take on disk after l.x, by the measured size of a row."""
+        """Bytes on disk of the tables and indexes after l.x, by the measured row size."""
         return self.table_rows * _BYTES_PER_LOADED_ROW
 
     @property
@@ -123,7 +123,7 @@ class Size:
 
     @property
     def disk_bytes(self) -> int:
-        """What one server takes on disk at most, by the measured size of a row."""
+        """Maximum bytes on disk of one server, by the measured row size."""
         wal_sizes = self.max_wal_sizes or (self.settings.get("max_wal_size", _DEFAULT_MAX_WAL_SIZE),)
         max_wal_bytes = max(bytes_of(size, "MB") for size in wal_sizes)
         _, *written = self.rows
@@ -247,7 +247,7 @@ PRESETS: Mapping[str, Size] = MappingProxyType(
 
 
 def size_of(sizing: Sizing) -> Size:
-    """Return the size asked for: a preset, and what was asked to be different in it.
+    """Return the requested size: a preset with the requested changes.
 
     Raises: UsageError for an unknown preset, and for rows that are not whole statements.
     """

@@ -41,7 +41,7 @@ _PUBLISHED = (
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return every load at every number of clients, by every protocol that was asked for."""
+    """Return every load at every number of clients, by every requested protocol."""
     loads = [load for one in sizing.loads for load in _by_protocols(one, sizing.of(PROTOCOL))]
     cells = (
         replace(load, name=f"{load.name}-{clients}", clients=clients)
@@ -58,7 +58,7 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant: what varies is the number of clients."""
+    """Return one variant; the number of clients varies."""
     return Study(
         name="clients",
         question="How many clients are as good as any number of them?",
@@ -76,7 +76,7 @@ def client_counts(sizing: Sizing) -> tuple[int, ...]:
 
 
 def _by_protocols(load: Workload, protocols: Sequence[str]) -> tuple[Workload, ...]:
-    """Return a load by each protocol, named so; as it is if none was asked for."""
+    """Return a load by each protocol, named after it; unchanged if none is requested."""
     named = replace(load, issued_as=load.name)
     return tuple(
         replace(named, name=f"{load.name}-{one}", load=f"{load.name}, {one}", protocol=one)

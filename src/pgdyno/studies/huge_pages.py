@@ -1,4 +1,6 @@
-"""Huge pages: a server's memory on pages of 4 kB, 2 MB and 1 GB, by size of the database and clients.
+"""Huge pages: server memory on 4 kB, 2 MB and 1 GB pages.
+
+Varied by size of the database and clients.
 
 Every server has the same settings but for its pages. Reserved pages are counted out: a pool holds exactly
 what the servers take that ask for it, so that nobody finds a page by accident. Transparent huge pages are

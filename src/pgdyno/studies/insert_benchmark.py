@@ -1,4 +1,4 @@
-"""The Insert Benchmark: all ten steps, in passes over a database made anew, one arm after the other."""
+"""The Insert Benchmark: all ten steps, in passes over a new database, arm by arm."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ STEP = Option(
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return the steps asked for. Raises: UsageError for a preset, step or rows it cannot have."""
+    """Return the requested steps.
+
+    Raises: UsageError for a preset, step or rows it cannot have.
+    """
     return steps(size_of(sizing), sizing.of(STEP))
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
-    """Return the server's settings that belong to the size asked for."""
+    """Return the server settings that belong to the requested size."""
     return size_of(sizing).settings
 
 

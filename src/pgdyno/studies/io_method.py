@@ -1,4 +1,4 @@
-"""How PostgreSQL 18 reads: one by one (sync), through worker processes, or through io_uring.
+"""PostgreSQL 18's read methods: synchronous (sync), worker processes, io_uring.
 
 Scans that read ahead are what the methods differ in: sequential scans, bitmap heap scans. Index scans and
 single rows do not read ahead in 18, and data in shared_buffers is not read at all: there, no difference is
@@ -41,7 +41,7 @@ _CPU = "io-method: the CPU time of I/O workers, and of threads that work for io_
 
 
 def settings(_sizing: Sizing) -> Mapping[str, str]:
-    """Return what holds for all variants: plans without parallel workers."""
+    """Return the settings of all variants: plans without parallel workers."""
     return {"max_parallel_workers_per_gather": "0"}
 
 

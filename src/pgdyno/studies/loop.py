@@ -1,4 +1,6 @@
-"""Loop: the same query issued by clients, and in a loop inside the server, without the client in the way.
+"""Loop: the same query issued by clients, and in a loop inside the server.
+
+The loop runs without the client in the way.
 
 What a client-driven benchmark shows is client, network, protocol and query together. Three loads take them
 apart: pgbench's select-only by our driver; the same in a loop in C inside the server (extension
@@ -71,7 +73,7 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant: what varies is who asks, and how many of them there are."""
+    """Return one variant; the issuer of the query and the number of issuers vary."""
     return Study(
         name="loop",
         question="What does a transaction's time consist of, and who limits how it scales?",

@@ -1,4 +1,4 @@
-"""The same variant against itself: what this machine's noise looks like through the chosen design."""
+"""A variant compared with itself: this machine's noise under the chosen design."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdyno.studies._contract import BundledStudy, StudyContext
 
 
 def study(context: StudyContext) -> Study:
-    """Return an A/A comparison; whatever differs between the arms is noise."""
+    """Return an A/A comparison; any difference between the arms is noise."""
     baseline = context.baseline
     return Study(
         name="noise-floor",

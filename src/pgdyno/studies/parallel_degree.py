@@ -169,7 +169,7 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant, unless factors make several: what varies is the number of workers."""
+    """Return one variant, unless factors make several; the number of workers varies."""
     is_without = any(
         setting_key(name) == _LEADER and [*values] != ["on"] for name, values in context.factors.items()
     )
@@ -190,7 +190,7 @@ def study(context: StudyContext) -> Study:
 
 
 def query_notes(sizing: Sizing) -> tuple[str, ...]:
-    """Return what is to be known of a query of the user's own."""
+    """Return the notes on a user's own query."""
     query = sizing.of(QUERY)
     if query is None:
         return ()
@@ -209,7 +209,10 @@ def client_counts(sizing: Sizing) -> tuple[int, ...]:
 
 
 def _without_one_worker(context: StudyContext) -> tuple[str, ...]:
-    """Return the workloads but those; the leader takes part in building an index whatever is set."""
+    """Return the workloads without those of exactly one worker.
+
+    The leader takes part in building an index regardless of the setting.
+    """
     cells = workloads(context.sizing)
     return tuple(name for name in context.workloads if not _has_one_worker(cells[name].statement))
 
@@ -219,7 +222,7 @@ def _has_one_worker(statement: Statement | None) -> bool:
 
 
 def _chosen(sizing: Sizing) -> tuple[str, ...]:
-    """Return the study's own queries that are measured: none beside a user's, unless they are named."""
+    """Return the study's own queries to measure: none with a user's, unless named."""
     return sizing.chosen or (_USUAL if sizing.of(QUERY) is None else ())
 
 

@@ -1,4 +1,6 @@
-"""A workload like TPC-H: the 22 queries alone and in streams, with refresh functions, in passes.
+"""A workload like TPC-H: 22 queries alone and in streams, in passes.
+
+Refresh functions are included.
 
 A pass is a power run and a throughput run on one variant's server, started afresh on a copy of the data as
 they were loaded; passes of all variants alternate in random order, with the same values in a round.
@@ -30,7 +32,7 @@ _TITLES = {
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return what is measured of a pass.
+    """Return the workloads that a pass measures.
 
     Raises: UsageError for a scale that is not in thousandths, or more streams than have an order.
     """

@@ -1,4 +1,6 @@
-"""The machine as it is, with TuneD's profile for PostgreSQL, and with pgdyno's system layer.
+"""The machine as found, with TuneD's profile, and with pgdyno's system layer.
+
+The profile is TuneD's for PostgreSQL.
 
 The application layer comes on top in one more variant, so that the report shows what the system layer is
 worth beside it. The machine has one value of each, so that whole trials alternate.
@@ -15,7 +17,7 @@ from pgdyno.studies._contract import APPLICATION, SYSTEM, TUNED, BundledStudy, S
 
 
 def study(context: StudyContext) -> Study:
-    """Return a comparison of the machine as found with what others and pgdyno make of it."""
+    """Return a comparison of the machine as found with TuneD's and pgdyno's tuning."""
     baseline = context.baseline
     names = [name for name in (TUNED, SYSTEM, APPLICATION, PLAN) if context.configurations.get(name)]
     return Study(

@@ -1,4 +1,4 @@
-"""Scans of sysbench's tables at three distances of the data: in shared_buffers, behind them, on the disk.
+"""Scans of sysbench's tables in shared_buffers, in the page cache, and on disk.
 
 Many small tables rather than a few large ones, so that many scans end within a turn: with four clients on one
 CPU a scan of a table takes 8 ms, and about 40 ms from the disk. The plans that the workloads are named after

@@ -1,1 +1,1 @@
-"""What was measured: slices, drains and disturbances become blocks of metrics."""
+"""Blocks of metrics, built from measured slices, drains and disturbances."""

@@ -23,7 +23,7 @@ from pgdyno.model.experiments.experiment import Slice
 
 @dataclass(frozen=True)
 class ArmCount:
-    """What one arm achieved in one block, within the counted part of its slices.
+    """One arm's results in one block, within the counted part of its slices.
 
     Shapes: latency_us (transactions,). Units: seconds; microseconds on the running clock.
     """
@@ -34,7 +34,7 @@ class ArmCount:
     work: float  # transactions, or of those that were only partly within, the part that was
 
     def by_execution(self, executions: int) -> ArmCount:
-        """Return what was counted by execution where each transaction has so many of them.
+        """Return the counts per execution, for transactions of several executions each.
 
         How long one of several took nobody has measured: there are no latencies.
         """
@@ -46,7 +46,9 @@ class ArmCount:
 
 @dataclass(frozen=True)
 class CountedParts:
-    """What counts of one arm's slices, in order: all but their heads, and but those that are left out.
+    """The counted parts of one arm's slices, in order.
+
+    Heads and left-out slices do not count.
 
     Shapes: starts, begins, ends (slices,), ns; is_in (slices,). A slice's part is [begin, end).
     """
@@ -139,7 +141,7 @@ def latencies_us(
 
 
 def charged_running_s(running_s: float, *, foreign_cpu_s: float, own_frozen_cpu_s: float, cpus: int) -> float:
-    """Return an arm's running time after charging background CPU to whoever caused it.
+    """Return an arm's running time after charging background CPU to the causing arm.
 
     Args:
         running_s: the arm's own counted time.

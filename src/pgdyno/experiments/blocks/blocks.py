@@ -1,4 +1,4 @@
-"""Builds a block's results from what was observed, and judges whether the block counts."""
+"""Build a block's results from the observations and judge whether it counts."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def trials_void(arms: Sequence[ArmBlock]) -> str | None:
 
 
 def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[str, float]:
-    """Return what the void rules look at. None of it depends on a measured result."""
+    """Return the quantities that the void rules test, none a measured result."""
     capacity_s = use.wall_s * use.cpus
     lasted_s = sum(s.end_ns - s.start_ns for s in slices) / 1e9
     audit = {
@@ -141,7 +141,7 @@ def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str |
 
 
 def is_from_audit(void: str) -> bool:
-    """Whether a block is void for what its audit holds, so that it can be judged again."""
+    """Return whether a block's void reason comes from its audit and can be re-judged."""
     return any(words in void for words in _RULES.values())
 
 

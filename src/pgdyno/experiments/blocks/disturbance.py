@@ -1,4 +1,4 @@
-"""What others take of the CPUs while it is measured, and what does not count for that.
+"""CPU use by others during measurement, and the parts left out because of it.
 
     window          turns of at least a second, whole balanced groups, between two readings of the CPUs
     block, trial    what a window's rule leaves; a trial has one window
@@ -37,7 +37,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class _Window:
-    """Some of a block's slices, and what others took of the CPUs meanwhile; nothing if nobody has read it."""
+    """Some of a block's slices with others' CPU shares meanwhile; empty if not read."""
 
     slices: range
     shares: Mapping[str, float]
@@ -60,7 +60,10 @@ def left_out(blocks: Sequence[Sequence[Slice]], thresholds: VoidThresholds) -> l
 
 
 def audit_windows(slices: Sequence[Slice], out: frozenset[int]) -> dict[str, float]:
-    """Return what others took of the part that counts, and how much is left out; nothing if not read."""
+    """Return others' CPU shares of the counted part, and the share left out.
+
+    Empty if not read.
+    """
     windows = [window for window in _windows(slices) if window.shares]
     counted = [window for window in windows if window.slices[0] not in out]
     length = sum(len(window.slices) for window in counted)
@@ -74,7 +77,7 @@ def audit_windows(slices: Sequence[Slice], out: frozenset[int]) -> dict[str, flo
 
 
 def raised(thresholds: VoidThresholds, audits: Iterable[Mapping[str, float]]) -> VoidThresholds:
-    """Return the limits among these: a threshold, or twice the median of what was seen if that is more."""
+    """Return the limits: each threshold, or twice the observed median if higher."""
     known = list(audits)
     limits = {}
     for name in BY_OTHERS:
@@ -101,7 +104,7 @@ def judge_again(experiment: Experiment) -> Experiment:
 
 
 def with_disturbance_notes(experiment: Experiment) -> Experiment:
-    """Return the experiment with notes on what was left out and what counts although it was disturbed."""
+    """Return the experiment with notes on left-out parts and disturbed counted parts."""
     others = [note for note in experiment.notes if not note.startswith(_NOTES)]  # of an earlier conclusion
     return replace(experiment, notes=(*others, *_throughout_notes(experiment), *_parts_notes(experiment)))
 
@@ -149,7 +152,7 @@ def _windows(slices: Sequence[Slice]) -> Iterator[_Window]:
 
 
 def _audits(block: Block) -> Iterator[Mapping[str, float]]:
-    """Return what is known of each trial: an arm's own, or the one that all arms had together."""
+    """Yield each trial's audit: an arm's own, or the one common to all arms."""
     own = [arm.audit for arm in block.arms if arm.audit]
     yield from own or [block.audit]
 

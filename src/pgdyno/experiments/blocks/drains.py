@@ -1,4 +1,4 @@
-"""The ends of turns: time in which transactions that were under way end, and none begins.
+"""Ends of turns: time in which running transactions finish and none begins.
 
 It counts for no throughput, so that a stall that falls into it is hidden there. How much there is of it is
 seen per arm; arms that differ in it differ in what is hidden. No block is void for it: slow transactions

@@ -1,4 +1,6 @@
-"""Latencies as a histogram that merges exactly: 3 significant digits, in the buckets of an HdrHistogram.
+"""Latency histograms that merge exactly: 3 significant digits.
+
+The buckets are those of an HdrHistogram.
 
 Up to 2047 each value has its bucket; from there on every doubling has 1024 of them, so that a bucket is at
 most 1/1024 of its values wide. Its middle is at most 1/2048 off, which is the relative error of all that is

@@ -1,4 +1,6 @@
-"""Histograms as HdrHistogram's own text: V2 with ZigZag LEB128 counts, deflated, base64 ("HISTFAAA…").
+"""Histograms in HdrHistogram's own text format.
+
+V2 with ZigZag LEB128 counts, deflated, base64 ("HISTFAAA…").
 
 HdrHistogram's libraries read it (Java ``decodeFromCompressedByteBuffer``, Python ``HdrHistogram.decode``, …).
 Reference: github.com/HdrHistogram/HdrHistogram, AbstractHistogram.java, ``encodeIntoByteBuffer``.
@@ -43,7 +45,10 @@ def encode(histogram: Histogram) -> str:
 
 
 def decode(text: str) -> Histogram:
-    """Return the histogram of a text. Raises: ValueError saying what is wrong with it."""
+    """Return the histogram encoded in a text.
+
+    Raises: ValueError saying what is wrong with it.
+    """
     try:
         content = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">ii", content)

@@ -1,4 +1,6 @@
-"""The figures that the Insert Benchmark publishes for a step, by its own names and definitions.
+"""A step's figures as the Insert Benchmark publishes them.
+
+Names and definitions are the benchmark's own.
 
 =================  =====================================================================================
 ips, qps           rows inserted, queries, per second
@@ -39,7 +41,7 @@ _MIN_SECONDS = 10  # of fewer, the original prints no percentiles
 
 @dataclass(frozen=True)
 class Work:
-    """What a step has done. ``rates`` are operations per second, second by second."""
+    """The work done by a step. ``rates`` are operations per second, second by second."""
 
     is_loading: bool  # steps l.*
     rows_inserted: int  # in l.x: indexed
@@ -51,7 +53,7 @@ class Work:
 
 @dataclass(frozen=True)
 class SystemUse:
-    """What the whole host did in ``wall_s``: server, client and everything else."""
+    """Activity of the whole host in ``wall_s``: server, client and everything else."""
 
     wall_s: float
     cpus: int
@@ -61,7 +63,7 @@ class SystemUse:
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """What one block device did in ``wall_s``."""
+    """Activity of one block device in ``wall_s``."""
 
     wall_s: float
     reads: float

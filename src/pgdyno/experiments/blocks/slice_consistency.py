@@ -1,4 +1,4 @@
-"""Whether what slices have counted is what their blocks say. Pure."""
+"""Check the counts of slices for consistency with their blocks. Pure."""
 
 from __future__ import annotations
 

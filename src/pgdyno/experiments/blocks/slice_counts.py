@@ -1,4 +1,4 @@
-"""What each slice has counted: transactions and their latencies, as they are stored and passed on."""
+"""Counts per slice: transactions and latencies, as stored and passed on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from pgdyno.model.experiments.experiment import Slice
 def count_slices(
     slices: Sequence[Slice], arm: int, transactions: Transactions, head_ns: int, *, is_drained: bool
 ) -> list[Slice]:
-    """Return the arm's slices, in order, with what ``attribution.count_arm`` counts in each."""
+    """Return the arm's slices, in order, each with its counts.
+
+    The counts are those of ``attribution.count_arm``.
+    """
     own = sorted((one for one in slices if one.arm == arm), key=lambda one: one.start_ns)
     counted = CountedParts.of(slices, arm, head_ns)
     which = counted.which(transactions.completed_ns)

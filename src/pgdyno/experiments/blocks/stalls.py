@@ -1,4 +1,4 @@
-"""Finds stalls in a step's intervals, and says what was under way in each.
+"""Find stalls in a step's intervals and report the activity during each.
 
 A stall is a run of successive intervals in which the role that the step is about committed less than half
 of the step's median rate. Its cause is the first of these that was seen in at least half of the samples that

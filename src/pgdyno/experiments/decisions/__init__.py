@@ -1,1 +1,1 @@
-"""When to stop, and what a plan is worth."""
+"""Stopping rules, and decisions on plans."""

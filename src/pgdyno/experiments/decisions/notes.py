@@ -1,4 +1,4 @@
-"""What the reader of an experiment has to know besides its figures, in sentences."""
+"""Notes that the reader of an experiment needs besides its figures, in sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pgdyno.model.experiments.workload import Workload
 
 
 def noise_note(experiment: Experiment) -> tuple[str, ...]:
-    """Say that most of what was measured does not count, if so."""
+    """Return a note if most of the measurements do not count."""
     design = experiment.design
     if not is_too_noisy(experiment.blocks, design):
         return ()
@@ -50,7 +50,7 @@ def durability_marks(study: Study) -> tuple[str, ...]:
 
 
 def method_notes(workloads: Sequence[Workload], design: Design) -> tuple[str, ...]:
-    """Say what the figures of writing workloads leave out."""
+    """Return a note on the costs that writing workloads' figures leave out."""
     is_charged = any(not workload.is_read_only and not workload.step for workload in workloads)
     return (phase_note(design),) if is_charged else ()
 

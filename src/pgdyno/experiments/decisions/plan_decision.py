@@ -1,4 +1,4 @@
-"""Whether a plan pays: one state for every outcome, in this order, and a sentence that says it. Pure.
+"""Decide whether a plan pays: the first state that applies, and a sentence. Pure.
 
     slower somewhere       a workload is shown to have lost more than ``max_loss`` of its throughput
     pays                   faster, nowhere slower, and every tail safe
@@ -53,7 +53,7 @@ _HALVES_FROM_ROUNDS = 2 * MINIMUM_ROUNDS_FOR_VERDICT
 
 
 class PlanState(StrEnum):
-    """What can be said of a plan."""
+    """The possible states of a plan."""
 
     SLOWER = "slower somewhere"
     PAYS = "pays"
@@ -90,7 +90,7 @@ class Estimate:
         return float(special.stdtr(self.df, -(self.mean - math.log(ratio)) / self.standard_error))
 
     def after(self, rounds: int) -> Estimate:
-        """Return what is expected after that many rounds, if nothing changes but their number."""
+        """Return the expected estimate after ``rounds`` rounds, all else being equal."""
         share = self.rounds / rounds
         return Estimate(self.mean, self.standard_error * math.sqrt(share), self.df / share, rounds)
 
@@ -100,7 +100,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment says of a plan on one workload; None: nothing yet."""
+    """An experiment's estimates of a plan on one workload; None: no estimate yet."""
 
     workload: str
     throughput: Estimate | None
@@ -109,7 +109,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class PlanDecision:
-    """The state of a plan, a sentence for whoever has to decide, and the figures behind it.
+    """The state of a plan, a sentence for the decision maker, and supporting figures.
 
     ``rounds_to_decide`` is about how many rounds more would tell; None: it is decided, or no number would.
     """
@@ -127,7 +127,7 @@ class PlanDecision:
 
 
 def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecision:
-    """Return what an experiment says of a variant against its baseline."""
+    """Return the decision on a variant compared with its baseline."""
     if why := doubts(experiment, experiment.baseline, variant):
         sentence = "The plan was not measured fairly: its server was not as durable as the other one."
         return PlanDecision(PlanState.UNDECIDED, sentence, why)
@@ -207,7 +207,7 @@ def state_of(outcomes: Sequence[Outcome], terms: Terms) -> PlanState:
 
 
 def faster_on(outcomes: Sequence[Outcome], terms: Terms) -> tuple[str, ...]:
-    """Return the workloads that are faster by more than the gain asked for, by Holm's step-down."""
+    """Return the workloads with more than the required gain, by Holm's step-down."""
     known = [
         (one.throughput.p_at_most(1 + terms.min_gain), one.workload) for one in outcomes if one.throughput
     ]

@@ -83,12 +83,12 @@ def _kind(reason: str) -> str:
 
 
 def counts_nothing(blocks: Sequence[Block]) -> bool:
-    """Whether nothing that was measured counts, over so many rounds that more of them would not help."""
+    """Return whether all blocks are void, over enough rounds to make more futile."""
     return _is_judged(blocks) and all(block.void for block in blocks)
 
 
 def is_too_noisy(blocks: Sequence[Block], design: Design) -> bool:
-    """Whether so many blocks are void that the report has to begin with it."""
+    """Return whether enough blocks are void for the report to begin with it."""
     return _is_judged(blocks) and void_share(blocks) > design.thresholds.void_block_share
 
 
@@ -99,7 +99,7 @@ def _is_judged(blocks: Sequence[Block]) -> bool:
 
 
 def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Block] = ()) -> bool:
-    """Whether what was asked for has been reached, for stopping rules that look at the data.
+    """Return whether the goal is reached, for stopping rules that look at the data.
 
     Only throughput decides: it is the primary metric of every workload. An arm that missed its background
     rate is not waited for: no further pass makes it comparable.

@@ -1,4 +1,4 @@
-"""How long an experiment is going to take, said before anything of it has started. Pure.
+"""Estimate an experiment's duration before any part of it has started. Pure.
 
     round        = arms x (start + warm-up x workloads) + blocks x turns x slice, a little longer
     preparation  = looking at the server and the machine + loading what is not loaded yet
@@ -59,7 +59,10 @@ def time_needed(
     to_load: Sequence[DataSet],
     switch_s: float = 0.0,
 ) -> TimeNeeded:
-    """Return how long so many arms take. ``switch_s`` is how long each trial takes besides its own time."""
+    """Return the estimated duration with ``arms`` arms.
+
+    ``switch_s`` is the time that each trial takes in addition to its own.
+    """
     servers = len({workload.data_set.key for workload in workloads})
     round_s = arms * (servers * _START_S + len(workloads) * design.warmup_s)
     round_s += sum(design.blocks_per_round * _block_s(one, design, arms) for one in workloads)

@@ -1,4 +1,6 @@
-"""Whether a server's own traffic fares worse with a plan, asked again after every pair of periods. Pure.
+"""Test whether a plan slows down a server's own traffic. Pure.
+
+The test is repeated after every pair of periods.
 
 A pair is a period with the plan and one without it; its figure is ln of the ratio of both mean times per
 transaction. Whoever looks after every pair would at last see harm where there is none: the test is the
@@ -26,7 +28,7 @@ LEAST_TRANSACTIONS = 20
 
 
 class WatchState(StrEnum):
-    """What was seen."""
+    """The possible results of a watch."""
 
     HARM = "harm"
     NO_HARM = "no harm"
@@ -36,7 +38,7 @@ class WatchState(StrEnum):
 
 @dataclass(frozen=True)
 class Watched:
-    """What a watch saw, and whether the plan is in force now.
+    """The result of a watch, and whether the plan is in force now.
 
     ``pairs`` are those that counted, of ``pairs_planned``; ``ratio`` is the mean time per transaction with
     the plan over that without it, None if no pair counted. ``reason`` is why it ended early.
@@ -51,7 +53,7 @@ class Watched:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether the plan is in force although it has not proven harmless: somebody has to decide."""
+        """Whether the plan is in force but not proven harmless: the user has to decide."""
         return self.is_applied and self.state is not WatchState.NO_HARM
 
 
@@ -80,7 +82,10 @@ def is_harm(ratios: Sequence[float]) -> bool:
 
 
 def watched(ratios: Sequence[float], planned: int, *, is_applied: bool, reason: str | None = None) -> Watched:
-    """Return what the pairs that counted show; ``reason`` says what ended the watch, if it was not they."""
+    """Return the result of the pairs that counted.
+
+    ``reason`` is the cause of the end of the watch, if other than the pairs.
+    """
     ratio = math.exp(math.fsum(ratios) / len(ratios)) if ratios else None
     return Watched(_state(ratios, planned, reason), len(ratios), planned, ratio, is_applied, reason)
 
@@ -94,5 +99,5 @@ def _state(ratios: Sequence[float], planned: int, reason: str | None) -> WatchSt
 
 
 def is_enough(counted: int, planned: int) -> bool:
-    """Whether so many pairs can speak for a plan: half of those that were planned."""
+    """Return whether enough pairs counted to judge a plan: half of those planned."""
     return 2 * counted >= planned and counted >= nested.MINIMUM_BLOCKS

@@ -1,4 +1,4 @@
-"""Which phase between checkpoints the figures of workloads that change their data are of. Pure.
+"""The phase between checkpoints that writing workloads' figures cover. Pure.
 
 A round begins right after a checkpoint, and blocks of seconds see the time in which most full-page images are
 written; the checkpoint at the round's end is charged. Rarer checkpoints save full-page images and writes that
@@ -34,7 +34,7 @@ def with_phase(design: Design, variants: Sequence[Variant]) -> Design:
 
 
 def phase_note(design: Design) -> str:
-    """Return what figures of writing workloads are of."""
+    """Describe the phase between checkpoints that writing workloads' figures cover."""
     if design.cycle_s is None:
         return (
             f"{_CHARGED} A full checkpoint cycle is not spanned, so what an arm would save by rarer "

@@ -1,4 +1,4 @@
-"""The design that is asked for: what was said, on top of a study's usual one. Pure."""
+"""The requested design: the user's choices on top of a study's usual design. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAXIMUM_ROUNDS = 200  # bound on an experiment that waits for a decision; arbit
 
 @dataclass(frozen=True)
 class RequestedDesign:
-    """What was said about a design; None: nothing, the usual one has it."""
+    """The user's choices for a design; None: not given, the usual design applies."""
 
     seed: int
     clients: int
@@ -31,7 +31,10 @@ class RequestedDesign:
 
 
 def design_of(usual: Design, asked: RequestedDesign) -> Design:
-    """Return the usual design with what was asked for. Raises: UsageError for ``until``."""
+    """Return the usual design with the user's choices.
+
+    Raises: UsageError for ``until``.
+    """
     slice_s = usual.slice_s if asked.slice_s is None else asked.slice_s
     is_short = asked.slice_s is not None and slice_s < WRITING_SLICE_S
     design = replace(

@@ -24,5 +24,8 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
 
 
 def in_trials(design: Design) -> Design:
-    """Return the design for what turned out to take whole trials: as long as blocks that were asked for."""
+    """Return the design for variants found to need whole trials.
+
+    Trials last as long as requested blocks.
+    """
     return alternating(design, None if design.block_s == Design().block_s else design.block_s)

@@ -1,1 +1,1 @@
-"""Two machines or builds beside each other."""
+"""Comparison of two machines or builds."""

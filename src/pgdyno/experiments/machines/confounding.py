@@ -1,4 +1,6 @@
-"""Whether two PostgreSQL builds differ in more than their version: then comparing versions is confounded.
+"""Check whether two PostgreSQL builds differ in more than their version.
+
+If they do, a comparison of their versions is confounded.
 
 What is compared is what ``pg_config`` prints, and what else is known: the compiler's own version, and whether
 the data have checksums (initdb switches them on from 18 on). Differences that cannot change what is measured
@@ -118,7 +120,7 @@ def parse_build(
 
 
 def build_differences(one: Build, other: Build) -> tuple[BuildDifference, ...]:
-    """Return what two builds differ in besides their version, confounders first."""
+    """Return the differences of two builds besides their version, confounders first."""
     found = [
         *_compiler(one, other),
         *_features(one, other),
@@ -211,7 +213,7 @@ def optimisation_level(build: Build) -> str:
 
 
 def telling_options(build: Build) -> dict[str, str] | None:
-    """Return the options that may change what is measured; None: the build does not record them."""
+    """Return the options that may change measured results; None: not recorded."""
     if build.options is None:
         return None
     known = {option for feature in _FEATURES for option in feature.options}
@@ -244,7 +246,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _options(words: Iterable[str]) -> dict[str, str]:
-    """Return configure's options; variables are left out, because pg_config shows what became of them."""
+    """Return configure's options without variables; pg_config shows their effect."""
     options: dict[str, str] = {}
     for word in words:
         if not word.startswith("--"):

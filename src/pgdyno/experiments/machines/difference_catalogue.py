@@ -1,4 +1,6 @@
-"""What may differ between two machines besides the machines, and how much it matters. Pure.
+"""Possible differences between two machines' experiments, and their weight. Pure.
+
+Differences of the machines themselves are not included.
 
 An entry says the most that is known to happen, not what is usual: a difference that decided one published
 result is not dismissed because it did nothing in another. What an entry rests on is its ``source``.
@@ -71,7 +73,7 @@ class Entry:
 
 
 def _by(pattern: re.Pattern[str], same: Weight, other: Weight) -> Weighing:
-    """Return what weighs by whether both begin alike."""
+    """Return a weighing by whether both values have the same beginning."""
 
     def weigh(a: str, b: str) -> Weight:
         of_a, of_b = pattern.match(a), pattern.match(b)
@@ -105,7 +107,7 @@ def _stolen(experiment: Experiment) -> str | None:
 
 
 def _by_stolen_share(a: str, b: str) -> Weight:
-    """Weigh by what was stolen: who takes much of the time disturbs the rest of it as well."""
+    """Weigh by stolen share: a neighbour that takes much also disturbs the remainder."""
     return Weight.TENS if max(int(share.rstrip(" %")) for share in (a, b)) >= _MUCH_STOLEN else Weight.FEW
 
 

@@ -1,4 +1,4 @@
-"""Everything that differs between two experiments besides the machines, the heaviest first. Pure.
+"""All differences of two experiments besides the machines, heaviest first. Pure.
 
 Unknown is a value: what is not known on one side, or on both, is told as such and never taken for equal.
 """
@@ -17,7 +17,7 @@ _MOST_NAMED = 8
 
 
 def differences(a: Experiment, b: Experiment, variants: Sequence[str]) -> tuple[Difference, ...]:
-    """Return what is not known to be the same on both sides, besides the machines.
+    """Return everything not known to be the same on both sides, except the machines.
 
     ``variants`` are those that are compared.
     """

@@ -1,4 +1,6 @@
-"""Compares two machines on one experiment: the ratio of what each did, and what else is different. Pure.
+"""Compare two machines on one experiment. Pure.
+
+The ratio of their results, and all other differences.
 
 The two were measured apart, so that nothing cancels between them: the unit of inference is a round of each,
 and the interval is Welch's of the difference of two means of log rates (``stats.decision.decide_apart``). It
@@ -131,7 +133,7 @@ def _emulated(a: Experiment, b: Experiment) -> list[str]:
 
 
 def _missed(side: str, experiment: Experiment, workload: str, variant: str) -> Iterator[str]:
-    """Say where a background rate was missed: what it took from the rest is then not known."""
+    """Report a missed background rate; its cost to the other load is then unknown."""
     how = missed_rate(experiment.blocks, workload, variant)
     if how is not None:
         yield (
@@ -213,7 +215,7 @@ def _side(name: str, mine: Experiment, other: Experiment, prices: Mapping[str, f
 
 
 def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | None) -> Iterator[str]:
-    """Yield what must not be overlooked."""
+    """Yield the warnings that must not be overlooked."""
     for side, one in ((A, a), (B, b)):
         yield from _without_a_machine(side, one)
     for side, one in ((A, a), (B, b)):

@@ -1,4 +1,4 @@
-"""What two machines themselves are, and what that means for a comparison. Pure."""
+"""Facts about two machines and their consequences for a comparison. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ INSTANCE = ("CPUs", "cores", "SMT")
 
 
 def machine_facts(a: Experiment, b: Experiment) -> tuple[MachineFact, ...]:
-    """Return what the machines themselves are, alike or not; what is known of neither is left out."""
+    """Return the facts about the machines, alike or not; unknown on both: left out."""
     told = [MachineFact(subject, tell(a), tell(b)) for subject, tell in MACHINE]
     return tuple(fact for fact in told if fact.a is not None or fact.b is not None)
 

@@ -1,4 +1,6 @@
-"""The PostgreSQL build of a recorded experiment in words, without what cannot change its speed. Pure.
+"""The PostgreSQL build of a recorded experiment in words. Pure.
+
+Parts that cannot change its speed are left out.
 
 It is the build of the server that the baseline ran; see ``confounding`` for what is left out.
 """
@@ -31,7 +33,7 @@ def flags(experiment: Experiment) -> str | None:
 
 
 def options(experiment: Experiment) -> str | None:
-    """Return what was built in, and what else configure was told."""
+    """Return the features built in, and the other configure options."""
     build = _build(experiment)
     found = None if build is None else telling_options(build)
     return (

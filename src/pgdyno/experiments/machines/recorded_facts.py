@@ -35,17 +35,17 @@ def fact_at(document: Mapping[str, Any], path: str) -> Any:
 
 
 def of_host(path: str, words: Callable[[Any], str] = str) -> Told:
-    """Return what tells a fact of the host."""
+    """Return a function that describes a fact of the host."""
     return lambda experiment: _told(fact_at(experiment.host, path), words)
 
 
 def of_server(path: str, words: Callable[[Any], str] = str) -> Told:
-    """Return what tells a fact of the server."""
+    """Return a function that describes a fact of the server."""
     return lambda experiment: _told(fact_at(experiment.server, path), words)
 
 
 def of_sysctl(name: str) -> Told:
-    """Return what tells a setting of the kernel; white space in it does not matter."""
+    """Return a function that describes a kernel setting, with white space normalised."""
     return lambda experiment: _told(sysctls(experiment).get(name), lambda text: " ".join(str(text).split()))
 
 
@@ -89,17 +89,20 @@ def mounts(experiment: Experiment) -> list[Mapping[str, Any]]:
 
 
 def of_disks(words: Callable[[Mapping[str, Any]], str | None]) -> Told:
-    """Return what tells the same of every disk below the data; unknown as soon as one of them is."""
+    """Return a function that describes every disk below the data by the same fact.
+
+    Unknown as soon as it is unknown for one of them.
+    """
     return lambda experiment: _all_told([words(one) for one in disks(experiment)])
 
 
 def of_mounts(words: Callable[[Mapping[str, Any]], str | None]) -> Told:
-    """Return what tells the same of every file system."""
+    """Return a function that describes every file system by the same fact."""
     return lambda experiment: _all_told([words(one) for one in mounts(experiment)])
 
 
 def member(name: str, words: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str | None]:
-    """Return what tells a member of a disk or a file system."""
+    """Return a function that describes a member of a disk or a file system."""
     return lambda item: _told(_value(item.get(name)), words)
 
 
@@ -110,14 +113,14 @@ def frequency_mhz(experiment: Experiment) -> float | None:
 
 
 def frequency_source(experiment: Experiment) -> str:
-    """Return where the frequency was read, which says what it stands for."""
+    """Return the source of the frequency, which determines its meaning."""
     node = experiment.host.get("cpu", {})
     fact = node.get("frequency_mhz") if isinstance(node, Mapping) else None
     return str(fact.get("source", "")) if isinstance(fact, Mapping) else ""
 
 
 def mitigations(experiment: Experiment) -> str | None:
-    """Return what the kernel does about processors' vulnerabilities, but for those that this one has not."""
+    """Return the kernel's mitigations of the vulnerabilities that the processor has."""
     found = fact_at(experiment.host, "cpu.mitigations")
     if not isinstance(found, Mapping):
         return None
@@ -153,7 +156,7 @@ def client_place(experiment: Experiment) -> str:
 
 
 def server_cpus(experiment: Experiment) -> str | None:
-    """Return how many CPUs the server had: what limits leave, of those that are not the client's.
+    """Return the server's CPU count: CPUs within limits that are not the client's.
 
     Limits may have been read before the server was pinned, or after; the smaller number counts.
     """
@@ -172,7 +175,7 @@ def _split(experiment: Experiment) -> CpuSplit | None:
 
 
 def arms_in_turns(experiment: Experiment) -> str:
-    """Say what ran beside what was measured."""
+    """Describe the turns of the arms, and the servers alongside the measured one."""
     others = len(experiment.variants) - 1
     if experiment.design.kind is DesignKind.ALTERNATING:
         return "whole trials, one server at a time"

@@ -1,4 +1,6 @@
-"""Whether two experiments did the same, so that what differs in their results is their machines'. Pure.
+"""Check whether two experiments did the same work. Pure.
+
+Only then are differences in their results due to the machines.
 
 A workload is the same if everything that decides its work is: data, transactions, who issues them, clients,
 what happens to the data between rounds. What it ran *on* need not be the same: see ``differences``.
@@ -28,7 +30,10 @@ _MOST_LISTED = 6
 
 @dataclass(frozen=True)
 class Common:
-    """What both experiments have. ``unknown`` is what decides the work and is not recorded on both sides."""
+    """The common part of two experiments.
+
+    ``unknown`` lists work-defining properties that are not recorded on both sides.
+    """
 
     workloads: tuple[str, ...]
     variants: tuple[str, ...]
@@ -82,7 +87,7 @@ def _require_two_with_rounds(a: Experiment, b: Experiment) -> None:
 
 
 def _options(a: Experiment, b: Experiment) -> Iterator[Difference]:
-    """Yield the options that decide what all workloads are, and were given differently."""
+    """Yield the options that define all workloads and have different values."""
     for name in sorted({*a.options, *b.options} - _NO_OTHER_WORK):
         if a.options.get(name) != b.options.get(name):
             of_a, of_b = (_option(one.options.get(name)) for one in (a, b))
@@ -94,7 +99,7 @@ def _option(value: str | None) -> str:
 
 
 def _definitions(workload: str, a: Experiment, b: Experiment) -> Iterator[Difference]:
-    """Yield what a workload's definitions differ in, or may differ in."""
+    """Yield the actual and possible differences in a workload's definitions."""
     for (subject, of_a), (_, of_b) in zip(_definition(workload, a), _definition(workload, b), strict=True):
         if of_a is None or of_b is None or of_a != of_b:
             yield Difference(

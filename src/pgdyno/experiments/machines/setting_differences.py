@@ -1,4 +1,4 @@
-"""Settings of PostgreSQL that differ between two servers, and how much each of them matters. Pure.
+"""PostgreSQL settings that differ between two servers, and their weight. Pure.
 
 What a bundle leaves out because it may be private is not compared: paths, names, addresses, commands. Nor are
 values that the server only computes or that a connection brings along.
@@ -25,7 +25,7 @@ _MANUAL = "PostgreSQL's manual"
 
 @dataclass(frozen=True)
 class _Rule:
-    """What settings of these names do, and how much that matters at most."""
+    """The effect of the settings with these names, and its maximum weight."""
 
     names: re.Pattern[str]
     weight: Weight

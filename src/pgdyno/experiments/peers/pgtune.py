@@ -1,4 +1,6 @@
-"""pgtune's configuration for transaction processing, as a peer to measure pgdyno's own plan against.
+"""pgtune's configuration for transaction processing.
+
+A peer to compare pgdyno's own plan with.
 
 A faithful copy of what pgtune computes (profile "oltp", Linux, data size left at its default), including what
 pgdyno would not do; nothing here is advice.
@@ -76,7 +78,10 @@ def pgtune_settings(
 
 
 def accepted_by(server: Server, settings: Mapping[str, str]) -> PeerSettings:
-    """Drop what this server would reject, and say so: one bad value would keep it from starting."""
+    """Drop the settings that this server would reject, and report them.
+
+    One bad value would keep it from starting.
+    """
     accepted, left_out = {}, []
     for name, value in settings.items():
         reason = _objection(server, name, value)

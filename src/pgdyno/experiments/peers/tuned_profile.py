@@ -1,4 +1,6 @@
-"""The values of TuneD's profile for PostgreSQL, as a peer to measure pgdyno's system layer against.
+"""The values of TuneD's profile for PostgreSQL.
+
+A peer to compare pgdyno's system layer with.
 
 A copy of what the profile sets through the kernel's files, with the CPU governor of the profile that it
 includes; nothing here is advice. What else that does concerns the power supply and large reads.

@@ -1,1 +1,1 @@
-"""Plans of queries, and what limits their degree."""
+"""Query plans, and the limits of their parallel degree."""

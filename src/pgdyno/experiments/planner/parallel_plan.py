@@ -1,4 +1,4 @@
-"""Reads what is parallel in a plan as EXPLAIN (FORMAT JSON, VERBOSE) gives it. Pure.
+"""Read the parallel parts of a plan from EXPLAIN (FORMAT JSON, VERBOSE). Pure.
 
 The workers of a Gather are those of the path below it, and a join has those of its outer side: the number
 comes from the one scan that is met when one goes down on the outer side, or from the children of an Append.
@@ -47,7 +47,7 @@ def scans(plan: Plan) -> tuple[Scan, ...]:
 
 
 def shape(plan: Plan) -> str:
-    """Return by what scans and joins a plan works, as far as it is no matter of workers."""
+    """Return the scan and join types of a plan, regardless of workers."""
     kinds = {str(node["Node Type"]) for node in nodes(plan)}
     return ", ".join(sorted(filter(_is_scan_or_join, kinds)))
 

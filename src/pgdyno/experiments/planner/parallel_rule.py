@@ -1,4 +1,4 @@
-"""PostgreSQL's rules for the number of parallel workers, which are the same in 14 to 18. Pure.
+"""PostgreSQL's rules for the number of parallel workers, equal in 14 to 18. Pure.
 
 Source: ``compute_parallel_worker`` and ``add_paths_to_append_rel`` in src/backend/optimizer/path/allpaths.c.
 """
@@ -24,7 +24,10 @@ def workers_by_size(pages: int, threshold: int, *, is_child: bool = False) -> in
 
 
 def threshold_for(pages: int, workers: int) -> int | None:
-    """Return the largest threshold with which so many pages give so many workers; None: they are too few."""
+    """Return the largest threshold at which ``pages`` pages get ``workers`` workers.
+
+    None: there are too few pages.
+    """
     if workers < 1:
         return None
     threshold = pages // 3 ** (workers - 1)

@@ -1,4 +1,4 @@
-"""Reads plans as EXPLAIN (FORMAT JSON) writes them, and says how two of them differ. Pure."""
+"""Read plans from EXPLAIN (FORMAT JSON) and describe how two differ. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAY_NOTHING = frozenset({"Inner", "Plain", "Simple"})
 
 
 def plan_of(document: Mapping[str, Any]) -> PlanNode:
-    """Return the plan of a document's node: what stands under "Plan", or in one's "Plans"."""
+    """Return the plan of a document node: the value of "Plan", or an item of "Plans"."""
     kind = f"Parallel {document['Node Type']}" if document.get("Parallel Aware") else document["Node Type"]
     relation, alias = document.get("Relation Name"), document.get("Alias")
     named = f" {alias}" if alias and alias != relation else ""

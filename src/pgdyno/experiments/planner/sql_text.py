@@ -1,4 +1,4 @@
-"""Looks at the text of a statement without understanding it: what is called in it, and what it is. Pure.
+"""Inspect a statement's text for its kind and calls, without parsing it. Pure.
 
 What stands in comments and in constants is no part of it. The server alone parses statements.
 """
@@ -57,7 +57,7 @@ def has_several_statements(sql: str) -> bool:
 
 
 def calls_in(sql: str) -> frozenset[tuple[str | None, str]]:
-    """Return what may be functions that are called: schema, if it is named, and name, as in pg_proc."""
+    """Return possible function calls: schema, if named, and name, as in pg_proc."""
     return frozenset(
         (None if found["schema"] is None else _folded(found["schema"]), _folded(found["name"]))
         for found in _CALL.finditer(without_constants(sql))
@@ -66,7 +66,7 @@ def calls_in(sql: str) -> frozenset[tuple[str | None, str]]:
 
 
 def operators_in(sql: str) -> frozenset[str]:
-    """Return what may be operators."""
+    """Return the possible operators in a statement."""
     return frozenset(_OPERATOR.findall(_bare(sql)))
 
 

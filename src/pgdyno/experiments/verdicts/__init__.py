@@ -1,1 +1,1 @@
-"""What blocks say: effects, curves and splits, with intervals."""
+"""Verdicts from blocks: effects, curves and splits, with intervals."""

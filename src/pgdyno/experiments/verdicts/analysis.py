@@ -35,7 +35,10 @@ def verdict_metrics() -> tuple[Metric, ...]:
 def log_ratios(
     blocks: Sequence[Block], workload: str, metric: str, variant: str, baseline: str
 ) -> dict[int, list[float]]:
-    """Return ln(variant / baseline) by round, without what is void and arms that lack the metric."""
+    """Return ln(variant / baseline) by round.
+
+    Void blocks are left out, and blocks in which either arm lacks the metric.
+    """
     series: dict[int, list[float]] = {}
     for block in blocks:
         if block.workload != workload or block.void_for(variant, baseline):

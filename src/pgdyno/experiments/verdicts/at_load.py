@@ -1,4 +1,6 @@
-"""Rates and latencies of an open loop: transactions arrive whether or not earlier ones have ended. Pure.
+"""Rates and latencies of an open loop. Pure.
+
+Transactions arrive whether or not earlier ones have ended.
 
 rate = share x mean throughput of the baseline in a closed loop
 """

@@ -1,4 +1,4 @@
-"""Whether an experiment that comes from elsewhere holds together: names are there, figures are possible.
+"""Check an external experiment's consistency: existing names, possible figures.
 
 A document of the right form may still contradict itself, by an error or by somebody's hand. Pure.
 """
@@ -21,7 +21,7 @@ _LATENCY = "latency_ms_"
 
 
 def contradictions(experiment: Experiment) -> tuple[str, ...]:
-    """Return what does not hold together, in sentences; of many the first ones."""
+    """Return the contradictions in sentences; if there are many, the first ones."""
     found = [*_of_names(experiment), *_of_design(experiment), *_of_blocks(experiment)]
     if len(found) > _MOST_LISTED:
         found[_MOST_LISTED:] = [f"and {len(found) - _MOST_LISTED} more"]

@@ -1,4 +1,4 @@
-"""The number of workers to set for a query, and what it leaves to several clients that run it at once."""
+"""The worker count to set for a query, and its effect on concurrent clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_PARTITIONS = "partition-wise"  # the one that other settings have a part in
 
 @dataclass(frozen=True)
 class AtOnce:
-    """What several clients make at once with a number of workers each, relative to ``best`` workers.
+    """The rate of concurrent clients at a worker count, relative to ``best`` workers.
 
     ``ratio`` of their rates; None: that number is the best, or was not measured by them.
     """
@@ -47,7 +47,7 @@ class DegreeSetting:
 
 
 def degree_settings(experiment: Experiment) -> tuple[DegreeSetting, ...]:
-    """Return what to set for every query whose workers were varied; nothing where clients were."""
+    """Return the settings of queries with varied workers; empty if clients varied."""
     curves = [one for one in scaling_curves(experiment) if one.unit == "workers"]
     alone = [one for one in curves if one.clients == 1]
     return tuple(_setting(one, [other for other in curves if _is_same_query(other, one)]) for one in alone)

@@ -1,4 +1,4 @@
-"""Whether the servers of an experiment were as durable as their variants say, by what was read back. Pure.
+"""Check read-back values: were servers as durable as their variants say? Pure.
 
 An unsafe value counts where the variant does not ask for it itself: what it asks for is marked by its own
 name. So does any difference between two variants that neither of them asks for.
@@ -40,7 +40,7 @@ def doubts(experiment: Experiment, baseline: str, variant: str) -> tuple[str, ..
 
 
 def warnings(experiment: Experiment) -> tuple[str, ...]:
-    """Return everything that was read back and should not have been so, once, each with what it is."""
+    """Return every unexpected read-back value once, with the kind of problem."""
     names = [variant.name for variant in experiment.variants]
     unsafe = [why for name in names for why in breaches(experiment, name)]
     unlike = [
@@ -59,7 +59,7 @@ def is_hopeless(experiment: Experiment) -> bool:
 
 
 def breaches(experiment: Experiment, name: str) -> tuple[str, ...]:
-    """Return what makes a variant's server less durable than the variant says."""
+    """Return the reasons why a variant's server is less durable than the variant says."""
     variant = _variant(experiment, name)
     readings = _readings(experiment, name)
     found = [
@@ -79,7 +79,7 @@ def breaches(experiment: Experiment, name: str) -> tuple[str, ...]:
 
 
 def _differences(experiment: Experiment, names: tuple[str, str]) -> Iterator[str]:
-    """Yield what differs between two servers although neither variant asks for it."""
+    """Yield the differences between two servers that neither variant requests."""
     one, other = (_readings(experiment, name) for name in names)
     variants = [_variant(experiment, name) for name in names]
     if not one or not other:

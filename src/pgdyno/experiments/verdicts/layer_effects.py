@@ -1,4 +1,6 @@
-"""What each layer of a plan is worth: the whole plan against the plan without it, in the same blocks. Pure.
+"""The effect of each layer: the whole plan compared with the plan without it.
+
+Both are measured in the same blocks. Pure.
 
     symbol  meaning                                                          unit
     T_p     throughput with the whole plan                                   1/s
@@ -33,7 +35,7 @@ _WHOLE, _OVERLAP = "", "*"  # no layer is called so
 
 @dataclass(frozen=True)
 class LayerEffects:
-    """What the layers of a plan are worth on one workload: ratios of throughput with their intervals."""
+    """The effects of a plan's layers on one workload: throughput ratios, intervals."""
 
     workload: str
     layers: Mapping[str, Interval]

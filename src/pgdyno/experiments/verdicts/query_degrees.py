@@ -1,4 +1,6 @@
-"""The best degree of each query, where variants differ in max_parallel_workers_per_gather alone. Pure.
+"""The best degree of each query. Pure.
+
+The variants differ in max_parallel_workers_per_gather alone.
 
 Each query is a curve over the degrees that were asked for, and has a knee: the smallest degree with at least
 95 % of the highest rate. It is looked for twice. *By itself* each of its ends holds with 95 %, as if there
@@ -63,7 +65,7 @@ class QueryDegrees:
 
 @dataclass(frozen=True)
 class _Measured:
-    """What was measured of one query: rates by degree, round by round, and metrics of its workers by degree.
+    """Measurements of one query: rates by degree and round, worker metrics by degree.
 
     ``by_plan`` are the workers of the validation run's plans by degree.
     """
@@ -80,12 +82,12 @@ class _Measured:
 
     @property
     def may_have_workers(self) -> bool:
-        """Whether the degree can matter to it. What no server has counted, other values may have planned."""
+        """Whether the degree can affect the query; assumed so if no server counts workers."""
         return not self.counted or any(self.counted.values())
 
 
 def query_degrees(experiment: Experiment) -> tuple[QueryDegrees, ...]:
-    """Return the best degrees: one entry for each combination of what else was varied.
+    """Return the best degrees, one entry per combination of the other varied factors.
 
     Nothing where no two variants differ in the degree alone, or the workload is another one.
     """

@@ -1,4 +1,7 @@
-"""How throughput scales with clients or workers where nothing else varies: a curve per load and size."""
+"""Throughput scaling with clients or workers: a curve per load and size.
+
+Nothing else varies.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ LEAST_ROUNDS = 5  # as for a verdict: with fewer, resampled rounds are too few f
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """One curve: by level, under one load of one size; ``unit`` is what a level counts.
+    """One curve by level, under one load of one size; ``unit`` is the unit of a level.
 
     ``clients`` is how many ran it at once; None: they are the levels.
     ``client_shares``: of the CPU time of client and server together, what the client took, by level.
@@ -90,7 +93,7 @@ def shown_by_curves(experiment: Experiment) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class MeasuredCurve:
-    """What was measured of one curve: blocks that count, and levels by workload."""
+    """Measurements of one curve: blocks that count, and levels by workload."""
 
     load: str
     database_bytes: int
@@ -126,7 +129,7 @@ def _analysed_once(rounds: tuple[tuple[tuple[int, float], ...], ...], offset: in
 
 
 def measured_curves(experiment: Experiment) -> Iterator[MeasuredCurve]:
-    """Yield what was measured of every curve; none where there are several variants."""
+    """Yield the measurements of every curve; none if there are several variants."""
     places = dict.fromkeys(map(_place, experiment.cells.values()))
     for place in places if len(experiment.variants) == 1 else ():
         levels = {name: cell.level for name, cell in experiment.cells.items() if _place(cell) == place}
@@ -135,7 +138,7 @@ def measured_curves(experiment: Experiment) -> Iterator[MeasuredCurve]:
 
 
 def _place(cell: Cell) -> tuple[str, int, str, str | None, int | None]:
-    """Return what the cells of one curve have in common."""
+    """Return the properties shared by the cells of one curve."""
     clients = None if cell.unit == "clients" else cell.clients
     return cell.load, cell.database_bytes, cell.unit, cell.operation, clients
 

@@ -1,4 +1,6 @@
-"""Effects of whole trials, adjusted for the CPU time that the hypervisor stole from each.
+"""Effects of whole trials, adjusted for the CPU time stolen from each.
+
+The hypervisor steals it.
 
 Trials of ten seconds are far apart, so that one arm can meet a busy neighbour and the other not. What was
 stolen explains nearly all of that (docs/decisions/0030), and is known. The adjusted effect stands beside the

@@ -1,4 +1,6 @@
-"""What the time of a client-driven transaction is made of, from loads that leave out one thing after another.
+"""The parts of a client-driven transaction's time.
+
+Each load leaves out one more of them.
 
     symbol  measured at one client, means of a round                                            unit
     T       time from one transaction to the next: 1 / throughput, issued by the client         µs

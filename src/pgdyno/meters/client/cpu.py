@@ -1,4 +1,4 @@
-"""Client CPU time per transaction: what the load generator itself costs."""
+"""Client CPU time per transaction: the cost of the load generator itself."""
 
 from __future__ import annotations
 

@@ -14,6 +14,6 @@ def read(context: MeterContext) -> Counters | None:
 
 
 def value(delta: Counters, transactions: int) -> float:  # noqa: ARG001 — the contract's signature
-    """Return the ratio; 1 when nothing was asked for."""
+    """Return the ratio; 1 if no blocks were requested."""
     hit, read_ = delta
     return hit / (hit + read_) if hit + read_ else 1.0

@@ -1,4 +1,4 @@
-"""Context switches of the server's live processes per transaction, voluntary and not.
+"""Context switches of live server processes per transaction, voluntary or not.
 
 /proc/PID/status tells those of a process's first thread alone. The kernel's threads that work for backends
 with io_uring are threads of these; they go when they have been idle for seconds, and count as last read.

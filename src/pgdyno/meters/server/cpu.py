@@ -1,4 +1,7 @@
-"""Server CPU time per transaction: the postmaster and all its children, background work included."""
+"""Server CPU time per transaction: the postmaster and all its children.
+
+Background work is included.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Full-page images in the WAL per transaction: pages changed for the first time since a checkpoint."""
+"""Full-page images in the WAL per transaction.
+
+They are of pages changed for the first time since a checkpoint.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Memory that a server process has on huge pages, reserved or transparent: the proof that they are in use.
+"""Huge-page memory of a server process, reserved or transparent.
+
+It proves that huge pages are in use.
 
 Adding up what a process has mapped takes the kernel milliseconds, so that two are asked: the one that has
 touched most, for shared memory, and the youngest, which serves a client, for memory of its own.

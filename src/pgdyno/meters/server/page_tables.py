@@ -1,4 +1,6 @@
-"""Page tables of the server's processes: each has its own for the shared memory that it has touched.
+"""Page tables of the server's processes.
+
+Each process has its own for the shared memory that it has touched.
 
 With 4 kB pages a process that has touched 1 GB of it needs 2 MB of them; with huge pages next to nothing.
 """

@@ -1,4 +1,7 @@
-"""Parallel workers launched, as a share of those that plans asked for. PostgreSQL counts them from 18 on."""
+"""Parallel workers launched, as a share of those planned.
+
+PostgreSQL counts them from 18 on.
+"""
 
 from __future__ import annotations
 

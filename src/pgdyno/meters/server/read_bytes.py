@@ -1,4 +1,7 @@
-"""Bytes read from storage by the server per transaction, as the kernel's block layer counts them."""
+"""Bytes read from storage by the server per transaction.
+
+The kernel's block layer counts them.
+"""
 
 from __future__ import annotations
 

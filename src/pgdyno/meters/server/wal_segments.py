@@ -1,4 +1,7 @@
-"""WAL segments created: whoever creates one fills it with zeros and flushes it, and all writers wait."""
+"""WAL segments created.
+
+The creating process fills one with zeros and flushes it while all writers wait.
+"""
 
 from __future__ import annotations
 

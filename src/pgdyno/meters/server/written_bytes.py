@@ -1,4 +1,7 @@
-"""Bytes written to storage by the server per transaction, as the kernel's block layer counts them."""
+"""Bytes written to storage by the server per transaction.
+
+The kernel's block layer counts them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A level recommended by the first rounds of a curve, and held against the rounds that come after them.
+"""A level recommended by a curve's first rounds, verified against later rounds.
 
 What looks best among many levels looks better than it is, because luck chose along; rounds that had no part
 in the choice do not. In those, the recommended level is compared with every other one that they have: it is
@@ -23,7 +23,9 @@ from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 def confirm(
     blocks: Sequence[Mapping[int, float]], *, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
 ) -> Confirmation | None:
-    """Return the level that the first half of blocks recommends, and what the second half says of it.
+    """Return the level recommended by the first half of blocks.
+
+    It comes with the findings of the second half.
 
     ``blocks`` are rates by level. It is the smallest level with a mean of at least 1 − tolerance of the
     highest. None: too few blocks, or a level is missing in too many. Raises: ValueError as ``Curve.of``.

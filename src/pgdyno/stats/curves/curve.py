@@ -1,4 +1,4 @@
-"""Rates over the levels of a factor, measured in blocks: what the data say about each pair of levels.
+"""Rates over the levels of a factor, measured in blocks, compared pair by pair.
 
     symbol  meaning                                                          shape     unit
     y_bl    ln rate of level l in block b; NaN where it was not measured     (B, L)    1

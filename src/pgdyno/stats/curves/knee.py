@@ -1,4 +1,4 @@
-"""The knee of a curve: the smallest level that is as good as the best, and how sure that is.
+"""The knee of a curve: the smallest level as good as the best, and its certainty.
 
 The best level is not known, only estimated, so that every level is compared with every other one (Hsu's
 multiple comparisons with the best), each pair by its own t interval:

@@ -1,4 +1,4 @@
-"""All that a curve says: levels, knee, where more is worse, whether it has one peak, which law it follows."""
+"""All findings on a curve: levels, knee, decline, number of peaks, scaling law."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Blocks = Sequence[Mapping[int, float]]
 def observe(
     blocks: Blocks, *, offset: int = 0, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
 ) -> Scaling:
-    """Return all but the laws, at once: what a search looks at between its blocks.
+    """Return all findings but the laws, quickly: for a search between its blocks.
 
     Levels with too few blocks to be compared are described, and take no part in what is found.
     Raises: ValueError as ``Curve.of``.

@@ -136,7 +136,10 @@ def _numbers(curve: Curve, offset: int) -> FloatArray:
 
 
 def _within(numbers: FloatArray, peak: float | None, offset: int) -> float | None:
-    """Return the level of a peak; None beyond what was measured, where the law is not known to hold."""
+    """Return the level of a peak; None beyond the measured range.
+
+    There the law is not known to hold.
+    """
     if peak is None or not numbers[0] <= peak <= numbers[-1]:
         return None
     return peak - offset

@@ -1,4 +1,4 @@
-"""Answers: when two of them are the same, and what the validation run's are known to be.
+"""Query answers: the rule for equal ones, and the validation run's known ones.
 
 A known answer is a number of rows and a checksum of them, in ``answers.toml``. Rows are compared as a set,
 because queries leave the order of some rows open, and numbers rounded to two decimals, as in the published
@@ -24,7 +24,7 @@ _DIGITS = 16  # of a checksum: against mistakes, not against attacks
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query has answered, as far as it has to be remembered."""
+    """A query's answer, reduced to the facts to keep."""
 
     rows: int
     checksum: str

@@ -1,4 +1,4 @@
-"""The values that columns and parameters are drawn from (clauses 4.2.2.13 and 4.2.3)."""
+"""Domains of the values of columns and parameters (clauses 4.2.2.13 and 4.2.3)."""
 
 from __future__ import annotations
 

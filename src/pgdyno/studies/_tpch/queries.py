@@ -1,4 +1,6 @@
-"""The 22 queries: their text (clause 2.4) with values put in, and the values of the validation run.
+"""The 22 queries: their text (clause 2.4) with values inserted.
+
+Includes the values of the validation run.
 
 A query's file is what psql takes: ``:name`` is a number, ``:'name'`` a quoted string.
 """

@@ -1,4 +1,4 @@
-"""The refresh functions (clauses 2.5 to 2.7): what RF1 inserts and RF2 deletes.
+"""The refresh functions (clauses 2.5 to 2.7): inserts of RF1 and deletes of RF2.
 
 tpchgen makes no refresh sets, so that they are made here, by the rules of clause 4.2.3 and with NumPy's
 random numbers. A set has 1500 orders per scale factor. Order keys use 8 of every 32 numbers: set number n
@@ -28,7 +28,10 @@ _ORDER_COMMENT, _LINE_COMMENT = (19, 78), (10, 43)  # characters
 
 @dataclass(frozen=True)
 class Refresh:
-    """One pair of refresh functions. ``orders`` and ``lines`` are what COPY takes, in the text format."""
+    """One pair of refresh functions.
+
+    ``orders`` and ``lines`` are input of COPY, in the text format.
+    """
 
     orders: bytes
     lines: bytes
@@ -56,7 +59,10 @@ def refreshed_orders(thousandths: int, number: int) -> range:
 
 
 def sparse_key(place: int, gap: int) -> int:
-    """Return the key of the order at a place, from 1; gap 0 is what was loaded, 1 to 3 is free (4.2.3)."""
+    """Return the order key at a place, counted from 1.
+
+    Gap 0 is loaded data, 1 to 3 are free (4.2.3).
+    """
     return ((place >> 3) * 4 + gap) * 8 + (place & 7)
 
 
@@ -135,7 +141,7 @@ def _money(cents: int) -> str:
 
 
 def _copied(rows: Sequence[Sequence[object]]) -> bytes:
-    """Return rows as COPY takes them; no value holds what it would have to escape."""
+    """Return rows in COPY's text format; no value contains characters to escape."""
 
     def lines() -> Iterator[str]:
         for row in rows:

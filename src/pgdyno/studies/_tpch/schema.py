@@ -1,4 +1,4 @@
-"""How many rows the tables have (clause 4.2.5), and what becomes of them."""
+"""Row counts of the tables (clause 4.2.5), and the data set made of them."""
 
 from __future__ import annotations
 

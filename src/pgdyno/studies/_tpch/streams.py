@@ -1,4 +1,4 @@
-"""In which order a stream runs the queries, and how many streams there are (appendix A, clause 5.3.4)."""
+"""Query order of a stream, and number of streams (appendix A, clause 5.3.4)."""
 
 from __future__ import annotations
 
