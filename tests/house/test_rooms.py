@@ -16,7 +16,6 @@ APP = (
     "",  # local_machine, installations, time_left
     "inspection",
     "changes",
-    "degrees",
     "arenas",
     "awake",
     "measuring",

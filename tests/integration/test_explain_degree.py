@@ -17,7 +17,7 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, wait_until
 from tests.integration.degree_cases import DEBUG, MADE, SIZES, Case, cases, settings
 
-from pgdyno.app.degrees.explain_degree import explain_degree_of
+from pgdyno.app.inspection.explain_degree import explain_degree_of
 from pgdyno.model.errors import PrivilegeError, ServerError, UsageError
 from pgdyno.model.servers.parallel_degree import Degree, DegreeStep, Limit
 from pgdyno.report.plain.degree_text import headline

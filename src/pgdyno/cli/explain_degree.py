@@ -60,7 +60,7 @@ def command(
     that are READ ONLY and rolled back, each with another setting changed by SET LOCAL. Without an option,
     the server is the one that psql would reach.
     """
-    from pgdyno.app.degrees.explain_degree import explain_degree_of
+    from pgdyno.app.inspection.explain_degree import explain_degree_of
     from pgdyno.model.document import to_document
     from pgdyno.report.plain.degree_text import degree_text
 

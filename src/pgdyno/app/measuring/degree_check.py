@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 import psycopg
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.degrees.explain_degree import causes_of
+from pgdyno.app.inspection.explain_degree import causes_of
 from pgdyno.experiments.planner.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
 from pgdyno.model.experiments.workload import Statement, Workload

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pgdyno.app.arenas.opening import open_own_data_arena
 from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.host_state import this_host
-from pgdyno.app.degrees.explain_degree import causes_of
+from pgdyno.app.inspection.explain_degree import causes_of
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
 from pgdyno.app.measuring.measure import Conditions

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.app.degrees.explain_degree import check_statement, never_with_workers
+from pgdyno.app.inspection.explain_degree import check_statement, never_with_workers
 from pgdyno.app.installations import installation_of, none_named
 from pgdyno.app.local_machine import available_memory_bytes, may_change_host, online_cpus
 from pgdyno.app.measuring.experiment import Context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.app.degrees.inquiry import FREE_OF_COST, UNCAPPED, Inquiry
+from pgdyno.experiments.degrees.inquiry import FREE_OF_COST, UNCAPPED, Inquiry
 from pgdyno.experiments.planner.parallel_plan import same_gather
 from pgdyno.experiments.planner.parallel_rule import workers_by_children, workers_by_size
 from pgdyno.model.servers.parallel_degree import Cause, ExplainedGather, Gather, Limit, Scan, SizeRule, Table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pgdyno.app.degrees.causes import not_found_out, reloption
-from pgdyno.app.degrees.inquiry import CAP, Inquiry
+from pgdyno.experiments.degrees.causes import not_found_out, reloption
+from pgdyno.experiments.degrees.inquiry import CAP, Inquiry
 from pgdyno.experiments.planner.parallel_plan import Plan, gathers, has_node, planned_workers, scans
 from pgdyno.model.servers.parallel_degree import Cause, Gather, Hazard, Limit, Scan, Table
 

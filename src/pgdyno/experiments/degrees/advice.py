@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pgdyno.app.degrees.inquiry import CAP, Inquiry
+from pgdyno.experiments.degrees.inquiry import CAP, Inquiry
 from pgdyno.experiments.planner.parallel_plan import gathers, planned_workers
 from pgdyno.experiments.planner.parallel_rule import threshold_for
 from pgdyno.model.servers.parallel_degree import (

@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pgdyno.app.degrees.advice import advise
-from pgdyno.app.degrees.causes import explain_gather
-from pgdyno.app.degrees.inquiry import Inquiry
-from pgdyno.app.degrees.serial import why_none
+from pgdyno.experiments.degrees.advice import advise
+from pgdyno.experiments.degrees.causes import explain_gather
+from pgdyno.experiments.degrees.inquiry import Inquiry
+from pgdyno.experiments.degrees.serial import why_none
 from pgdyno.experiments.planner.parallel_plan import (
     Plan,
     expressions,

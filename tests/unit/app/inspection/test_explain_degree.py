@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pgdyno.app.degrees.explain_degree import check_statement, degree_of
-from pgdyno.app.degrees.inquiry import Inquiry
+from pgdyno.app.inspection.explain_degree import check_statement, degree_of
+from pgdyno.experiments.degrees.inquiry import Inquiry
 from pgdyno.experiments.planner.parallel_plan import Plan
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Fact

@@ -1,1 +1,0 @@
-"""How many parallel workers a query gets, and why."""
