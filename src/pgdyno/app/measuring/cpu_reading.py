@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.experiments.design.isolation import CpuSplit
+from pgdyno.host.machine.cpu_times import HostCpu, read_host_cpu
 from pgdyno.meters._cpu import cpu_us
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.server.process.processes import HostCpu, read_host_cpu
 
 
 @dataclass(frozen=True)

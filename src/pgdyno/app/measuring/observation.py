@@ -25,13 +25,13 @@ from pgdyno.experiments.blocks.drains import audit_drains
 from pgdyno.experiments.blocks.slice_counts import count_slices
 from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.experiments.design.isolation import CpuSplit
+from pgdyno.host.machine.cpu_times import HostCpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import Block, Design, Slice
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.processes import HostCpu
 
 _CHECKPOINT_SETTINGS = (
     "max_wal_size",

@@ -43,13 +43,13 @@ from pgdyno.experiments.design.schedule import (
     writing_time_s,
 )
 from pgdyno.generators.turns import Turns
+from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.processes import read_host_cpu
 
 _OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
 _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it

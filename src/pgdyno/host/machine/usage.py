@@ -5,13 +5,15 @@ Formats: proc_stat(5), and the kernel's Documentation/admin-guide/iostats.rst.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pgdyno.host.files.tree import Tree, parsed
+from pgdyno.host.machine.cpu_times import ALL_CPUS, parse_cpu_times
 from pgdyno.host.machine.mounts import mount_of, read_mountinfo
-from pgdyno.host.processes.processes import TICKS_PER_S
 from pgdyno.model.facts import Fact, Unknown
 
+_SWITCHES = re.compile(r"^ctxt (\d+)", re.MULTILINE)
 _SECTOR_BYTES = 512  # /proc/diskstats counts these whatever the disk's own sector size is
 _DISK_FIELDS = 10  # numbers, name, and what is read here; newer kernels have more
 
@@ -42,20 +44,16 @@ def read_system(tree: Tree) -> Fact[SystemCounters]:
 
 
 def parse_system(text: str) -> SystemCounters | Unknown:
-    """Parse /proc/stat. Guest time is contained in user time."""
-    lines = [line.split() for line in text.splitlines() if line.strip()]
-    values = {name: rest for name, *rest in lines}
-    try:
-        user, nice, system, idle, iowait, irq, softirq, steal = (int(n) for n in values["cpu"][:8])
-        switches = int(values["ctxt"][0])
-    except (KeyError, ValueError, IndexError):
+    """Parse /proc/stat."""
+    times, switches = parse_cpu_times(text), _SWITCHES.search(text)
+    if isinstance(times, Unknown) or switches is None:
         return Unknown("no CPU times and context switches in it")
-    busy = user + nice + system + irq + softirq
+    whole = times[ALL_CPUS]
     return SystemCounters(
-        cpus=sum(name.startswith("cpu") and name != "cpu" for name in values),
-        busy_s=busy / TICKS_PER_S,
-        total_s=(busy + idle + iowait + steal) / TICKS_PER_S,
-        context_switches=switches,
+        cpus=len(times) - 1,
+        busy_s=whole.busy_s,
+        total_s=whole.total_s,
+        context_switches=int(switches[1]),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pgdyno.host.files.tree import Tree, parsed
+from pgdyno.host.machine.cpu_times import ALL_CPUS, CpuTimes, parse_cpu_times
 from pgdyno.host.probing.wakeup import measure_wake_up
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.hosts.probes import Probes
@@ -22,7 +23,6 @@ _SYNCS = 50
 _SYNCS_LIMIT_S = 0.5
 _WAL_PAGE_BYTES = 8192
 _REPEATS = 5  # of which the fastest counts: whatever else runs only makes it slower
-_STOLEN_FIELD = 8  # of the line "cpu" of /proc/stat, see proc_stat(5)
 
 
 def run_probes(directory: Path, tree: Tree | None = None) -> Probes:
@@ -31,11 +31,11 @@ def run_probes(directory: Path, tree: Tree | None = None) -> Probes:
     Units: as the fields are named. What cannot be measured is unknown, with the reason.
     """
     tree = tree or Tree()
-    before = _cpu_ticks(tree)
+    before = _cpu_times(tree)
     wake_up = measure_wake_up()
     system_call, page_fault = measure_system_call_ns(), measure_page_fault_ns()
     fsync = measure_fsync_us(directory)
-    return Probes(wake_up, system_call, page_fault, fsync, stolen_between(before, _cpu_ticks(tree)))
+    return Probes(wake_up, system_call, page_fault, fsync, stolen_between(before, _cpu_times(tree)))
 
 
 def measure_system_call_ns() -> Fact[float]:
@@ -88,7 +88,7 @@ def measure_fsync_us(directory: Path) -> Fact[float]:
     return Fact(statistics.median(counted), f"{source}, median of {len(counted)}")
 
 
-def stolen_between(before: Fact[tuple[int, int]], after: Fact[tuple[int, int]]) -> Fact[float]:
+def stolen_between(before: Fact[tuple[float, float]], after: Fact[tuple[float, float]]) -> Fact[float]:
     """Return the share of the CPUs' time that the hypervisor kept for others."""
     if isinstance(before.value, Unknown) or isinstance(after.value, Unknown):
         return Fact(Unknown("the CPUs' times cannot be read"), before.source)
@@ -96,14 +96,10 @@ def stolen_between(before: Fact[tuple[int, int]], after: Fact[tuple[int, int]]) 
     return Fact(stolen / total if total else Unknown("no time has passed"), before.source)
 
 
-def _cpu_ticks(tree: Tree) -> Fact[tuple[int, int]]:
-    """Return the ticks stolen and all ticks, of all CPUs."""
+def _cpu_times(tree: Tree) -> Fact[tuple[float, float]]:
+    """Return the time stolen and all time of all CPUs, in seconds."""
 
-    def parse(text: str) -> tuple[int, int] | Unknown:
-        words = text.partition("\n")[0].split()
-        if len(words) <= _STOLEN_FIELD or words[0] != "cpu":
-            return Unknown("no time stolen in it")
-        ticks = [int(word) for word in words[1 : _STOLEN_FIELD + 1]]
-        return ticks[-1], sum(ticks)
+    def stolen_and_all(times: dict[str, CpuTimes]) -> tuple[float, float]:
+        return times[ALL_CPUS].steal_s, times[ALL_CPUS].total_s
 
-    return parsed(tree.text("/proc/stat"), parse)
+    return parsed(tree.read("/proc/stat", parse_cpu_times), stolen_and_all)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pgdyno.model.servers.guc_text import unquoted
 from pgdyno.model.servers.server import FileSetting
 from pgdyno.server.connection.redaction import redacted
 
@@ -23,8 +24,6 @@ _LINE = re.compile(
         \s* (?: \#.* )? $""",
     re.VERBOSE,
 )
-_ESCAPE = re.compile(r"''|\\([0-7]{1,3}|.)")
-_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def parse_line(line: str) -> tuple[str, str] | None:
@@ -32,7 +31,7 @@ def parse_line(line: str) -> tuple[str, str] | None:
     match = _LINE.match(line)
     if match is None:
         return None
-    return match["name"].lower(), _unquoted(match["value"])
+    return match["name"].lower(), unquoted(match["value"])
 
 
 def read_configuration(path: Path, depth: int = 0) -> Iterator[FileSetting]:
@@ -60,18 +59,3 @@ def _included(directive: str, target: Path, depth: int) -> Iterator[FileSetting]
         files = [target] if directive == "include" or target.exists() else []
     for file in files:
         yield from read_configuration(file, depth)
-
-
-def _unquoted(value: str) -> str:
-    if not value.startswith("'"):
-        return value
-    return _ESCAPE.sub(_unescaped, value[1:-1])
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    escaped = match[1]
-    if escaped is None:
-        return "'"
-    if escaped[0] in "01234567":
-        return chr(int(escaped, 8) & 0xFF)
-    return _CONTROL.get(escaped, escaped)

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,36 +128,3 @@ def program_of(process: Path) -> Path:
         return program
     named = Path(os.fsdecode(arguments[1]))  # as it was started: it may be relative
     return named if named.is_absolute() else (process / "cwd").readlink() / named
-
-
-@dataclass(frozen=True)
-class HostCpu:
-    """CPU time of a set of CPUs in seconds since boot, from /proc/stat."""
-
-    busy_s: float
-    steal_s: float
-
-
-def read_host_cpu(
-    cpus: Collection[int], text: str | None = None, *, without: Collection[int] = ()
-) -> HostCpu:
-    """Return the CPU time of ``cpus``; ``text`` replaces /proc/stat in tests.
-
-    ``without`` are processes whose time is nobody's work: those that keep CPUs awake.
-
-    Busy is user, nice, system, irq and softirq; guest time is contained in user already.
-    """
-    names = {f"cpu{cpu}" for cpu in cpus}
-    lines = [line.split() for line in (text or Path("/proc/stat").read_text()).splitlines()]
-    counts = [[int(field) for field in line[1:9]] for line in lines if line and line[0] in names]
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (
-        sum(each) for each in zip(*counts, strict=True)
-    )
-    ticks_per_s = os.sysconf("SC_CLK_TCK")
-    idled_s = sum(_running_ns(pid) for pid in without) / 1e9
-    return HostCpu((user + nice + system + irq + softirq) / ticks_per_s - idled_s, steal / ticks_per_s)
-
-
-def _running_ns(pid: int) -> int:
-    """Return the CPU time of a process: the first number of its schedstat."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])

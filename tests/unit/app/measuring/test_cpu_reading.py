@@ -16,8 +16,8 @@ from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.cpu_reading import CpuReading
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.turns import Turns
+from pgdyno.host.machine.cpu_times import HostCpu
 from pgdyno.model.experiments.experiment import Design, Slice
-from pgdyno.server.process.processes import HostCpu
 
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)
 LAST = Slice(0, 1, 2, (3, 4))

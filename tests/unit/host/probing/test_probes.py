@@ -85,7 +85,7 @@ def test_a_directory_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
 
 
 def test_stolen_time_is_a_share_of_what_has_passed() -> None:
-    early, late = Fact((100, 4000), "/proc/stat"), Fact((130, 4200), "/proc/stat")
+    early, late = Fact((100.0, 4000.0), "/proc/stat"), Fact((130.0, 4200.0), "/proc/stat")
     assert stolen_between(early, late) == Fact(30 / 200, "/proc/stat")
     assert stolen_between(early, early).value == Unknown("no time has passed")
     assert stolen_between(unknown("no such file", "/proc/stat"), late).value == Unknown(

@@ -7,23 +7,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-import pytest
-
-from pgdyno.server.process.processes import CpuClock, cpu_ns, program_of, read_host_cpu, running_from
-
-STAT = """cpu  900 0 900 9000 0 0 0 90 0 0
-cpu0 100 10 20 500 5 1 2 3 0 0
-cpu1 200 0 40 500 5 0 0 0 0 0
-cpu10 700 0 0 0 0 0 0 70 0 0
-intr 1
-"""
-
-
-def test_only_the_cpus_in_use_are_counted() -> None:
-    ticks_per_s = os.sysconf("SC_CLK_TCK")
-    found = read_host_cpu({0, 1}, STAT)
-    assert found.busy_s == pytest.approx((100 + 10 + 20 + 1 + 2 + 200 + 40) / ticks_per_s)
-    assert found.steal_s == pytest.approx(3 / ticks_per_s)
+from pgdyno.server.process.processes import CpuClock, cpu_ns, program_of, running_from
 
 
 def test_processes_that_have_ended_meanwhile_are_left_out() -> None:
@@ -73,11 +57,3 @@ def test_of_an_emulated_program_the_emulator_is_not_meant(tmp_path: Path) -> Non
     assert program_of(tmp_path) == Path("/opt/arm/bin/postgres")
     (tmp_path / "cmdline").write_bytes(b"")  # of one that has ended, and nobody has waited for
     assert program_of(tmp_path) == Path("/usr/bin/qemu-aarch64-static")
-
-
-def test_time_of_processes_that_only_keep_cpus_awake_is_left_out() -> None:
-    text = "cpu0 100 200 300 0 0 0 0 5\n"
-    all_of_it = read_host_cpu([0], text)
-    mine = read_host_cpu([0], text, without=[os.getpid()])
-    assert mine.steal_s == all_of_it.steal_s
-    assert mine.busy_s < all_of_it.busy_s

@@ -17,12 +17,12 @@ from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence, witne
 from pgdyno.experiments.blocks.blocks import HostUse, audit_block, void_reason
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.step_run import StepResult
+from pgdyno.host.machine.cpu_times import HostCpu, read_host_cpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.workload import Step
-from pgdyno.server.process.processes import HostCpu, read_host_cpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 
 _LATENCIES = ("p50", "p95", "p99", "p999", "max")

@@ -1,0 +1,25 @@
+"""Values as PostgreSQL's configuration files write them: quotes and escapes. Pure.
+
+Source: src/backend/utils/misc/guc-file.l (GUC_STRING, DeescapeQuotedString).
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPE = re.compile(r"''|\\([0-7]{1,3}|.)")
+_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def unquoted(value: str) -> str:
+    """Return the value that a file's text stands for; a text without quotes is the value itself."""
+    return _ESCAPE.sub(_unescaped, value[1:-1]) if value.startswith("'") else value
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escaped = match[1]
+    if escaped is None:
+        return "'"
+    if escaped[0] in "01234567":
+        return chr(int(escaped, 8) & 0xFF)
+    return _CONTROL.get(escaped, escaped)
