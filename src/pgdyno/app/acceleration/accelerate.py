@@ -53,7 +53,9 @@ _OTHER_PROGRAMS, _RESTART = 0.05, 0.02
 
 @dataclass(frozen=True)
 class AccelerateRequest:
-    """A request to accelerate; ``base`` is the configuration as found, measured on scratch servers.
+    """A request to accelerate a server.
+
+    ``base`` is the configuration as found, on scratch servers of ``conditions``.
 
     ``subject`` is the running server that is planned for; None plans for a scratch server itself.
     ``min_gain`` None: what the plan's restart or programs ask for. ``is_attributed``: the plan without each
@@ -73,7 +75,11 @@ class AccelerateRequest:
 
     @property
     def servers_at_most(self) -> int:
-        """The maximum number of servers: a third one where the plan may have per-application settings."""
+        """The maximum number of servers of the experiment.
+
+        A third one if the plan may hold per-application settings; with ``is_attributed``, one per layer
+        in addition.
+        """
         may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
         return 2 + may_leave_out + (len(self.plan.layers) if self.is_attributed else 0)
 
@@ -97,7 +103,7 @@ class Acceleration:
 
     @property
     def layer_verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts on the plan without each of its layers, against the baseline."""
+        """The verdicts on the plan without one of its layers, against the baseline."""
         names = {f"{WITHOUT}{layer}" for layer in layers_left_out(self.experiment)}
         return tuple(one for one in self.experiment.verdicts if one.variant in names)
 
@@ -160,7 +166,7 @@ def worthwhile_gain(plan: Plan) -> float:
 
 
 def _is_futile(experiment: Experiment, terms: Terms) -> bool:
-    """Whether further measuring is futile for the plan and for the part that would be applied."""
+    """Whether neither the plan nor its part to be applied is worth further measuring."""
     names = [one.name for one in experiment.variants if left_out_per_application(one.name)]
     return all(is_futile(outcomes_of(experiment, name), terms) for name in (PLAN, *names))
 

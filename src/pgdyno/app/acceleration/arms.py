@@ -1,4 +1,4 @@
-"""Servers that ``accelerate`` measures: the baseline, the plan, the plan without parts.
+"""Servers that ``accelerate`` compares: baseline, plan, plan without parts.
 
 The plan without what pgdyno never applies stands beside the whole wherever there is room: many applications
 gain nothing from that part. With ``--attribute`` the plan without each of its layers does, too.
@@ -61,7 +61,10 @@ def _without_layer(base: Variant, plan: Plan, layer: Layer) -> Variant:
 
 
 def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
-    """Return the plan without its per-application settings; None if it has none or only those."""
+    """Return the plan without its per-application settings, as a list of variants.
+
+    The list is empty if the plan has no such settings, or only those.
+    """
     names = sorted(PER_APPLICATION & plan.settings.keys())
     rest = replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in PER_APPLICATION))
     return [_variant(base, without_per_application(names), rest)] if names and rest.lines else []

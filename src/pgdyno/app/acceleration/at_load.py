@@ -1,4 +1,4 @@
-"""Latencies at a fixed rate, measured after the decision of ``accelerate``; no verdict.
+"""Latencies at the usual load, after the decision of ``accelerate``; no verdict.
 
 The verdicts are of a closed loop, where a faster server gets more work. Here both servers get the same
 transactions at the same instants, 60 % of what the baseline can do; latencies count from the intended start.

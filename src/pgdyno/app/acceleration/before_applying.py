@@ -1,4 +1,7 @@
-"""Consequences of applying a plan to a running server: restart, memory, standbys, owners."""
+"""Consequences of applying a plan to a running server, described in sentences.
+
+They are reported before measuring and before the change.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``accelerate`` for an attached server: measured on copies or in place, applied if it pays.
+"""``accelerate`` for an attached server: measured, and applied if it pays.
+
+The plan is measured on copies, or in place if allowed.
 
 By default the running server is looked at, never loaded. It is changed only if the plan is proven to pay,
 and restarted only if its owner allows that. Whatever would keep the plan from being applied is found before
@@ -33,7 +35,9 @@ from pgdyno.model.servers.server import ConfigurationManager
 
 @dataclass(frozen=True)
 class Permissions:
-    """Permissions of a running server's owner. ``is_standby_order_kept``: see apply.
+    """Permissions of a running server's owner.
+
+    ``is_standby_order_kept`` is the owner's statement, see apply.
 
     ``any_workload``: the plan may be applied although the workload that it pays on is not the server's.
     ``watch``: it may be tried, at this pace, although its tail of latency is unknown.
@@ -48,7 +52,9 @@ class Permissions:
 
 @dataclass(frozen=True)
 class AttachedAcceleration:
-    """The result on an attached server; ``not_applied`` is the reason if nothing was applied.
+    """The result on an attached server.
+
+    ``not_applied`` is the reason if nothing was applied.
 
     ``watched`` is what the server's own traffic showed, if it was asked for and the tail was unknown.
     ``handed_over`` is the plan as whoever manages the server's configuration writes it; empty: nobody does.

@@ -1,4 +1,7 @@
-"""Check whether an experiment fits into the budget of ``accelerate`` before it starts."""
+"""Check whether an experiment fits into the budget of ``accelerate``.
+
+The result is reported, or the request refused, before anything is started.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ from pgdyno.report.text import numbers
 
 
 def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
-    """Return the parts of the experiment that fit. ``is_loaded``: the server is measured in place.
+    """Return a sentence on the parts of the experiment that fit into the budget.
+
+    ``is_loaded``: the running server itself is measured.
 
     Raises: UsageError if it holds fewer rounds than a verdict takes, with the budget that would do.
     """

@@ -1,4 +1,4 @@
-"""The compiler's layer of ``accelerate``: builds at hand, expected gain of another, building it."""
+"""The compiler's layer of ``accelerate``: existing builds, their gain, building."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _GOES_ON = "finished stages are kept: the same command resumes at the interrupte
 
 @dataclass(frozen=True)
 class BuildAdvice:
-    """The gain of another build. ``missing`` lists the packages that this host lacks for it."""
+    """The gain of another build for a plan.
+
+    ``missing`` lists the prerequisites that this host lacks for one; empty: none.
+    """
 
     command: str
     minutes: int
@@ -40,7 +43,7 @@ class BuildAdvice:
 
     @property
     def sentence(self) -> str:
-        """Describe its duration, its expected gain and the command that makes it."""
+        """A sentence on a build's gain, with its duration and command or what is missing."""
         gain = f"about +{self.gain:.0%} (docs/guides/build.md)"
         if self.missing:
             return f"A build with a profile could bring {gain}; it cannot be made here yet: {self.missing}."
@@ -51,14 +54,17 @@ class BuildAdvice:
 
 
 def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
-    """Return the builds that scratch servers could run instead; None if the present one is unknown."""
+    """Return the builds that scratch servers could run instead.
+
+    None means that the present installation is unknown.
+    """
     if conditions.installation is None:
         return None
     return known_builds(workspace(), conditions.installation.bin_directory)
 
 
 def missing_for_a_build() -> str:
-    """Return the prerequisites of a build that this host lacks, with their packages."""
+    """Return the missing prerequisites of a build, with their packages; empty: none."""
     profile = parse_profile(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
     missing = missing_programs()
     try:
@@ -77,7 +83,10 @@ def build_advice(
     plan: Plan,
     missing: Callable[[], str] = missing_for_a_build,
 ) -> BuildAdvice | None:
-    """Return the advice on a build; None if one is in use already or none was requested."""
+    """Return the advice on a build.
+
+    None means that one is in use already, or that none was requested.
+    """
     used = conditions.installation
     if used is None or plan.server is not None or Layer.COMPILER not in layers:
         return None

@@ -1,4 +1,4 @@
-"""``accelerate --allow-load``: the plan is measured in place, on the running server.
+"""``accelerate --allow-load``: measure the plan in place, on the running server.
 
 The server's configuration as found and the plan take turns, whole trials in random order; every switch is
 an apply or a revert with its receipts, and a restart where a setting takes one. There is one candidate, so

@@ -171,7 +171,10 @@ def _read(connection: Connection) -> Traffic:
 
 
 def _put_back(access: ServerAccess, switch: Switch, pace: Pace, error: PgdynoError) -> None:
-    """Restore the original values once the server answers. Raises: StillChangedError if that fails."""
+    """Restore the original values once the server answers.
+
+    Raises: StillChangedError if that fails.
+    """
     deadline_s = time.monotonic() + pace.back_s
     while True:
         try:

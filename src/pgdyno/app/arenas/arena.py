@@ -19,7 +19,10 @@ from pgdyno.model.variants.variant import Variant
 
 
 class Arena(Protocol):
-    """Everything that rounds need. A *seat* holds an arm's data; arms change seats every round."""
+    """The servers, data and loads that rounds need.
+
+    A *seat* is a place for an arm's data; arms change seats from round to round.
+    """
 
     @property
     def loads(self) -> Loads:
@@ -28,7 +31,10 @@ class Arena(Protocol):
 
     @property
     def installation_name(self) -> str | None:
-        """The installation of variants without a server; None if no command line could name it again."""
+        """The installation of variants that name no server.
+
+        None means that no command line could name it again.
+        """
         ...
 
     def check(self, variant: Variant, data_set: DataSet) -> None:
@@ -39,7 +45,10 @@ class Arena(Protocol):
         ...
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Describe the variants' builds and their differences besides the version; empty if there is one."""
+        """Describe the variants' builds, and their differences besides the version.
+
+        Empty if there is only one build.
+        """
         ...
 
     def memory_note(self, limit_bytes: int) -> str:

@@ -1,4 +1,4 @@
-"""One variant at work in one round: its server, its load and its meters."""
+"""One variant at work in one round: its server, its load, and its meter readings."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class RunningServer(Protocol):
 
 @dataclass
 class Arm:
-    """A variant's running server, the database of its load, and the CPU time of that load."""
+    """A variant's running server, its database, and the CPU time of its load."""
 
     variant: Variant
     server: RunningServer
@@ -103,7 +103,7 @@ class Arm:
             self._execute_after(_UNLIMITED, _PREWARM)
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the server's effective settings as SHOW displays them, by lower-case name."""
+        """Return the settings in effect, as SHOW displays them, by lower-case name."""
         rows = self._execute_after(
             _AS_CONFIGURED,  # else our own limit would be taken for the server's
             "SELECT lower(name), current_setting(name) FROM pg_settings WHERE lower(name) = ANY(%s)",
@@ -280,7 +280,10 @@ def meter_values(meters: Iterable[MeterModule], deltas: Readings, transactions: 
 
 
 def difference(before: Readings, after: Readings) -> Readings:
-    """Return after minus before for metrics that both have; for levels, the value after."""
+    """Return after minus before, for the metrics that both have.
+
+    For a level, return the value after.
+    """
     return {
         metric: counters
         if METRICS[metric].is_level

@@ -1,4 +1,6 @@
-"""An arena on an attached server in place: as found, or one configuration after the other.
+"""An arena on an attached server, in place.
+
+The server is measured as found, or with one configuration after the other.
 
 It loads that server, and restarts it where a changed setting takes that: only for owners who have allowed
 both; every change has a receipt. Data sets live in databases of their own, which are dropped at the end; the
@@ -31,7 +33,10 @@ class Switching(Protocol):
         ...
 
     def back(self) -> None:
-        """Restore the original configuration. Raises: StillChangedError if it was changed meanwhile."""
+        """Restore the original configuration.
+
+        Raises: StillChangedError if somebody else has changed it.
+        """
         ...
 
 

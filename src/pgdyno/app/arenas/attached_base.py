@@ -1,4 +1,4 @@
-"""Common behaviour of arenas on an attached server: one server, never rebuilt or moved."""
+"""Common behaviour of arenas on an attached server: one server, kept as it is."""
 
 from __future__ import annotations
 

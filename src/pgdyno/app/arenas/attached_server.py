@@ -45,7 +45,7 @@ class AttachedServer:
 
 
 def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer, Mapping[str, str]]:
-    """Find the server on this host, and the environment that generators need to connect.
+    """Find the server on this host, and the environment that generators connect with.
 
     Raises: ConnectionFailedError; ServerError if it is not proven to run on this host.
     """
@@ -56,7 +56,7 @@ def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer,
 
 
 def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
-    """Find the server on any host, and the environment that generators need to connect.
+    """Find the server on any host, and the environment that generators connect with.
 
     Raises: ConnectionFailedError.
     """
@@ -84,7 +84,7 @@ def _data_directory(connection: Connection) -> str | None:
 
 
 def _environment(info: psycopg.ConnectionInfo) -> dict[str, str]:
-    """Return libpq variables for secrets and for options that a command line cannot carry.
+    """Return libpq variables for secrets, and for options that no argument can carry.
 
     Generators have the options of the control connection, wherever they come from: a PGOPTIONS that the
     connection string has replaced must not reach them alone.

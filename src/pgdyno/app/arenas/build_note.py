@@ -1,4 +1,4 @@
-"""Describe how two builds differ besides their version: whether a comparison is confounded."""
+"""Describe how two builds differ besides their version (confounded comparisons)."""
 
 from __future__ import annotations
 

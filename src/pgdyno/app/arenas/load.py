@@ -1,4 +1,4 @@
-"""Start generators on arms, with readable scripts and logs that can be found again."""
+"""Start generators on arms; keep their scripts readable and their logs findable."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Loads:
 
 
 def filling(data_set: DataSet) -> Filling:
-    """Return the rows that tpchgen loads."""
+    """Return the data that tpchgen loads."""
     thousandths = data_set.scale
     return Filling(
         thousandths,

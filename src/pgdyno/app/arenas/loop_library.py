@@ -1,4 +1,6 @@
-"""Provide servers with the functions that run queries in a loop; nothing is installed.
+"""Provide servers with the functions that run queries in a loop inside them.
+
+The functions are compiled for each server, and installed in none.
 
 The library stays in pgdyno's own directory, by the server that it is for and the sources that it is made of;
 functions in a scratch database name it by its path. An installation is never written to.

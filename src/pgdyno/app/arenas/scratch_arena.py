@@ -1,4 +1,4 @@
-"""The usual arena: scratch servers started by pgdyno on byte-identical data."""
+"""The usual arena: pgdyno's scratch servers side by side on byte-identical data."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class ScratchArena:
 
 
 def forget_programs(installations: Sequence[Installation]) -> None:
-    """Clear the cached properties of the servers' programs if several are compared.
+    """Drop the servers' programs from the page cache, if several are compared.
 
     One that was written a moment ago is cached in larger pieces: fewer addresses to translate, up to 5 % of
     the CPU time (docs/results). Programs that can only be run, or are running, stay as they are.
@@ -243,7 +243,9 @@ def forget_programs(installations: Sequence[Installation]) -> None:
 
 
 def wal_kept(variant: Variant, needed_bytes: int) -> int:
-    """Return the amount of WAL to prepare segments for, regardless of a variant's settings.
+    """Return the bytes of WAL to prepare segments for.
+
+    These are all that is needed, whatever the variant's settings are.
 
     One that asks for less than PostgreSQL keeps by default gets only that: so is measured what segments that
     are missing cost. Raises: SettingError if its min_wal_size is no size.
@@ -256,7 +258,10 @@ def wal_kept(variant: Variant, needed_bytes: int) -> int:
 
 
 def _start(instance: Instance, variant: Variant) -> None:
-    """Start a server. Raises: HugePagesError if another process took its reserved pages."""
+    """Start a server.
+
+    Raises: HugePagesError if its pages were reserved, and somebody else has taken some.
+    """
     try:
         instance.start()
     except ServerStartError as error:

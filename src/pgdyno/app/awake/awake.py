@@ -34,7 +34,7 @@ Probe = Callable[[], float | None]
 
 
 def probe_us() -> float | None:
-    """Return the latency of waking an idle CPU, in µs: the smallest of several medians.
+    """Return the latency of waking an idle CPU, in µs: the least of several medians.
 
     Whatever else runs for a moment makes a median longer, by taking the CPU that should be idle.
     """
@@ -44,7 +44,7 @@ def probe_us() -> float | None:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The way to keep CPUs awake: a record, and kernel files to set or processes to run."""
+    """The means of keeping CPUs awake: a record, and kernel files or processes."""
 
     record: Awake
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -60,7 +60,9 @@ class AwakeKeeper:
     probe: Probe = probe_us
 
     def find(self, variants: Sequence[Variant], as_booted: str = "") -> Keeping:
-        """Try each way to keep CPUs awake, and return one that works; the machine is restored.
+        """Try the ways to keep CPUs awake, and return the one that works.
+
+        The machine is then as it was.
 
         ``as_booted`` says why nothing is to be tried. What a killed measurement has left is restored first.
         Raises: StillChangedError if the machine could not be given back.
@@ -129,7 +131,10 @@ class AwakeKeeper:
         return Keeping(replace(before, reason=f"{why_no_polling}; {obstacle}"))
 
     def _restore_left(self) -> str | None:
-        """Restore files left by a killed measurement; return the reason if that is impossible."""
+        """Restore the files left by a killed measurement.
+
+        Return the reason if that is not possible.
+        """
         try:
             self.host_state.restore_left(POLLING)
         except PgdynoError as error:
@@ -149,7 +154,10 @@ class AwakeKeeper:
 
 @dataclass(frozen=True)
 class Trial:
-    """Wake-up latencies without and with kernel files set. ``obstacle``: why they are not used."""
+    """Wake-up latencies without and with kernel files set.
+
+    ``obstacle``: why the files are not worth setting, if so.
+    """
 
     booted_us: float | None
     held_us: float | None

@@ -1,4 +1,7 @@
-"""``pgdyno awake``: keep idle CPUs awake by lowest-priority processes until interrupted."""
+"""``pgdyno awake``: keep idle CPUs awake by processes of the lowest priority.
+
+They run until it is ended.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from pgdyno.model.experiments.awake import Awake, AwakeMeans
 
 @contextmanager
 def staying_awake(spinners: Spinners, probe: Probe = probe_us) -> Iterator[Awake]:
-    """Keep these CPUs awake within a context; yield the wake-up latency before and now.
+    """Keep these CPUs awake within a context.
+
+    Yields the latency of a wake-up, before and now.
 
     Raises: RefusedError where it would cost somebody else, or does not shorten a wake-up; PrivilegeError.
     """

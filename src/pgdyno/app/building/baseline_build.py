@@ -1,4 +1,7 @@
-"""Find the baseline build (same source checksum, default flags) to verify optimised builds against."""
+"""Find the baseline build to verify optimised builds against.
+
+It is of the same source, with default flags.
+"""
 
 from __future__ import annotations
 

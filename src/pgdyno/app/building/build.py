@@ -1,4 +1,6 @@
-"""The use case ``build``: an optimised PostgreSQL from its source, in resumable stages.
+"""The use case ``build``: an optimised PostgreSQL from its own source.
+
+It is made in stages that are done once.
 
     unpack → configure → [compile for counting → train] → compile
            → [make it count branches → train on branches → rearrange] → verify → install
@@ -72,7 +74,9 @@ _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger di
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """A request for a build; ``target`` None: the profile's; no ``training``: ``TRAINED_ON``.
+    """A request for a build.
+
+    ``target`` None: the profile's; no ``training``: ``TRAINED_ON``.
 
     ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
     ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
@@ -98,7 +102,10 @@ def build(request: BuildRequest, progress: Progress) -> Manifest:
 
 
 def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) -> Manifest:
-    """Make the build unless it exists; ``following_s``: expected duration of later builds."""
+    """Make the build unless it exists.
+
+    ``following_s``: expected duration of the work that follows this build in the same run.
+    """
     place = workspace()
     fetched, plan = _plan(request, place, progress)
     found = _installed(place.servers() / plan.name)
@@ -151,7 +158,10 @@ def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
 
 
 def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[Fetched, BuildPlan]:
-    """Return the source and the build's plan. Invalid requests are refused before fetching."""
+    """Return the source and the build's plan.
+
+    Requests that can be refused before fetching the source are refused before it.
+    """
     foreign, target, bolt = _foreign(request), parse_target(request.target), find_bolt()
     machine = platform.machine() if foreign is None else foreign.machine
     profile = _profile(request.profile, bolt, foreign, progress)
@@ -186,7 +196,7 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
 
 
 def _foreign(request: BuildRequest) -> Foreign | None:
-    """Return the machine that is asked for, if it is another one. Raises: UsageError with a inherited."""
+    """Return the requested machine, if it is another one. Raises: UsageError with ``--like``."""
     foreign = parse_machine(request.machine)
     if foreign is not None and request.like is not None:
         raise UsageError(
@@ -218,7 +228,10 @@ def _compiler(
 
 
 def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFeatures | None:
-    """Return the features to inherit. Raises: UsageError if the source's major version differs."""
+    """Return the features to inherit; None without ``--like``.
+
+    Raises: UsageError if the package that is named is of another major.
+    """
     if request.like is None:
         return None
     inherited, source = find_inherited_features(request.like, place), parse_source(request.source)
@@ -265,7 +278,10 @@ def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: P
 
 
 def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
-    """Return the training workloads. Raises: UsageError if unknown, or if nothing is trained."""
+    """Return the training workloads.
+
+    Raises: UsageError for an unknown workload, or if nothing is trained.
+    """
     if asked and not profile.is_trained:
         raise UsageError(
             "--train needs a profile with pgo or bolt",

@@ -91,6 +91,9 @@ class BuildDirectory:
         return path
 
     def give(self, tree: Path) -> None:
-        """Give a tree to the account, directories last: until then nobody can change its contents."""
+        """Give a tree to the account, its directories last.
+
+        Until then nobody can change their contents.
+        """
         for directory, _, files in os.walk(tree, topdown=False):
             self.account.own(*(Path(directory) / name for name in files), Path(directory))

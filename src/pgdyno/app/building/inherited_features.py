@@ -19,7 +19,10 @@ _NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True)
 class InheritedFeatures:
-    """Features of an installation. ``asked``: its name as given; ``extensions``: available ones."""
+    """The features of an installation.
+
+    ``asked``: its name as given; ``extensions``: those available to databases.
+    """
 
     asked: str
     major: int
@@ -38,7 +41,9 @@ class InheritedFeatures:
 
 
 def find_inherited_features(asked: str, place: Workspace) -> InheritedFeatures:
-    """Return the features of an installation: a prefix, a program directory, or a server's name.
+    """Return the features of an installation.
+
+    It is named by its prefix, its directory of programs, or a server's name.
 
     Raises: UsageError, ServerError for what is none; InstallationError if nobody knows how it was built.
     """
@@ -54,7 +59,10 @@ def find_inherited_features(asked: str, place: Workspace) -> InheritedFeatures:
 
 
 def _said(installation: Installation, place: Workspace) -> dict[str, str]:
-    """Return the output of pg_config, by name. Raises: InstallationError if build options are missing."""
+    """Return the output of pg_config, by name.
+
+    Raises: InstallationError if it does not say what is built in.
+    """
     said = installation.build_configuration(place.account)
     if isinstance(said.value, Unknown):
         raise _unknown(

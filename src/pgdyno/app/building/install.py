@@ -1,4 +1,7 @@
-"""The use case ``server install``: the distribution's source packages, equal flags."""
+"""The use case ``server install``: build the distribution's source packages.
+
+All of them are built with equal flags.
+"""
 
 from __future__ import annotations
 

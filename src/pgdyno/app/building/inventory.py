@@ -1,4 +1,4 @@
-"""The use cases ``build list``, ``diff`` and ``remove``."""
+"""The use cases ``build list``, ``diff`` and ``remove``, for builds by pgdyno."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def list_builds() -> list[ListedBuild]:
 
 
 def diff_builds(first: str, second: str) -> list[Difference]:
-    """Return the differences between two builds' manifests. Raises: UsageError for an unknown name."""
+    """Return the differences between two builds' manifests.
+
+    Raises: UsageError for a name that is none.
+    """
     place = workspace()
     one, other = (dict(_leaves(_unnamed(find_build(name, place)[1]))) for name in (first, second))
     return [

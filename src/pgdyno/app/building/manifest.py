@@ -32,7 +32,9 @@ def describe(
     verified: Verified,
     build_s: float,
 ) -> Manifest:
-    """Return the manifest of a finished build; flags and sizes are read from its files.
+    """Return the manifest of a finished build.
+
+    Flags and sizes are read from its files.
 
     ``modules`` are contrib's that were built.
     Raises: InstallationError if the build cannot be asked.

@@ -1,4 +1,7 @@
-"""The use case ``build deb``: an installed build as a Debian package of its own."""
+"""The use case ``build deb``: an installed build as a Debian package.
+
+It is installed alongside the distribution's own packages.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _listed(server: RegisteredServer) -> ListedServer:
 
 
 def _require_not_chosen(name: str, prefix: Path) -> None:
-    """Refuse to remove programs that a stopped server was switched to, or would revert to."""
+    """Refuse to remove programs that a stopped server was switched to, or from."""
     for receipt in read_journal(workspace().root / "journal").open:
         if receipt.change.kind not in PROGRAM_KINDS:
             continue

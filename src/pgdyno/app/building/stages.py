@@ -186,7 +186,10 @@ class Building:
         self._at.rearranged.write_text(said)
 
     def _remake(self, name: str, command: Callable[[Path, Path, Path], Sequence[str]]) -> str:
-        """Copy the build with its server rewritten by a command; return the command's output."""
+        """Copy the build with its server rewritten by a command.
+
+        Return the command's output.
+        """
         copy, made = self._at.empty(name), self._at.staged(name) / "bin/postgres"
         output_of(["cp", "--archive", f"{self._at.root / 'built'}/.", str(copy)], self._run_as)
         finished = self._at.staged("built") / "bin/postgres"

@@ -1,4 +1,6 @@
-"""Train an instrumented program: the requested workloads first, then a mix of other features.
+"""Train an instrumented program under load.
+
+It runs the workloads that it is built for, then a mix of other features.
 
 Connections are persistent, kept open for a whole workload: each process of the server adds up its counts only
 when it ends. The server is shut down in order, because one that is ended at once keeps nothing.

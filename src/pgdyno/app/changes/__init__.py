@@ -1,1 +1,1 @@
-"""Apply, switch and revert with receipts; host settings for the duration of a trial."""
+"""Apply, switch and revert, with receipts; host settings for the time of a trial."""

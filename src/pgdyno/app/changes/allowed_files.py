@@ -1,4 +1,6 @@
-"""Kernel files that a study may set: those of levers, and those a user allows by name.
+"""Kernel files that a study may set.
+
+These are the files that levers change, and those that a user allows by name.
 
 It is asked before anything runs. What a receipt was written for is restored without asking.
 """
@@ -33,7 +35,10 @@ def require_allowed_files(variants: Iterable[Variant], allowed: Collection[str])
 
 
 def allowed_file(text: str) -> str:
-    """Return the path of a kernel file that a user allows. Raises: UsageError for any other file."""
+    """Return the path of a kernel file that a user allows.
+
+    Raises: UsageError for what is no file of the kernel.
+    """
     path = setting_key(text)
     if kind_of_key(path) is not KeyKind.FILE:
         raise UsageError(

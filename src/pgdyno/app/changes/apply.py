@@ -114,7 +114,9 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
 
 
 def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
-    """Make every check except the permission to restart, and describe the effect of ``apply_plan``.
+    """Make every check except the one for permission to restart.
+
+    Describe the effect that ``apply_plan`` would have.
 
     Changes nothing, and writes no journal.
     """
@@ -205,7 +207,10 @@ def _check_that_it_is_for_all(wanted: Mapping[str, str]) -> None:
 
 
 def _as_it_takes_effect_here(change: Change, server: Server) -> Change:
-    """Return the change with this server's facts: a plan may come from another day or server."""
+    """Return the change with the effect that it has on this server.
+
+    The plan may be from another day or server.
+    """
     if change.kind != SETTING:
         return change
     needs_restart = server.settings[change.key].needs_restart

@@ -157,7 +157,10 @@ def _is_pool(path: str) -> bool:
 
 
 def _pages(path: str, wishes: Sequence[str], found: str) -> int:
-    """Return a pool's pages: one arm's request, or the original plus the sum of several."""
+    """Return the pages of a pool.
+
+    One arm: its request. Several: the original, and the sum of their requests beyond it.
+    """
     for wish in wishes:
         if not wish.isdecimal():
             raise SettingError(

@@ -1,4 +1,7 @@
-"""Check on a scratch server whether other programs can run a server. Changes nothing."""
+"""Check on a scratch server whether other programs can run a server as it is.
+
+Changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class InterchangeCheck:
         return changed(demands, offers)
 
     def _databases_of(self, session: Session) -> ConnectTo:
-        """Return a function that connects to any database of the session's server, and to no other."""
+        """Return a function that connects to the databases of the session's server only."""
         return lambda database: bound_to(session.target, lambda: self.connect_to(database))()
 
     def _offers(self, target: Installation, server: Server, demands: Demands) -> Offers:
@@ -87,7 +90,10 @@ class InterchangeCheck:
 
 
 def _require_cpu(target: Installation) -> None:
-    """Refuse code for another CPU. Programs not built by pgdyno carry no such information."""
+    """Refuse code for another CPU than this one.
+
+    Programs that pgdyno has not built carry no such information.
+    """
     if target.foreign_machine:
         raise RefusedError(
             f"{target.name} is for another machine: {target.foreign_machine}",

@@ -1,4 +1,7 @@
-"""Refuse host changes that another program manages; a plan may predate that program."""
+"""Refuse host changes that another program manages.
+
+A plan may be older than that program.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Kill servers repeatedly under write load, and look for lost acknowledged commits.
+"""Kill servers repeatedly under write load, and look for lost commits.
+
+A commit is lost if it was acknowledged and is gone.
 
 Two builds take turns on one data directory: what one of them has written to the log when it is killed, the
 other one recovers.
@@ -110,7 +112,10 @@ def _crash_under_load(server: Instance, clients: Sequence[_Client], after_s: flo
 
 
 def _require_kept(server: Instance, clients: Sequence[_Client]) -> None:
-    """Compare rows with acknowledged commits; one more commit may have been under way."""
+    """Compare the stored rows with the acknowledged commits.
+
+    For each client, at most the one commit under way may be stored too.
+    """
     with closing(server.connect()) as connection:
         for client in clients:
             row = connection.execute(_FOUND, (client.number,)).fetchone()

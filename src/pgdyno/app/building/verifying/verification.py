@@ -1,4 +1,4 @@
-"""Verify before installation that an optimised build behaves like the baseline build.
+"""Verify an optimised build against the baseline, before it is installed.
 
 Nothing in it counts any more; it passes PostgreSQL's own tests; it gives the same answers as the plain build
 of the same source, to the last bit; each reads what the other has written; and no crash takes a commit that
@@ -127,7 +127,10 @@ class _Verifying:
         self._passed.append(Passed(suite.name, number))
 
     def _look_at_code(self, _: Watch) -> None:
-        """Record how much code is on huge pages; zero is no failure."""
+        """Record how much code is on huge pages.
+
+        Zero is no failure: the kernel may have no huge pages to give.
+        """
         server = self._server(self.subject.tested, self._data, _TESTING)
         with server.running():
             self._huge_text_bytes = moved_bytes(Path(f"/proc/{server.pid}/smaps").read_text())

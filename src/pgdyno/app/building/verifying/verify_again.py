@@ -1,4 +1,7 @@
-"""The use case ``build verify``: verify an installed build again, with freshly compiled tests."""
+"""The use case ``build verify``: verify an installed build again.
+
+Its tests are freshly compiled.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +143,10 @@ def _reference(manifest: Manifest, place: Workspace) -> Installation:
 
 
 def _note(prefix: Path, manifest: Manifest, progress: Progress) -> None:
-    """Rewrite a manifest; keep the prefix's time, because the newest build is called built."""
+    """Rewrite a manifest, and keep the modification time of its prefix.
+
+    The time decides which build is the newest, which is called built.
+    """
     if is_packaged(prefix):
         if manifest.verified is None:
             progress.step(f"plans go on choosing it until apt-get remove {package_name(manifest)}")
