@@ -107,7 +107,7 @@ class Persisting:
             )
         if ours != present:
             raise OwnershipError(
-                f"somebody has edited {path} since pgdyno wrote it",
+                f"others have edited {path} since pgdyno wrote it",
                 hint="pgdyno revert --drifted=overwrite takes it away; or leave out --persist",
             )
 

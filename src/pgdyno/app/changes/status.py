@@ -89,8 +89,8 @@ def _drift_on_host(receipt: Receipt, writer: HostWriter, now: str | None) -> str
         has_it = writer.equals(receipt.key, now, receipt.change.value)
         return f"the machine was restarted, and {'has it nevertheless' if has_it else 'has forgotten it'}"
     if drift_on_host(writer, receipt) is not None:
-        done = "edited it" if receipt.change.kind == PERSISTED_FILE else f"set it to {now}"
-        return "its file is not there any more" if now is None else f"somebody {done}"
+        done = "edited by others" if receipt.change.kind == PERSISTED_FILE else f"set to {now}"
+        return "its file is not there any more" if now is None else f"it was {done}"
     if receipt.is_settled and not writer.equals(receipt.key, now, receipt.change.value):
         return _FORMER_VALUE
     return None  # if an apply was interrupted or failed, the state says it all

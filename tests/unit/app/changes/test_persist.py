@@ -181,7 +181,7 @@ def test_an_edit_of_somebody_else_is_not_written_over(machine: Machine) -> None:
     with pytest.raises(OwnershipError) as caught:
         machine.persist(planned(SWAPPINESS, "60", "5"))
     assert str(caught.value) == (
-        "somebody has edited /etc/sysctl.d/60-pgdyno.conf since pgdyno wrote it\n"
+        "others have edited /etc/sysctl.d/60-pgdyno.conf since pgdyno wrote it\n"
         "HINT:  pgdyno revert --drifted=overwrite takes it away; or leave out --persist"
     )
 

@@ -102,7 +102,7 @@ def test_status_shows_a_file_by_its_checksum_also_after_a_restart(root: Path, ac
 def test_an_edit_is_shown_and_not_undone_unless_the_user_says_so(root: Path, access: ServerAccess) -> None:
     apply(access, change(SWAPPINESS, "10"), file())
     put(root, SYSCTLS, "vm.swappiness = 30")
-    assert entry(access, SYSCTLS).drift == "somebody edited it"
+    assert entry(access, SYSCTLS).drift == "it was edited by others"
     result = revert_host(access, RevertRequest())
     assert not result.is_complete
     (drift,) = result.drifted
