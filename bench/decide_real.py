@@ -18,16 +18,17 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pgdyno.app.installations import choose_installation
 from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
-from pgdyno.experiments.decisions.plan_decision import PlanState, decide_plan
+from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, decide_plan
 from pgdyno.model.experiments.experiment import Design, ResetPolicy
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.plans.terms import PLAN, Terms
+from pgdyno.model.plans.terms import PLAN, RELOAD_GAIN, Terms
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
 
@@ -74,14 +75,15 @@ def main() -> None:
         found = find_workloads((), (str(file),))
         workloads = {name: replace(one, reset=ResetPolicy.KEEP) for name, one in found.items()}
         for kind in missing(asked.results)[: asked.runs]:
-            state = run(kind, workloads, parse_duration_s(asked.budget), seed=len(done(asked.results)) + 1)
+            decision = run(kind, workloads, parse_duration_s(asked.budget), seed=len(done(asked.results)) + 1)
+            line = {"kind": kind, "state": decision.state.value, "throughput": throughput(decision)}
             with asked.results.open("a", encoding="utf-8") as results:
-                results.write(json.dumps({"kind": kind, "state": state}) + "\n")
-            print(f"{kind}: {state}", flush=True)
+                results.write(json.dumps(line) + "\n")
+            print(f"{kind}: {decision.state}", flush=True)
     report(asked.results)
 
 
-def done(results: Path) -> list[dict[str, str]]:
+def done(results: Path) -> list[dict[str, Any]]:
     """Return the runs that the file has."""
     if not results.exists():
         return []
@@ -97,8 +99,8 @@ def missing(results: Path) -> list[str]:
     return [name for _, name in sorted(places)]
 
 
-def run(kind: str, workloads: dict[str, Workload], budget_s: float, seed: int) -> str:
-    """Measure one pair and return what is decided."""
+def run(kind: str, workloads: dict[str, Workload], budget_s: float, seed: int) -> PlanDecision:
+    """Measure one pair and return the decision on it, as for a plan that takes a reload."""
     variants = (Variant("default", KINDS[kind].baseline), Variant(PLAN, KINDS[kind].plan))
     study = Study("planted", f"planted: {kind}", variants, tuple(workloads), Design(seed=seed))
     installation = choose_installation(is_embedded=True, bin_directory=None)
@@ -107,7 +109,15 @@ def run(kind: str, workloads: dict[str, Workload], budget_s: float, seed: int) -
         experiment = measure(study, Conditions(installation, workloads, study.design, budget_s), progress)
     finally:
         progress.close()
-    return decide_plan(experiment, PLAN, Terms()).state.value
+    return decide_plan(experiment, PLAN, Terms(RELOAD_GAIN))
+
+
+def throughput(decision: PlanDecision) -> list[float] | None:
+    """Return the ratio with its 95 % interval: lower end, ratio, upper end."""
+    (outcome,) = decision.outcomes
+    found = outcome.throughput
+    ends = None if found is None else (found.lower(0.025), found.ratio, found.upper(0.025))
+    return None if ends is None else [round(end, 4) for end in ends]
 
 
 def report(results: Path) -> None:

@@ -1,4 +1,4 @@
-"""What ``accelerate`` prints: tables, the decision and what follows from it; or one JSON document."""
+"""Output of ``accelerate``: tables, the decision and its consequences; or one JSON document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 
 
 def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
-    """Print what was found and decided, and what was done about it."""
+    """Print the results, the decision, and the action taken."""
     from pgdyno.app.results.report import write_report
     from pgdyno.cli.results import print_experiment
     from pgdyno.report.page.awake import awake_remark
@@ -49,7 +49,7 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
 
 
 def _print_applied(result: AttachedAcceleration) -> None:
-    """Print what was applied, or why nothing was and what to do with the plan instead."""
+    """Print the applied changes, or the reason for none and the next step for the plan."""
     from pgdyno.report.plain.journal_text import apply_text
     from pgdyno.report.plain.watch_text import watch_text
 

@@ -39,7 +39,7 @@ def changing_options(command: Decorated) -> Decorated:
 
 
 def restarting_options(command: Decorated) -> Decorated:
-    """Add the options of whatever restarts a server: which one, whether, and how."""
+    """Add the options for restarting a server: which one, whether, and how."""
     for option in reversed(_RESTARTING):
         command = option(command)
     return command

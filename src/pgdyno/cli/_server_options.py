@@ -1,4 +1,4 @@
-"""Options of commands that look at a server: which one, and what its host has where that cannot be read."""
+"""Options of commands that inspect a server: the server, and facts about an unreadable host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MINIMUM_RAM_BYTES = 1 << 26  # arbitrary: less is a forgotten unit, not a serve
 
 
 def pgdata_option(text: str) -> Callable[[Decorated], Decorated]:
-    """Return the option that names a server by its data directory; ``text`` says what that is good for."""
+    """Return the option that names a server by its data directory; ``text`` is its purpose."""
     return click.option("--pgdata", type=click.Path(path_type=Path), metavar="DIR", help=text)
 
 
@@ -53,7 +53,7 @@ def server_options(command: Decorated) -> Decorated:
 
 
 def figures_options(command: Decorated) -> Decorated:
-    """Add the options that state what a server's host has."""
+    """Add the options that state the resources of a server's host."""
     for option in reversed(_FIGURES):
         command = option(command)
     return command

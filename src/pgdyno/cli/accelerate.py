@@ -62,7 +62,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 
 @contextmanager
 def _named(parameter: click.Parameter) -> Iterator[None]:
-    """Name the option in what is wrong with its value."""
+    """Name the option in the error about its value."""
     try:
         yield
     except UsageError as error:
@@ -98,7 +98,7 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
     metavar="PERCENT",
     callback=_percent,
     help="The gain of throughput that makes the change worth while [default: 5% for other programs, 2% for a "
-    "restart, else 0%].",
+    "restart, 1% for a reload].",
 )
 @click.option(
     "--max-loss",

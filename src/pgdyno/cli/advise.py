@@ -56,7 +56,7 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    """Say what could be changed on a server, and why. Changes nothing.
+    """Show possible changes of a server, with reasons. Changes nothing.
 
     Every line says what is set now, what is proposed, why with this host's numbers, where the rule comes
     from, what it takes and how it is undone.

@@ -1,4 +1,4 @@
-"""``pgdyno bench``: what one variant achieves."""
+"""``pgdyno bench``: the throughput and latency of one variant."""
 
 from __future__ import annotations
 

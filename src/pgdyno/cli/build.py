@@ -1,4 +1,4 @@
-"""``pgdyno build``: a faster PostgreSQL from its own source, and what was built."""
+"""``pgdyno build``: build an optimised PostgreSQL from source, and list builds."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def command(
 @command.command(name="list")
 @json_option
 def list_(*, is_json: bool) -> None:
-    """List what was built, the newest first."""
+    """List the builds, the newest first."""
     from pgdyno.app.building.inventory import list_builds
     from pgdyno.model.document import to_document
 
@@ -146,7 +146,7 @@ def list_(*, is_json: bool) -> None:
 @click.argument("second")
 @json_option
 def diff(first: str, second: str, *, is_json: bool) -> None:
-    """Say in what two builds differ.
+    """Show the differences between two builds.
 
     Source, compiler, flags, training, sizes, by their manifests.
     """

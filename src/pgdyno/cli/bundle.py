@@ -56,7 +56,7 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def import_(file: Path, *, is_json: bool) -> None:
-    """Store the experiment of a bundle, if nothing is wrong with it, beside those measured here.
+    """Verify a bundle and store its experiment next to those measured here.
 
     Its report can then be written, and it can be compared, by its id; it cannot be resumed. Importing it
     again changes nothing.

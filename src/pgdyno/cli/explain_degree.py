@@ -50,7 +50,7 @@ def command(
     workers: int | None,
     is_json: bool,
 ) -> None:
-    """Say how many workers are planned for SQL, which limit decided that, and what to change.
+    """Show how many workers are planned for SQL, which limit decided that, and the remedies.
 
     The limits: the table's option parallel_workers, the thresholds of size, the cap of a Gather, the costs
     of parallelism, debug_parallel_query, functions that are not parallel-safe, locks, kinds of tables; and,

@@ -1,4 +1,4 @@
-"""``pgdyno inspect``: what is here."""
+"""``pgdyno inspect``: show a server and its host."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    r"""Show what is here: the server, and the host that it is proven to run on. Changes nothing.
+    r"""Show a server, and the host that it is proven to run on. Changes nothing.
 
     Without an option, the server is the one that psql would reach: PGHOST, PGSERVICE and so on.
 
@@ -77,7 +77,7 @@ def _probed() -> Probes:
 
 
 def _warn(found: Inspection) -> None:
-    """Say on stderr what is missing and how to get it."""
+    """Print missing facts on stderr, with the ways to provide them."""
     if isinstance(found.inspected, Unknown) and found.data_directory is None:
         warn("no server was reached; name one with --dsn, --pgdata or --embedded")
     if isinstance(found.host, Unknown):

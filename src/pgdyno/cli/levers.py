@@ -1,4 +1,4 @@
-"""``pgdyno levers``: what can be changed at all, and what each lever finds here."""
+"""``pgdyno levers``: list the levers, with their states on this host and server."""
 
 from __future__ import annotations
 

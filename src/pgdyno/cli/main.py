@@ -36,7 +36,7 @@ COMMANDS = (
 
 
 class Journey(click.Group):
-    """Loads a command's module only when it is asked for, and lists commands in the user's order."""
+    """Load a command's module on first use, and list commands in the user's order."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 — click's signature
         """Return the commands in the order of the journey."""

@@ -176,11 +176,11 @@ class Measuring:
         return self if is_told else replace(self, budget=f"{usual_s}s")
 
     def or_workloads(self, usual: tuple[str, ...]) -> Measuring:
-        """Return the same with ``usual`` workloads if none was asked for."""
+        """Return the same with the ``usual`` workloads if none was requested."""
         return self if self.workloads or self.scripts else replace(self, workloads=usual)
 
     def chosen_workloads(self) -> dict[str, Workload]:
-        """Return the workloads asked for. Raises: UsageError if there is none, or an unknown one."""
+        """Return the requested workloads. Raises: UsageError if there is none, or an unknown one."""
         from pgdyno.app.measuring.workload_choice import find_workloads
 
         if not self.workloads and not self.scripts:

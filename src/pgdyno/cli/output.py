@@ -1,4 +1,4 @@
-"""What commands share: JSON documents on stdout, progress on stderr."""
+"""Common output of commands: JSON documents on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Bar:
         self._progress.start()
 
     def step(self, message: str) -> None:
-        """Show what is done now."""
+        """Show the current activity."""
         self._progress.update(self._task, description=message)
 
     def advance(self, done_s: float, total_s: float) -> None:
@@ -65,7 +65,7 @@ class Lines:
         self._started = time.monotonic()
 
     def step(self, message: str) -> None:
-        """Print what is done now."""
+        """Print the current activity."""
         click.echo(f"{time.monotonic() - self._started:6.0f} s  {message}", err=True)
 
     def advance(self, done_s: float, total_s: float) -> None:

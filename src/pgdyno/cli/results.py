@@ -1,4 +1,4 @@
-"""How a measuring command hands over its experiment: table or JSON, report, exit code."""
+"""Output of a measuring command: table or JSON, report, exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pgdyno revert``: restore what was found."""
+"""``pgdyno revert``: restore the original values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def command(
     host_only: bool,
     is_json: bool,
 ) -> None:
-    """Restore what was found before the last apply, or before all of them. Safe to repeat.
+    """Restore the values from before the last apply, or before all of them. Safe to repeat.
 
     Works after a kill at any moment, and on a server that is down if its files are within reach: it is
     recognised by the address in --dsn, written as it was for apply, or by --pgdata. No server is needed for

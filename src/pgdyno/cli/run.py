@@ -228,7 +228,7 @@ def _run_on_server(
     is_allowed: bool,
     is_json: bool,
 ) -> None:
-    """Measure on someone's running server. Raises: UsageError, PermissionNotGivenError."""
+    """Measure on an attached server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.app.measuring.measure import Conditions
     from pgdyno.app.studying.attached_clients import measure_clients_of
     from pgdyno.app.studying.attached_degree import measure_degree_of

@@ -1,4 +1,4 @@
-"""``pgdyno status``: what is applied."""
+"""``pgdyno status``: show the applied changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgdyno.cli.output import json_option, print_json
 @pgdata_option("The same, for the server of a data directory on this host.")
 @json_option
 def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
-    """Show what pgdyno has changed and not yet reverted, and other journals on this host."""
+    """Show pgdyno's changes that are not yet reverted, and other journals on this host."""
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.app.changes.status import journal_status, server_status
     from pgdyno.model.document import to_document

@@ -1,4 +1,4 @@
-"""The options that only some studies take: read from the studies themselves, when they are needed."""
+"""Options that only some studies take, read from the studies on demand."""
 
 from __future__ import annotations
 

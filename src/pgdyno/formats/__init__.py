@@ -1,4 +1,4 @@
-"""Forms in which a plan can be written down: one file adds one format, found by walking the package."""
+"""Output formats of a plan: one file adds one format, found by walking the package."""
 
 from __future__ import annotations
 

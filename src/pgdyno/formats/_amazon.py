@@ -1,4 +1,4 @@
-"""What Amazon RDS and Aurora have in common: parameter groups.
+"""Parameter groups, common to Amazon RDS and Aurora.
 
 Numbers are in PostgreSQL's own units, Booleans are 0 and 1, and one request takes 20 parameters. Sources:
 Amazon RDS User Guide, "Working with parameters on your RDS for PostgreSQL DB instance"; Amazon RDS API
@@ -16,12 +16,12 @@ PER_REQUEST = 20
 
 
 def apply_method(parameter: Parameter) -> str:
-    """Return when a change takes effect; what takes a restart may not be applied at once."""
+    """Return when a change takes effect; changes that need a restart are never immediate."""
     return "pending-reboot" if parameter.needs_restart else "immediate"
 
 
 def parameter_groups(kind: str, target: str, reboot: str) -> Provider:
-    """Return what changes a parameter group; ``kind`` is ``db`` or ``db-cluster``, as in the command."""
+    """Return the commands for a parameter group; ``kind`` is ``db`` or ``db-cluster``."""
     modify = f"aws rds modify-{kind}-parameter-group --{kind}-parameter-group-name"
     return Provider(
         target=target,

@@ -1,4 +1,4 @@
-"""Files that set the kernel's values whenever the machine starts: the texts of ``apply --persist``. Pure.
+"""Files that set kernel values at boot: the texts of ``apply --persist``. Pure.
 
 Each place has one file. It holds a block for each value, of comments and one line that a program reads; what
 an earlier apply has put there stays until another value takes its place.
@@ -28,7 +28,7 @@ class StartFile:
     sign: str
 
     def text(self, changes: Iterable[Change], present: str | None) -> str:
-        """Return the file with these changes added to what is in it; ``present`` None: there is none yet."""
+        """Return the file's text with these changes added; ``present`` None: there is no file yet."""
         blocks = {self._target(block): block for block in (present or "").rstrip("\n").split("\n\n")[1:]}
         for change in changes:
             block = f"{comments(_remarks(change))}\n{self.line(change)}"
@@ -36,7 +36,7 @@ class StartFile:
         return joined(comments(_HEAD), *blocks.values())
 
     def _target(self, block: str) -> str:
-        """Return what a block sets: its last line without the value."""
+        """Return the target of a block: its last line without the value."""
         return block.rpartition("\n")[2].partition(self.sign)[0]
 
 

@@ -1,4 +1,4 @@
-"""What texts consist of: blocks, and comments that say what a setting was, why it changes, how to undo it."""
+"""Blocks and comments of texts: the original value, the reason and the undo of a change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WIDTH = 100
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return the lines of one remark. Whatever could end a line is folded, so that no text escapes."""
+    """Return the lines of one remark. Line ends are folded, so that no text escapes."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return textwrap.wrap(
         printable, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False

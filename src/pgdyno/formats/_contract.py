@@ -1,4 +1,4 @@
-"""What a format is: the contract of every file in this package.
+"""The contract of every format in this package.
 
 A format file has ``FORMAT``, its metadata, and ``render(plan, server) -> str``, which is pure. The text
 ends with a newline and says of every setting what it was, why it changes, and how to undo it, as far as
@@ -17,7 +17,7 @@ from pgdyno.model.servers.server import Server
 
 @dataclass(frozen=True)
 class Format:
-    """A format's metadata; ``name`` is what ``--format`` takes, and the name of the format's file."""
+    """A format's metadata; ``name`` is the value of ``--format``, and the name of the format's file."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ def restart_settings(plan: Plan) -> tuple[str, ...]:
 
 
 def summary(plan: Plan, server: Server) -> str:
-    """Return one sentence: how much changes, for which server, at what price."""
+    """Return one sentence: how many changes, for which server, with which restart."""
     restarts = restart_settings(plan)
     price = f"{', '.join(restarts)} {'takes' if len(restarts) == 1 else 'take'} a restart"
     return (
@@ -64,7 +64,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def explanation(line: PlanLine, undo: str | None = None) -> tuple[str, ...]:
-    """Return what a DBA wants to know beside the value, one fact a line.
+    """Return the facts for a DBA about a value, one per line.
 
     ``undo`` is how it is undone where this format's text was installed; the plan's own words speak of
     what pgdyno itself applied.

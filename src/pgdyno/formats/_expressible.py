@@ -1,4 +1,4 @@
-"""Checks of texts that a server or a host has told, before a format writes them down.
+"""Checks of texts from servers and hosts before a format writes them.
 
 Each language is quoted in one place: YAML in ``_yaml``, HCL in ``terraform``, words of a shell in
 ``_script``, lines of tmpfiles.d in ``_places``, all others in the format of their name. What a language
@@ -71,7 +71,7 @@ def setting_name(name: str, language: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text with escapes in place of what is not printable."""
+    """Return a text with escapes in place of unprintable characters."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text

@@ -18,7 +18,7 @@ _KB_PER_MB = 1 << 10
 
 @dataclass(frozen=True)
 class Operator:
-    """What is different from operator to operator."""
+    """Differences between operators."""
 
     target: str  # its data file
     resource: str  # what kubectl calls its clusters
@@ -58,7 +58,7 @@ def _undo(line: PlanLine) -> str:
 
 
 def _huge_pages(plan: Plan, operator: Operator) -> Iterator[str]:
-    """Say what a pod has to ask for, so that it gets huge pages: the node's pool alone gives it none."""
+    """Describe the resources that a pod must request for huge pages; the node's pool alone is not enough."""
     for line in plan.lines:
         match = _POOL.search(line.change.key)
         if line.change.kind == HUGE_PAGES and match is not None:

@@ -1,4 +1,4 @@
-"""Where a change of the machine is written down so that it outlives a restart: every file has its place.
+"""Places that make a host change survive a reboot: every kernel file has one.
 
 Sources: sysctl.d(5), tmpfiles.d(5), udev(7); Linux, Documentation/admin-guide/sysctl/.
 """
@@ -23,7 +23,7 @@ _NOTHING = "The plan changes nothing of the machine; --layers all plans the mach
 
 
 class Place(Enum):
-    """What sets a file of the kernel at the start of the machine."""
+    """The mechanism that sets a kernel file at boot."""
 
     SYSCTL = "sysctl.d (--format sysctl)"
     UDEV = "a udev rule (--format udev)"
@@ -74,14 +74,14 @@ def tmpfiles_line(change: Change) -> str:
 
 
 def former_value(change: Change) -> str:
-    """Say what to write to be back at what was found, without a restart of the machine."""
+    """Describe how to restore the original value without a reboot."""
     if change.current == "0" and change.key in COUPLED:
         return f"write the former value of {display_name(COUPLED[change.key])}, which counted instead"
     return f"write {change.current} into {change.key}"
 
 
 def elsewhere(plan: Plan, here: Collection[PlanLine], *, settings: bool = True) -> tuple[str, ...]:
-    """Name what the plan has and this text does not hold, with where it belongs.
+    """Name the parts of the plan that this text cannot hold, with their places.
 
     ``here`` are the changes of the machine that it holds; ``settings`` False: it holds PostgreSQL's too.
     """
@@ -94,7 +94,7 @@ def elsewhere(plan: Plan, here: Collection[PlanLine], *, settings: bool = True) 
 
 
 def head_of(plan: Plan, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a head's remarks, with what to do if nothing of the machine was planned."""
+    """Return a head's remarks, with advice if no host change was planned."""
     return tuple(texts) if host_lines(plan) else (*texts, _NOTHING)
 
 

@@ -34,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Provider:
-    """What is different from provider to provider."""
+    """Differences between providers."""
 
     target: str  # its data file
     head: tuple[str, ...]  # how to run and to undo it
@@ -70,7 +70,7 @@ def parameter(line: PlanLine, server: Server, provider: Provider) -> Parameter:
 
 
 def as_taken(server: Server, provider: Provider, name: str, value: str) -> str:
-    """Return a number in the server's own unit, and what is on or off in the provider's words."""
+    """Return a number in the server's own unit, and booleans in the provider's words."""
     bare = in_base_unit(server, name, value)
     return {"on": provider.on, "off": provider.off}[bare] if is_boolean(server, name) else bare
 

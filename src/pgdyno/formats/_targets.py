@@ -1,4 +1,4 @@
-"""What can be changed on servers that somebody else runs: said by data files, each statement with its source.
+"""Settings that can be changed on managed services, from data files with sources.
 
 ``capabilities/<target>.toml`` says what a target is, why the machine below it is out of reach, and per
 setting whether it can be changed there and to what. A setting of which no source speaks is written down and
@@ -26,7 +26,7 @@ from pgdyno.model.servers.server import Server
 
 @dataclass(frozen=True)
 class Statement:
-    """What one source says of some settings; ``largest`` and ``values`` are in the server's base unit.
+    """A source's statement on some settings; ``largest`` and ``values`` are in the server's base unit.
 
     ``settings`` are names, or beginnings of names with a star at the end; none: all that nobody names.
     """
@@ -56,13 +56,13 @@ class Target:
     others: Statement | None  # of settings that no statement names; None: nobody says
 
     def statement_on(self, name: str) -> Statement | None:
-        """Return what is said of a setting; None if nothing is."""
+        """Return the statement on a setting; None if there is none."""
         return next((one for one in self.statements if one.speaks_of(name)), self.others)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a plan a target takes, which of it nobody vouches for, and remarks on the rest."""
+    """The part of a plan that a target accepts, the unconfirmed part of it, and remarks on the rest."""
 
     where: Target
     plan: Plan
@@ -99,7 +99,7 @@ def _statement(table: dict[str, Any]) -> Statement:
 
 
 def select(plan: Plan, server: Server, where: Target) -> Selection:
-    """Part a plan into what can be changed there and what cannot.
+    """Split a plan into possible and impossible changes for a target.
 
     Raises: SettingError for a setting that the server does not know; FormatError for a name that is none.
     """

@@ -1,4 +1,4 @@
-"""Which unit of systemd runs a server: a guess from where its packages put its configuration."""
+"""The systemd unit of a server: a guess from the place of its configuration."""
 
 from __future__ import annotations
 

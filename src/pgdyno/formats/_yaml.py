@@ -28,7 +28,7 @@ _UNBROKEN = 1 << 16  # columns: values are never folded
 
 @dataclass(frozen=True)
 class Entry:
-    """One setting with what is said above it."""
+    """One setting with the remark above it."""
 
     name: str
     value: str
@@ -66,7 +66,7 @@ def _settings(entries: Iterable[Entry], *, indent: int) -> CommentedMap:
 
 
 def quoted(text: str) -> str:
-    """Return a text that stays one, whatever it looks like.
+    """Return a YAML string that stays a string, whatever its text.
 
     Raises: FormatError for a text that cannot be written in UTF-8, or with a NUL in it.
     """

@@ -102,7 +102,7 @@ def _block(line: PlanLine) -> str:
 
 
 def _handlers(plan: Plan) -> Iterator[Task]:
-    """Yield what makes the files count; none of it happens with --check."""
+    """Yield the handlers that activate the files; none of them runs with --check."""
     commands = [
         (Place.SYSCTL, _SYSCTL, ["sysctl -p " + sysctl.PATH]),
         (Place.TMPFILES, _TMPFILES, ["systemd-tmpfiles --create " + TMPFILES_PATH]),

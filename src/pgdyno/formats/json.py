@@ -1,4 +1,4 @@
-"""The whole plan as one JSON document: what programs read."""
+"""The whole plan as one JSON document, for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patroni's dynamic configuration: what ``patronictl edit-config`` merges into the cluster's.
+"""Patroni's dynamic configuration, to be merged by ``patronictl edit-config``.
 
 Source: Patroni's documentation, "Patroni configuration" and "patronictl edit-config".
 """

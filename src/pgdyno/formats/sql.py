@@ -47,7 +47,7 @@ def _identifier(name: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """Quote a literal so that it reads the same whatever standard_conforming_strings says.
+    """Quote a literal so that it is read the same with any standard_conforming_strings.
 
     Raises: FormatError for a value that cannot be written in UTF-8, or with a NUL in it.
     """

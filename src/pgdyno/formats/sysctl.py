@@ -41,7 +41,7 @@ def _block(line: PlanLine) -> str:
 
 
 def setting(change: Change) -> str:
-    """Return a change as a line of sysctl.d. Raises: FormatError for what such a line cannot hold."""
+    """Return a change as a line of sysctl.d. Raises: FormatError for an inexpressible value."""
     return f"{sysctl_name(kernel_path(change.key, _LANGUAGE))} = {plain(change.value, _LANGUAGE)}"
 
 

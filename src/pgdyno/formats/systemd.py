@@ -93,7 +93,7 @@ def _locked_memory(plan: Plan, server: Server) -> Iterator[str]:
 
 
 def _to_try(plan: Plan) -> Iterator[str]:
-    """Name, in comments, what a server is given when it starts and no rule decides."""
+    """Name, in comments, options of a server's start that no rule decides."""
     trials = [one for one in plan.skipped if one.unit_lines]
     if trials:
         yield "# To try one at a time, and to keep if a measurement says so:"
@@ -118,6 +118,6 @@ def _number(plan: Plan, server: Server, name: str) -> int:
 
 
 def _value(plan: Plan, server: Server, name: str) -> str | None:
-    """Return what a setting will be; None if this server has none of that name."""
+    """Return a setting's planned value; None if this server has no such setting."""
     guc = server.settings.get(name)
     return None if guc is None else guc.check(plan.settings.get(name, guc.setting))

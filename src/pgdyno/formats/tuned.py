@@ -31,7 +31,7 @@ _UNDO = "tuned-adm profile with the former profile's name"
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the profile. What TuneD cannot set is named in comments.
+    """Return the profile. Changes that TuneD cannot make are named in comments.
 
     Raises: FormatError for a path or value that a profile cannot hold.
     """
@@ -90,7 +90,7 @@ def _value(text: str) -> str:
 
 
 def _disk_options(lines: Sequence[PlanLine]) -> Mapping[str, list[tuple[str, PlanLine]]]:
-    """Return what TuneD's plugin for disks has an option for, by disk."""
+    """Return the options of TuneD's disk plugin, by disk."""
     found: dict[str, list[tuple[str, PlanLine]]] = {}
     for line in lines:
         file = device_file(line.change.key)

@@ -1,4 +1,4 @@
-"""Udev rules: what the plan changes of disks (scheduler, read-ahead, requests) and network interfaces.
+"""Udev rules: planned changes of disks (scheduler, read-ahead, requests) and network interfaces.
 
 A rule is applied when the device appears, at the start of the machine or later. Source: udev(7).
 """

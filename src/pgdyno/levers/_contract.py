@@ -1,4 +1,4 @@
-"""What a lever is, and what it sees: the contract of every file under ``levers/<layer>/``.
+"""The contract of every lever under ``levers/<layer>/``, and the facts available to it.
 
 A lever file has a docstring with the headings in ``HEADINGS``, and four names:
 
@@ -70,15 +70,15 @@ class LeverModule(Protocol):
     __doc__: str | None
 
     def detect(self, ctx: PlanContext) -> Detected:
-        """Say what is there now."""
+        """Return the present state."""
         ...
 
     def plan(self, ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-        """Say what to change, or why nothing."""
+        """Return the changes, or the reason for none."""
         ...
 
     def verify(self, ctx: PlanContext) -> Sequence[Evidence]:
-        """Read back what was changed."""
+        """Read the changed values back."""
         ...
 
 
@@ -143,7 +143,7 @@ def propose_file(  # noqa: PLR0913 — what a line says, by name
 
 
 def _way_back(ctx: PlanContext, path: str, current: str) -> str:
-    """Return what to write by hand: where another file says the same and is in force, it."""
+    """Return the value to write by hand: another file's if that is in force."""
     other = COUPLED.get(path)
     if current == "0" and other is not None and (in_force := ctx.value(other)) is not None:
         return f"write {in_force} into {other}"
@@ -186,10 +186,10 @@ def detect_files(
 def detect_report(
     lever: Lever, plan: Callable[[PlanContext], Skipped], is_in_use: Callable[[PlanContext], bool]
 ) -> Callable[[PlanContext], Detected]:
-    """Return ``detect`` for a lever that only reports: what it has found is what its plan says."""
+    """Return ``detect`` for a lever that only reports its findings."""
 
     def detect(ctx: PlanContext) -> Detected:
-        """Say what was found, and whether the thing is in use."""
+        """Return the findings, and whether the feature is in use."""
         if ctx.host is None or (lever.watched and not any(map(ctx.files, lever.watched))):
             return Detected(State.ABSENT, why_absent(ctx, lever))
         if missing := ctx.unknown_need(lever):
@@ -215,10 +215,10 @@ def why_absent(ctx: PlanContext, lever: Lever) -> str:
 
 
 def verify_files(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:
-    """Return ``verify`` for a lever that consists of files: what the kernel shows when it is asked anew."""
+    """Return ``verify`` for a lever of kernel files, which are read again."""
 
     def verify(ctx: PlanContext) -> Sequence[Evidence]:
-        """Compare the planned values with what the kernel shows."""
+        """Compare the planned values with the kernel's."""
         planned = {
             path: value
             for path, value in ctx.planned_files.items()
@@ -237,7 +237,7 @@ def detect_settings(lever: Lever) -> Callable[[PlanContext], Detected]:
     """Return ``detect`` for a lever that consists of settings."""
 
     def detect(ctx: PlanContext) -> Detected:
-        """See which settings somebody has set."""
+        """Find the settings with explicit values."""
         found = [ctx.settings.guc(name) for name in lever.settings if ctx.settings.has(name)]
         if not found:
             names = ", ".join(lever.settings)
@@ -258,7 +258,7 @@ def verify_settings(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]
     """
 
     def verify(ctx: PlanContext) -> Sequence[Evidence]:
-        """Compare the planned values with what the running server uses."""
+        """Compare the planned values with the running server's."""
         return tuple(
             _evidence(ctx.settings.guc(name), ctx.settings.planned[name])
             for name in lever.settings

@@ -60,7 +60,7 @@ class PgdynoError(Exception):
 
 
 class UsageError(PgdynoError):
-    """What was asked cannot be understood; nothing was done."""
+    """The request cannot be understood; nothing was done."""
 
     code = "PGD-100"
     exit_code = 2
@@ -116,7 +116,7 @@ class MemoryProofError(RefusedError):
 
 
 class OwnershipError(RefusedError):
-    """The value belongs to somebody who would overwrite ours, or whom we would overrule."""
+    """The value is managed by another program or user, who would overwrite ours or be overruled."""
 
     code = "PGD-203"
 
@@ -213,7 +213,7 @@ class StillChangedError(PgdynoError):
 
 
 class InterruptedByUserError(PgdynoError):
-    """Ctrl-C or SIGTERM; what was measured so far is kept."""
+    """Ctrl-C or SIGTERM; results so far are stored."""
 
     code = "PGD-800"
     exit_code = 130

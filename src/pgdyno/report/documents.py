@@ -17,7 +17,7 @@ from pgdyno.report.tpch.tpch import Relative, lines, plan_comparisons
 
 
 def comparison_document(experiment: Experiment) -> dict[str, object]:
-    """Return what ``--json`` prints for a comparison."""
+    """Return the JSON document of a comparison."""
     return {
         "experiment": experiment.id,
         "question": experiment.question,
@@ -87,27 +87,27 @@ def _relative_document(one: Relative) -> dict[str, object]:
 
 
 def scaling_document(experiment: Experiment) -> Json:
-    """Return every curve by level with its knee; empty where no level is what varies."""
+    """Return every curve by level with its knee; empty where no level is varied."""
     return to_document(scaling_curves(experiment))
 
 
 def degree_settings_document(experiment: Experiment) -> Json:
-    """Return how many workers to set for each query; empty where their number is not what varies."""
+    """Return the workers to set for each query; empty where their number is not varied."""
     return to_document(degree_settings(experiment))
 
 
 def splits_document(experiment: Experiment) -> Json:
-    """Return what a transaction's time is made of, by variant; empty where no load tells."""
+    """Return the parts of a transaction's time, by variant; empty without suitable loads."""
     return to_document(transaction_splits(experiment))
 
 
 def durability_document(experiment: Experiment) -> dict[str, Json]:
-    """Return what was read back of the servers' durability, and what is wrong with it."""
+    """Return the servers' durability as read back, with all breaches."""
     return {"readings": to_document(experiment.durability), "warnings": list(warnings(experiment))}
 
 
 def steps_document(experiment: Experiment) -> list[dict[str, object]]:
-    """Return every step with what each variant did in it; empty where no workload is a step."""
+    """Return every step with each variant's results; empty where no workload is a step."""
     return [
         {
             "workload": step.workload,

@@ -1,4 +1,4 @@
-"""The product of ratios that were measured one by one: what a chain of steps changes in all.
+"""The product of separately measured ratios: the total effect of a chain of steps.
 
     symbol  meaning                                                          shape     unit
     μ̂_i     mean log-ratio of step i                                         (…)       1

@@ -41,13 +41,20 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.model.plans.plan import Layer, Plan
-from pgdyno.model.plans.terms import PLAN, WITHOUT, Terms, left_out_per_application
+from pgdyno.model.plans.terms import (
+    PLAN,
+    PROGRAMS_GAIN,
+    RELOAD_GAIN,
+    RESTART_GAIN,
+    WITHOUT,
+    Terms,
+    left_out_per_application,
+)
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.server import Server
 from pgdyno.model.variants.variant import Variant
 
 DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
-_OTHER_PROGRAMS, _RESTART = 0.05, 0.02
 """The gain that makes a change worth while: other programs are a risk, a restart is an outage."""
 
 
@@ -161,8 +168,8 @@ def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
 def worthwhile_gain(plan: Plan) -> float:
     """Return the gain of throughput that a plan has to bring beyond doubt."""
     if plan.server is not None:
-        return _OTHER_PROGRAMS
-    return _RESTART if plan.needs_restart else 0.0
+        return PROGRAMS_GAIN
+    return RESTART_GAIN if plan.needs_restart else RELOAD_GAIN
 
 
 def _is_futile(experiment: Experiment, terms: Terms) -> bool:

@@ -113,7 +113,7 @@ def conclude(
     permissions: Permissions,
     say: Callable[[str], None],
 ) -> AttachedAcceleration:
-    """Apply what was measured, hand it over to the configuration's manager, or say why neither is done.
+    """Apply the measured plan, hand it to the configuration's manager, or return the reason for neither.
 
     Raises: what ``apply_plan`` and watching raise.
     """

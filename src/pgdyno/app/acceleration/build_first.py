@@ -43,7 +43,7 @@ class BuildAdvice:
 
     @property
     def sentence(self) -> str:
-        """A sentence on a build's gain, with its duration and command or what is missing."""
+        """A sentence on a build's gain, with its duration and command or missing packages."""
         gain = f"about +{self.gain:.0%} (docs/guides/build.md)"
         if self.missing:
             return f"A build with a profile could bring {gain}; it cannot be made here yet: {self.missing}."

@@ -39,7 +39,7 @@ _UNQUOTED = re.compile(r"[^\s'\"\\]+")
 
 @dataclass(frozen=True)
 class SwitchRequest:
-    """``to``: a server's name or a prefix. ``link``: what it is started through; None: by pg_ctl.conf."""
+    """``to``: a server's name or a prefix. ``link``: the link it starts through; None: pg_ctl.conf."""
 
     to: str
     link: Path | None = None

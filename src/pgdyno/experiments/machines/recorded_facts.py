@@ -198,7 +198,7 @@ def _listed(experiment: Experiment, path: str) -> Sequence[Any]:
 
 
 def _value(node: Any) -> Any:
-    """Return what a fact says, None if it is unknown; other nodes as they are."""
+    """Return a fact's value, None if it is unknown; other nodes unchanged."""
     if isinstance(node, Mapping) and "source" in node and ("value" in node or "unknown" in node):
         return node.get("value")
     return None if node == _REDACTED else node

@@ -32,7 +32,7 @@ _ENDS = 2  # a knee is wrong if what is ruled out below it is wrong, or what is 
 
 @dataclass(frozen=True)
 class QueryDegree:
-    """One query, or one of the two runs. Degrees are what the setting allows.
+    """One query, or one of the two runs. Degrees are the setting's limits.
 
     ``alone`` and ``together`` are the knee, None where no degree gives it workers. ``planned`` are workers by
     degree: as passes had them on average, where the server counts them, else as the validation run's plan has
@@ -52,7 +52,7 @@ class QueryDegree:
 
 @dataclass(frozen=True)
 class QueryDegrees:
-    """All queries of the variants that differ in the degree alone; ``common`` is what they share.
+    """All queries of the variants that differ in the degree alone; ``common`` is their common part.
 
     ``compared``: how many knees hold together. ``queries`` is empty where too few rounds count.
     """

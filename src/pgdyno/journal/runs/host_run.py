@@ -170,7 +170,7 @@ class HostRun:
         return receipt
 
     def _read_back(self, receipt: Receipt) -> str | None:
-        """Return the current value. Raises: ServerError if that is not what was found."""
+        """Return the current value. Raises: ServerError if it is not the original one."""
         writer, found = self._writer(receipt), shown(receipt.change.kind, receipt.found.value)
         effective = writer.verify(receipt.key)
         if not writer.equals(receipt.key, effective, found):

@@ -1,4 +1,4 @@
-"""effective_cache_size: what the planner may believe to be cached, here and in the kernel.
+"""effective_cache_size: the planner's assumption about cached data, here and in the kernel.
 
 What it does:
     Tells the planner that three quarters of the memory limit hold cached data. Nothing is allocated.

@@ -63,7 +63,7 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise it to what suits this server's way of reading ahead."""
+    """Raise it to a value that suits this server's read-ahead."""
     guc = ctx.settings.guc("effective_io_concurrency")
     found = int(ctx.settings.number("effective_io_concurrency"))
     if ctx.storage.is_rotational:

@@ -62,7 +62,7 @@ detect = detect_settings(LEVER)
 
 
 def verify(ctx: PlanContext) -> Sequence[Evidence]:
-    """Say what the server really runs on, where it tells; ``try`` is met either way."""
+    """Return the pages in use, if the server shows them; ``try`` is met either way."""
     read_back = verify_settings(LEVER)(ctx)
     if not ctx.settings.has("huge_pages_status"):
         return read_back

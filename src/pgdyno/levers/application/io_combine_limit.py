@@ -57,7 +57,7 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise the limit only to a size that somebody asked for."""
+    """Raise the limit only to an explicitly requested size."""
     wanted, limit = ctx.settings.display("io_combine_limit"), ctx.settings.display("io_max_combine_limit")
     if ctx.settings.number("io_combine_limit") <= ctx.settings.number("io_max_combine_limit"):
         return Skipped(

@@ -114,7 +114,7 @@ def _obstacle(ctx: PlanContext) -> str | None:
 
 
 def _forbidden(host: Host) -> str | None:
-    """Return what keeps the server's process from using io_uring."""
+    """Return the obstacle that keeps the server's process from using io_uring."""
     if host.cpu.virtualisation.or_else("container").startswith("container"):
         return "the server may run in a container, which often forbids io_uring: then it does not start"
     seccomp = host.limits.seccomp

@@ -1,4 +1,4 @@
-"""max_connections: as many connections as were asked for.
+"""max_connections: as many connections as requested.
 
 What it does:
     Sets how many connections the server allows at once. Without a stated number it is left alone.
@@ -60,7 +60,7 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Set what was asked for, plus the connections that are reserved for administrators."""
+    """Set the requested number, plus the connections reserved for administrators."""
     found = ctx.settings.text("max_connections")
     if ctx.connections is None:
         reason = f"left at {found}: how many are needed was not stated (--connections)"

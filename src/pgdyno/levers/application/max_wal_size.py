@@ -78,7 +78,7 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise it to what the time between checkpoints needs and the disk allows."""
+    """Raise it to the size that the time between checkpoints needs and the disk allows."""
     found_bytes = ctx.settings.size_bytes("max_wal_size")
     needed_bytes = _needed_bytes(ctx)
     target_bytes = _allowed_bytes(ctx, needed_bytes)

@@ -63,7 +63,7 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise what is below the number of CPUs; lower nothing."""
+    """Raise values below the number of CPUs; lower none."""
     cpus = int(ctx.cpu_count)
     wanted = {
         "max_worker_processes": cpus,

@@ -103,7 +103,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _advice(ctx: PlanContext) -> str:
-    """Return what to do on a server whose statements nobody has told."""
+    """Return the advice for a server whose statements are unknown."""
     counted = ctx.server.planning
     if isinstance(counted.value, Unknown):
         return (
@@ -136,7 +136,7 @@ def _obstacle(workloads: Sequence[WorkloadStatements]) -> str | None:
 
 
 def _danger(statement: PlannedStatement) -> str | None:
-    """Return what makes one plan for all values a risk for a statement."""
+    """Return the risk of one plan for all values of a statement."""
     if statement.has_partitions:
         return "partitions are left out by value"
     if _LIMIT.search(statement.sql) and _ORDER.search(statement.sql):

@@ -1,4 +1,4 @@
-"""random_page_cost: random reads priced as what they cost here.
+"""random_page_cost: random reads priced by their measured cost.
 
 What it does:
     Sets random_page_cost to 1.1 where storage is known not to rotate, or where the data is known to fit

@@ -1,4 +1,4 @@
-"""wal_buffers: back to automatic where someone made them smaller.
+"""wal_buffers: back to automatic where they were made smaller.
 
 What it does:
     Sets wal_buffers to -1 where a smaller value than the automatic one was set. Automatic means 1/32 of
@@ -62,7 +62,7 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose automatic sizing only where it is larger than what was set."""
+    """Propose automatic sizing only where it is larger than the present value."""
     automatic_bytes = _automatic_bytes(ctx)
     automatic = f"automatic sizing gives {readable(automatic_bytes)}"
     is_automatic = owner_of(ctx.settings.guc("wal_buffers")) is None
@@ -83,6 +83,6 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _automatic_bytes(ctx: PlanContext) -> int:
-    """Return what the server chooses for -1 with the planned shared_buffers."""
+    """Return the server's choice for -1 with the planned shared_buffers."""
     segment_bytes = ctx.settings.size_bytes("wal_segment_size")
     return min(ctx.settings.size_bytes("shared_buffers") // SHARE_OF_SHARED_BUFFERS, segment_bytes)

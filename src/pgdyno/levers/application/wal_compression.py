@@ -68,7 +68,7 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose LZ4 where it exists and pays; leave zstd to whoever chose it."""
+    """Propose LZ4 where it exists and pays; leave an explicit zstd alone."""
     if (obstacle := _obstacle(ctx)) is not None:
         return Skipped(LEVER.name, obstacle)
     pages = _pages(ctx)
@@ -89,7 +89,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _obstacle(ctx: PlanContext) -> str | None:
-    """Return why it is left alone whatever the pages are."""
+    """Return why compression is left alone whatever the pages are."""
     guc = ctx.settings.guc("wal_compression")
     found = ctx.settings.text("wal_compression")
     if LZ4 not in guc.enumvals:

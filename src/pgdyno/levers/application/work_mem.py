@@ -1,4 +1,4 @@
-"""work_mem: what one sort or hash table may use before it writes temporary files.
+"""work_mem: the memory of one sort or hash table before it writes temporary files.
 
 What it does:
     Raises work_mem as far as every allowed connection could use it at once within 80 % of the memory

@@ -1,4 +1,4 @@
-"""optimised_build: the same PostgreSQL, compiled for this CPU and for what it does under load.
+"""optimised_build: the same PostgreSQL, compiled for this CPU and its load.
 
 What it does:
     Runs the server's data by another build of the same major version, which pgdyno build has made of

@@ -1,1 +1,1 @@
-"""From levers to a plan: what they need to know, what they find, what the memory proof says."""
+"""From levers to a plan: contexts, findings, and the memory proof."""

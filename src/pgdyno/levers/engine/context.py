@@ -1,4 +1,4 @@
-"""What a lever sees: the server as planned so far, its resources, its host, and whom it can ask."""
+"""The context of a lever: the server as planned so far, its resources, its host, and probes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Probe(Protocol):
-    """Asks the server's own programs and files what cannot be known otherwise.
+    """Asks the server's own programs and files for facts not available otherwise.
 
     Equal questions have equal answers.
     """
@@ -39,7 +39,7 @@ class Probe(Protocol):
         ...
 
     def page_compression(self) -> Fact[PageCompression]:
-        """Return what LZ4 makes of pages of the server's data, and what it takes."""
+        """Return LZ4's compression ratio and cost for pages of the server's data."""
         ...
 
 
@@ -135,7 +135,7 @@ class PlanContext:
 
     @property
     def default_work_mem(self) -> str:
-        """What sessions keep however much others take: levers that come before work_mem reckon with it."""
+        """The minimum per session, whatever other items take: levers before work_mem rely on it."""
         guc = self.settings.guc("work_mem")
         return guc.boot_val or guc.setting
 
@@ -150,7 +150,7 @@ class PlanContext:
         return unknown("the host was not inspected", path) if found is None else found
 
     def value(self, path: str) -> str | None:
-        """Return what the kernel uses, as planned or found; None where it has no such file."""
+        """Return the kernel's value, as planned or found; None where it has no such file."""
         text = self.file(path).or_none()
         return None if text is None else self.planned_files.get(path, value_in(text))
 
@@ -183,6 +183,6 @@ def _known(fact: Fact[T]) -> T:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a path is what a pattern stands for, name by name."""
+    """Whether a path matches a pattern, name by name."""
     names, patterns = path.split("/"), pattern.split("/")
     return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))

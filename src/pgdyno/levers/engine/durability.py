@@ -1,4 +1,4 @@
-"""The durability lock: settings that no plan, search or accelerate may touch, whatever they would gain.
+"""The durability lock: settings that no plan, search or accelerate may touch.
 
 Whoever wants a server that may lose committed data writes that variant in an experiment file, for a
 server pgdyno made itself, and every output then says so. Nothing here decides that; this module only says
@@ -42,7 +42,7 @@ def check_durability(settings: Mapping[str, str], server: Server) -> None:
 
 
 def _downgrades(settings: Mapping[str, str], server: Server) -> list[str]:
-    """Return what is less than this server has now."""
+    """Return the settings that are less durable than this server has now."""
     found = {name: guc.setting for name, guc in server.settings.items() if name in LOCKED_SETTINGS}
     downgraded = []
     level = settings.get("wal_level")
@@ -60,7 +60,7 @@ def _rank(wal_level: str) -> int:
 
 
 def durability_findings(server: Server) -> list[Finding]:
-    """Return what is unsafe about the server as found. It is reported and left alone."""
+    """Return unsafe settings of the server as found. They are reported and left alone."""
     found = {name: server.settings[name].setting for name in DURABILITY_LOCK if name in server.settings}
     return [
         _finding(name, value)

@@ -1,4 +1,4 @@
-"""What a server's settings would be: planned values laid over the values found.
+"""Effective settings of a server: planned values over the present ones.
 
 Levers, the memory proof and the findings all look at settings through ``EffectiveSettings``, so that a
 value planned by one lever is what the next one sees.

@@ -1,4 +1,4 @@
-"""Findings: what the user must know about the server as found, beside the plan itself."""
+"""Findings: facts about the server as found that the user must know."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _version(server: Server) -> list[Finding]:
 
 
 def _masked(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:
-    """Return the per-role and per-database settings that win over what is planned."""
+    """Return the per-role and per-database settings that override planned values."""
     if isinstance(server.overrides.value, Unknown):
         return [
             Finding(

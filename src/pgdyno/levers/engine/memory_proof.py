@@ -1,4 +1,4 @@
-"""The memory proof: what a server needs at worst, item by item, against the smallest memory limit.
+"""The memory proof: a server's worst-case memory, item by item, against the smallest limit.
 
 Worst case: every allowed connection is open, each runs one sort and one hash table at their full
 allowance, all parallel and autovacuum workers run, one session builds an index, and every process has
@@ -75,7 +75,7 @@ def memory_proof(settings: EffectiveSettings, resources: Resources) -> MemoryPro
 
 
 def check_memory_proof(proof: MemoryProof, settings: EffectiveSettings, resources: Resources) -> None:
-    """Refuse what does not fit.
+    """Refuse a plan that does not fit into memory.
 
     Raises: MemoryProofError whose detail lists the sum and whose hint says what would fit.
     """
@@ -95,7 +95,7 @@ def item_line(item: MemoryItem) -> str:
 
 
 def shared_memory_bytes(settings: EffectiveSettings) -> int:
-    """Estimate the server's main shared memory segment, from what it has now where it tells that.
+    """Estimate the main shared memory segment, from the server's present one if known.
 
     From 15 on it is a setting; before, what pg_shmem_allocations adds up to, which superusers see.
     """
@@ -123,12 +123,12 @@ def _other_shared_memory(settings: EffectiveSettings) -> MemoryItem:
 
 
 def _overhead_of(grown_bytes: int) -> int:
-    """Return what comes with this much more of shared_buffers."""
+    """Return the memory that grows with shared_buffers."""
     return int(SHARED_OVERHEAD_SHARE * grown_bytes) + (WAL_SEGMENT_BYTES if grown_bytes > 0 else 0)
 
 
 def _sessions(settings: EffectiveSettings) -> tuple[MemoryItem, ...]:
-    """Return what connections and parallel workers take; those with allowances of their own stand apart."""
+    """Return the memory of connections and parallel workers; exceptions are listed separately."""
     connections, workers = int(settings.number("max_connections")), _parallel_worker_count(settings)
     own = own_sessions(settings) or OwnSessions(0, 0, "")
     own_workers = min(own.workers, workers)
@@ -183,7 +183,7 @@ def _maintenance(settings: EffectiveSettings) -> MemoryItem:
 
 
 def _autovacuum(settings: EffectiveSettings) -> MemoryItem:
-    """Return what autovacuum takes. Its workers use the database's maintenance_work_mem if there is one."""
+    """Return autovacuum's memory. Its workers use the database's maintenance_work_mem if there is one."""
     workers = int(settings.number("autovacuum_max_workers"))
     name = "autovacuum_work_mem" if settings.number("autovacuum_work_mem") >= 0 else "maintenance_work_mem"
     larger = with_largest_overrides(settings)
@@ -192,7 +192,7 @@ def _autovacuum(settings: EffectiveSettings) -> MemoryItem:
 
 
 def _page_tables(settings: EffectiveSettings, resources: Resources) -> MemoryItem:
-    """Return what the kernel needs to map shared_buffers into every process: 2 MB per GB with 4 kB pages."""
+    """Return the page tables that map shared_buffers in every process: 2 MB per GB with 4 kB pages."""
     processes = int(settings.number("max_connections") + settings.number("autovacuum_max_workers"))
     processes += _parallel_worker_count(settings)
     page_bytes = resources.page_bytes.or_else(DEFAULT_PAGE_BYTES)
@@ -215,7 +215,7 @@ def will_use_huge_pages(settings: EffectiveSettings, resources: Resources) -> bo
 
 
 def _hint(settings: EffectiveSettings, resources: Resources) -> str:
-    """Say what would fit: other settings of a role, or fewer connections."""
+    """Suggest values that would fit: other settings of a role, or fewer connections."""
     return _hint_on_override(settings, resources) or _hint_on_connections(settings, resources)
 
 

@@ -1,4 +1,4 @@
-"""What a lever says of itself, and what it finds: records without behaviour."""
+"""Metadata and findings of levers: records without behaviour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADINGS = (
 
 
 class Goal(StrEnum):
-    """What the server is tuned for."""
+    """The goal of tuning."""
 
     OLTP = "oltp"
 
@@ -106,7 +106,7 @@ class Detected:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was asked for and what the running server says, read from ``source``."""
+    """The requested value and the running server's, read from ``source``."""
 
     setting: str
     requested: str

@@ -1,4 +1,4 @@
-"""What roles and databases set for themselves, as far as the memory proof has to reckon with it.
+"""Per-role and per-database settings that the memory proof must include.
 
 ``ALTER ROLE app SET work_mem = '2GB'`` gives every session of that role 2 GB, whatever the server's own
 value is. How many such sessions there can be is bounded by the role's or database's connection limit.

@@ -1,4 +1,4 @@
-"""Runs the levers in order and checks what comes out: the only maker of plans.
+"""Run the levers in order and check the result: the only maker of plans.
 
 Each lever sees what the ones before it planned. Every value is checked against the live ``pg_settings``;
 a value the server would not take is a fault in the lever and stops everything, it is never clamped.
@@ -28,7 +28,7 @@ from pgdyno.model.servers.statements import WorkloadStatements
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan for. ``statements`` and ``commits`` are of a scratch server; None: it is another."""
+    """A request for a plan. ``statements`` and ``commits`` are of a scratch server; None: it is another."""
 
     figures: Figures = field(default_factory=Figures)
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
@@ -47,7 +47,7 @@ def make_plan(
     *,
     levers: Mapping[str, LeverModule] | None = None,
 ) -> Plan:
-    """Return the ordered changes for one server, with memory proof, findings and what was left alone.
+    """Return the ordered changes for one server, with memory proof, findings and skipped levers.
 
     Raises: MemoryProofError if the outcome would not fit into memory; UsageError if the stated figures
     contradict the host; SettingError or DurabilityError only for a fault in a lever.
@@ -63,7 +63,7 @@ def make_plan(
 
 
 def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanContext:
-    """Return what levers see before any of them has planned something.
+    """Return the initial context of the levers.
 
     Raises: UsageError if the stated figures contradict the host.
     """

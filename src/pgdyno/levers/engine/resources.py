@@ -1,4 +1,4 @@
-"""The few figures that the application layer's rules need, each a fact: read from the host, or stated.
+"""Resources for the application layer's rules, each a fact: read from the host, or stated.
 
 A host's figures belong to a server only when it is proven to run there; otherwise they are unknown until
 the user states them. A stated figure beats a read one, but may not exceed a proven limit.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class StorageKind(StrEnum):
-    """What the data directory lies on, as far as planning cares."""
+    """The storage classes that planning distinguishes."""
 
     HDD = "hdd"
     SSD = "ssd"
@@ -34,7 +34,7 @@ class StorageKind(StrEnum):
 
 @dataclass(frozen=True)
 class Figures:
-    """What the user stated instead of, or beside, what can be read. None = not stated."""
+    """Facts stated by the user instead of, or in addition to, readable ones. None = not stated."""
 
     memory_bytes: int | None = None
     cpu_count: float | None = None
@@ -54,7 +54,7 @@ class HugePages:
 
 @dataclass(frozen=True)
 class Resources:
-    """What the server has to live on. Units: bytes, logical CPUs."""
+    """The resources available to the server. Units: bytes, logical CPUs."""
 
     memory_bytes: Fact[int]
     cpu_count: Fact[float]
@@ -72,7 +72,7 @@ def proven_host(host: Host | None, server: Server) -> Host | None:
 
 
 def resources_of(host: Host | None, server: Server, figures: Figures) -> Resources:
-    """Combine what was read with what was stated.
+    """Combine the facts read with those stated.
 
     Raises: UsageError if more is stated than the proven host has.
     """
@@ -92,7 +92,7 @@ def resources_of(host: Host | None, server: Server, figures: Figures) -> Resourc
 
 
 def with_pool_changed(resources: Resources, pages: int) -> Resources:
-    """Return the resources after so many huge pages, of the size that the server asks for, were added."""
+    """Return the resources after adding N huge pages of the size that the server requests."""
     pool = resources.huge_pages.or_none()
     if pool is None or pages == 0:
         return resources
@@ -169,7 +169,7 @@ def _free_disk(host: Host) -> Fact[int]:
 
 
 def _storage(host: Host, server: Server) -> Fact[StorageKind]:
-    """Tell the kind of storage. Virtual disks say "rotational" whatever lies below: that proves nothing."""
+    """Return the kind of storage. Virtual disks report "rotational" whatever lies below."""
     device = _device_of(host, server.data_directory.or_none())
     if device is None:
         return unknown(

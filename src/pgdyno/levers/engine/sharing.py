@@ -1,4 +1,4 @@
-"""Whether arms that take turns can each have their own value of something that the machine has one of.
+"""Decide which host-wide settings may differ between interleaved arms.
 
 A pool of huge pages can hold the pages of several servers. What counts at once and leaves nothing behind can
 be written at every turn: its lever says so. Of everything else one arm would measure what another has left,
@@ -19,7 +19,7 @@ _FAST_S = 0.005  # a tenth of the shortest usual turn
 
 
 def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
-    """Return the kernel's files of which only one of these variants at a time can have what it asks for."""
+    """Return the kernel files whose values cannot differ between these variants in a duet."""
     paths = dict.fromkeys(path for variant in variants for path in variant.files)
     return tuple(path for path in paths if len(variants) > 1 and not _is_shareable(path, variants))
 
@@ -77,6 +77,6 @@ def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
 
 
 def _takes_its_own(path: str, variant: Variant) -> bool:
-    """Whether a server takes exactly what its variant adds to a pool: all or nothing of it."""
+    """Whether a server takes exactly its variant's part of a pool, or nothing."""
     wants_pages = path in variant.files and variant.gucs.get("huge_pages") == "on"
     return wants_pages or variant.gucs.get("huge_pages") == "off"

@@ -1,4 +1,4 @@
-"""Smaller shared_buffers, so that servers which take turns fit into memory beside each other. Pure.
+"""Reduce shared_buffers so that interleaved servers fit into memory together. Pure.
 
 The pools of huge pages become smaller with them. None of it happens unless the data fits twice into what is
 left of shared_buffers: otherwise their size would be what is measured.
@@ -22,7 +22,7 @@ _BUFFERS = "shared_buffers"
 
 @dataclass(frozen=True)
 class Memory:
-    """What servers beside each other have to live on. ``size_of`` estimates one's shared memory in bytes.
+    """The memory of servers side by side. ``size_of`` estimates one's shared memory in bytes.
 
     ``buffers_of`` is what it has of shared_buffers, in bytes.
     """

@@ -1,1 +1,1 @@
-"""Levers of the hardware: what processor and firmware do, and what is built for them."""
+"""Levers of the hardware: processor and firmware features, and code built for them."""

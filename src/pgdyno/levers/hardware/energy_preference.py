@@ -1,4 +1,4 @@
-"""energy_preference: a processor that chooses its own frequency is told to prefer speed.
+"""energy_preference: a processor that chooses its own frequency is set to prefer speed.
 
 What it does:
     Sets the energy preference to performance for every policy where the governor leaves it to be set.

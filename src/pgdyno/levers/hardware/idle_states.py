@@ -1,4 +1,4 @@
-"""idle_states: idle CPUs do not sleep so deeply that waking them takes longer than a short statement.
+"""idle_states: idle CPUs avoid sleep states that take longer to leave than a short statement.
 
 What it does:
     Disables, on every CPU, the idle states (C-states) that take 100 µs or more to leave. Shallower ones stay.
@@ -65,7 +65,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose to disable what takes too long to leave."""
+    """Propose to disable idle states with a long exit latency."""
     if (allowed := ctx.files(ALLOWED)) and all(ctx.value(path) == NO_LATENCY for path in allowed):
         return Skipped(LEVER.name, "idle CPUs do not sleep: pm_qos_resume_latency_us is n/a on all of them")
     latencies_us = {path: _latency_us(ctx, path) for path in ctx.files(STATE + DISABLE)}

@@ -1,4 +1,4 @@
-"""kernel_profile: whether the kernel was built with a profile of what runs on it; reported only.
+"""kernel_profile: whether the kernel was built with profile feedback; reported only.
 
 What it does:
     Looks into the kernel's configuration for AutoFDO and Propeller, by which Clang lays out the kernel's code

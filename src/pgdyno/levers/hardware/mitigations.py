@@ -1,4 +1,4 @@
-"""mitigations: what the kernel does against faults of the processor; reported only, never changed.
+"""mitigations: the kernel's mitigations of processor faults; reported only, never changed.
 
 What it does:
     Lists the faults that this processor has, and whether the kernel works around them.

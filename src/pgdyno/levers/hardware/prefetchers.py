@@ -1,4 +1,4 @@
-"""prefetchers: what the processor reads ahead on its own; shown, and never planned.
+"""prefetchers: the processor's own read-ahead; shown, and never planned.
 
 What it does:
     Shows which of a processor's prefetchers are on: Intel's by register 0x1A4, AMD's by C000_0108h. A variant

@@ -1,1 +1,1 @@
-"""Levers of the operating system: what the kernel does for, or with, a server."""
+"""Levers of the operating system: kernel services for a server."""

@@ -1,4 +1,4 @@
-"""Who reaches the server, and through what: shared by the levers of the network."""
+"""Clients and network path of a server: shared by the levers of the network."""
 
 from __future__ import annotations
 

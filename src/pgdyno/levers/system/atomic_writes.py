@@ -55,7 +55,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say what the data directory's disk promises, and why full_page_writes stays."""
+    """Report the atomicity of the data directory's disk, and why full_page_writes stays."""
     disk, largest_bytes = ctx.disks[0].name, _largest_bytes(ctx)
     page_bytes = int(ctx.settings.text("block_size"))
     if largest_bytes == 0:

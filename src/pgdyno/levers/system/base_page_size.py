@@ -56,7 +56,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say what the pages are, and what it would take to have others."""
+    """Report the page size, and the requirements for another one."""
     architecture = ctx.known(ARCHITECTURE)
     have = f"the kernel's pages are {readable(ctx.known(PAGE_BYTES))}"
     if _is_in_use(ctx):

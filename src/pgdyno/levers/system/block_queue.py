@@ -1,4 +1,4 @@
-"""block_queue: requests of a disk without a head, neither counted, merged nor held back. Reported only.
+"""block_queue: accounting, merging and throttling of requests to solid-state disks. Reported only.
 
 What it does:
     Changes nothing. It says which of the kernel's work with each request of the data's and the WAL's
@@ -72,7 +72,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say what could be tried: servers that take turns share the disk, so that no duet shows its worth."""
+    """Report settings to try: interleaved servers share the disk, so that no duet shows their worth."""
     found = _lines(ctx)
     if isinstance(found, Skipped):
         return found
@@ -98,7 +98,7 @@ def _lines(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _has_head(ctx: PlanContext, disk: BlockDevice) -> bool:
-    """Whether a disk moves a head, or nobody knows: a virtual disk says it does whatever lies below."""
+    """Whether a disk is rotational or unknown: virtual disks report it whatever lies below."""
     return disk.is_rotational.or_else(default=True) and not (ctx.host is not None and is_virtual(ctx.host))
 
 

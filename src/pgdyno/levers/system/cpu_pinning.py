@@ -59,7 +59,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Report; what else runs on the machine decides."""
+    """Report only: other programs on the machine decide."""
     allowed: Sequence[int] = ctx.known(ALLOWED)
     if _is_in_use(ctx):
         limit = ctx.fact(ALLOWED).source

@@ -84,7 +84,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _now_bytes(ctx: PlanContext, name: str) -> int:
-    """Return what the limit amounts to: bytes if they are set, else a share of the memory."""
+    """Return the limit in bytes: bytes if they are set, else a share of the memory."""
     limit_bytes = int(ctx.value(sysctl_path(f"vm.{name}_bytes")) or 0)
     ratio = int(ctx.value(sysctl_path(f"vm.{name}_ratio")) or 0)
     return limit_bytes or ctx.memory_bytes * ratio // 100

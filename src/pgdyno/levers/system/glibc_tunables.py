@@ -58,7 +58,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Report, and say what could be given to the server when it is started."""
+    """Report the tunables that could be given to the server at its start."""
     if ctx.known(ALLOCATOR) != GLIBC:
         return Skipped(LEVER.name, f"reported only: the server has {ctx.known(ALLOCATOR)}'s malloc")
     if _is_in_use(ctx):

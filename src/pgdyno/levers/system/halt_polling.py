@@ -76,7 +76,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose what the machine's driver of idle CPUs understands."""
+    """Propose the parameters of the machine's cpuidle driver."""
     machine = str(ctx.known("host.cpu.virtualisation"))
     driver = ctx.value(DRIVER) or NONE
     if ctx.value(POLL_NS) is not None:

@@ -1,4 +1,4 @@
-"""huge_page_pool: as many huge pages reserved as the server's shared memory takes, and not one more.
+"""huge_page_pool: exactly as many huge pages as the server's shared memory takes.
 
 What it does:
     Raises the number of reserved huge pages of the size that the server asks for (huge_page_size, else the
@@ -183,7 +183,7 @@ def _obstacle(ctx: PlanContext, pool: HugePages, size_bytes: int, needed: int) -
 
 
 def verify(ctx: PlanContext) -> Sequence[Evidence]:
-    """Add up what the NUMA nodes have: they say it in files of their own."""
+    """Add up the pages of the NUMA nodes, each in a file of its own."""
     found = []
     for path, wanted in ctx.planned_files.items():
         if not path.startswith(f"{POOLS}/"):

@@ -62,7 +62,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say what each card waits for, and how to try more or less."""
+    """Report each card's coalescing, and how to try more or less."""
     if obstacle := nothing_to_gain(ctx):
         return Skipped(LEVER.name, obstacle)
     return Skipped(LEVER.name, "; ".join(_report(ctx, nic) for nic in nics(ctx)))

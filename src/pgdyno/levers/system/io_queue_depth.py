@@ -54,7 +54,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say how long the queues are, and what tells whether that is enough."""
+    """Report the lengths of the queues, and the evidence whether they suffice."""
     lengths = [
         f"{length} requests may wait for {disk.name}"
         for disk in ctx.disks

@@ -1,4 +1,4 @@
-"""malloc: who serves the server's allocations, and whether freed memory is kept; reported only.
+"""malloc: the server's memory allocator, and whether freed memory is kept; reported only.
 
 What it does:
     Says whose malloc the postmaster has, and which environment variables it was started with that concern it.
@@ -69,7 +69,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Report, and say what could be given to the server when it is started."""
+    """Report the allocators that could be given to the server at its start."""
     found = f"the server has {ctx.known(ALLOCATOR)}'s malloc"
     variables: Mapping[str, str] = ctx.known(VARIABLES)
     if variables:

@@ -61,7 +61,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Compare what could be promised with what the server takes at worst."""
+    """Compare the memory that can be reserved with the server's worst case."""
     if _is_in_use(ctx):
         return Skipped(LEVER.name, "strict already (vm.overcommit_memory = 2): what is too much is an error")
     left = f"vm.overcommit_memory stays at {ctx.value(POLICY)}: 2 is about stability, not speed"
@@ -77,7 +77,7 @@ def plan(ctx: PlanContext) -> Skipped:
 
 
 def _limit_bytes(ctx: PlanContext) -> int:
-    """Return what may be reserved besides the swap space; huge pages do not count on either side.
+    """Return the reservable memory besides swap; huge pages do not count on either side.
 
     0 means that the kernel does not tell.
     """

@@ -1,4 +1,4 @@
-"""mount_options: what the file system writes and trims without being asked.
+"""mount_options: implicit writes and trims of the file system.
 
 What it does:
     Reports the mount options atime and discard of the data directory and of the WAL. It changes nothing: a
@@ -57,7 +57,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say what could be saved on each mount, and with which command."""
+    """Report possible savings on each mount, with the command."""
     return Skipped(LEVER.name, "; ".join(_advice(mount) for mount in ctx.known(MOUNTS)))
 
 

@@ -58,7 +58,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Report, and say what spreads them."""
+    """Report, with the ways to spread them."""
     nodes = ctx.known(NODES)
     if nodes == 1:
         return Skipped(LEVER.name, "reported only: one NUMA node, all memory is equally near")

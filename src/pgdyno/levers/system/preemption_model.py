@@ -57,7 +57,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say which model it is, and what helps where backends are interrupted with locks in hand."""
+    """Report the model, and the remedies if backends are preempted while holding locks."""
     model = _model(ctx)
     if model is None:
         return Skipped(LEVER.name, f"{MODELS} says nothing that is known here: {ctx.value(MODELS)}")

@@ -1,4 +1,4 @@
-"""read_ahead: what looks like reading in order does not fetch megabytes that nobody asked for.
+"""read_ahead: reads that look sequential do not fetch megabytes of unneeded data.
 
 What it does:
     Lowers the read-ahead of the data directory's disk to 128 kB, the kernel's own default, where it is more

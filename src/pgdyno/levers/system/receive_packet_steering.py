@@ -1,4 +1,4 @@
-"""receive_packet_steering: all CPUs take packets in, where the network card knows only one.
+"""receive_packet_steering: all CPUs process packets, where the network card uses only one.
 
 What it does:
     On a network card with one receive queue lets the CPUs that the server may use process what it receives

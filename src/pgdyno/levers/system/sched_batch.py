@@ -58,7 +58,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Report, and say what makes it so."""
+    """Report, with the ways to set it."""
     policy = ctx.known(POLICY)
     found = f"reported only: the server runs under {policy}"
     if policy != USUAL:

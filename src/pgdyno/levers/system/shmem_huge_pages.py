@@ -1,4 +1,4 @@
-"""shmem_huge_pages: transparent huge pages for shared memory, where no pool is to be had.
+"""shmem_huge_pages: transparent huge pages for shared memory, where no pool is possible.
 
 What it does:
     Reports whether the kernel gives them to shared memory (shmem_enabled). It changes nothing.

@@ -63,7 +63,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose what the server asks for where the kernel gives less."""
+    """Propose the server's requested backlog where the kernel grants less."""
     if obstacle := other_network(ctx):
         return Skipped(LEVER.name, obstacle)
     wanted = min(2 * int(ctx.settings.number("max_connections")), LONGEST)

@@ -57,7 +57,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Say how long a vanished client keeps what it has."""
+    """Report how long a vanished client keeps its connection and locks."""
     if obstacle := nothing_to_gain(ctx):
         return Skipped(LEVER.name, obstacle)
     if _is_servers_own(ctx):

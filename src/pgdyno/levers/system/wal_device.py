@@ -57,7 +57,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Report, with the commands that measure what a commit waits for."""
+    """Report, with the commands that measure a commit's wait."""
     places, wal = _places(ctx), f"{ctx.known(DIRECTORY)}/pg_wal"
     if _is_in_use(ctx):
         return Skipped(LEVER.name, f"reported only: the data lie on {places[0]}, the WAL on {places[1]}")

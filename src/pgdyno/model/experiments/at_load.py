@@ -1,4 +1,4 @@
-"""Latencies where transactions arrive at a fixed rate, as they do at most servers. They have no verdict."""
+"""Latencies at a fixed arrival rate, as on most servers. They have no verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LatencyAtLoad:
 
 @dataclass(frozen=True)
 class AtLoad:
-    """What was measured of one workload at ``rate_tps`` transactions per second, which both servers got.
+    """Measurements of one workload at ``rate_tps`` transactions per second on both servers.
 
     ``share`` is that rate as a share of the baseline's throughput where every client began a transaction as
     soon as the one before had ended. ``experiment_id`` is the experiment with the blocks. Latencies count

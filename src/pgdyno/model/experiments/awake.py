@@ -38,7 +38,7 @@ _IDLING = (
 
 
 class AwakeMeans(StrEnum):
-    """What keeps idle CPUs awake."""
+    """Ways to keep idle CPUs awake."""
 
     HALTPOLL = "haltpoll"  # the guest's kernel polls before it halts
     SPINNERS = "spinners"  # a process of the lowest priority on each CPU

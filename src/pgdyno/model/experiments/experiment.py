@@ -42,14 +42,14 @@ class Stopping(StrEnum):
 
 
 class Phase(StrEnum):
-    """What the figures of workloads that change their data are of, seen from checkpoints."""
+    """The phase between checkpoints that figures of writing workloads cover."""
 
     AFTER_CHECKPOINT = "minute after a checkpoint"
     CYCLE = "whole checkpoint cycle"  # credits rarer checkpoints
 
 
 class ResetPolicy(StrEnum):
-    """What happens to the data between rounds."""
+    """The treatment of the data between rounds."""
 
     KEEP = "keep"  # read-only workloads
     RESTORE = "restore"  # back to the snapshot before every round
@@ -142,7 +142,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class ArmBlock:
-    """One arm in one block: what was counted against its own running time, and every metric."""
+    """One arm in one block: its counts over its own running time, and every metric."""
 
     variant: str
     transactions: int
@@ -184,7 +184,7 @@ class Block:
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """What A/A measured: the spread between two identical arms on this host, per workload and metric."""
+    """The A/A spread between two identical arms on this host, per workload and metric."""
 
     workload: str
     metric: str
@@ -196,7 +196,7 @@ class NoiseFloor:
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """One setting of a variant: asked for, and what the server really ran with.
+    """One setting of a variant: its requested value, and the server's effective one.
 
     ``requested`` None: another variant sets it, this one leaves it as it is.
     """
@@ -209,7 +209,7 @@ class SettingDifference:
 
 @dataclass(frozen=True)
 class Cell:
-    """Where a workload stands in a grid: what is run, on how much data, at which level.
+    """The place of a workload in a grid: its load, its amount of data, its level.
 
     The level is the number of parallel workers where that is varied, else of clients. ``executions`` is how
     often a transaction executes in a loop what its rate counts.
@@ -223,23 +223,23 @@ class Cell:
 
     @property
     def level(self) -> int:
-        """How many there are of what is varied."""
+        """The value of the varied number."""
         return self.clients if self.workers is None else self.workers
 
     @property
     def unit(self) -> str:
-        """What a level counts."""
+        """The unit of a level."""
         return "clients" if self.workers is None else "workers"
 
     @property
     def operation(self) -> str | None:
-        """What the rate counts, if not transactions."""
+        """The unit of the rate, if not transactions."""
         return None if self.executions == 1 else "executions"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of several experiments that lead on from each other, each beginning where the one before ends.
+    """One of several chained experiments, each beginning where the previous one ends.
 
     ``variants`` in their order, the first is the baseline; every verdict is on one of them against the one
     before it.
@@ -299,6 +299,6 @@ class Experiment:
     at_load: tuple[AtLoad, ...] = ()  # latencies at a fixed rate, measured after this experiment
 
     def operation(self, workload: str) -> str | None:
-        """Return what a workload's rate counts, if not transactions."""
+        """Return the unit of a workload's rate, if not transactions."""
         cell = self.cells.get(workload)
         return self.operations.get(workload) or (cell.operation if cell else None)

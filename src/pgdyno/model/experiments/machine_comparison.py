@@ -1,4 +1,4 @@
-"""Two machines compared on one experiment: what each did, by how much, and what else is different.
+"""Two machines compared on one experiment: their ratio, and all other differences.
 
 The machines are called A and B. Ratios are those of B to A: A stands where elsewhere the baseline does.
 """
@@ -49,7 +49,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class MachineFact:
-    """What one of the machines itself is; None: not known."""
+    """A fact about one of the machines; None: not known."""
 
     subject: str
     a: str | None

@@ -1,4 +1,4 @@
-"""Metrics: what a trial measures, in which unit, and which direction is better."""
+"""Metrics: quantities of a trial, with their units and their better direction."""
 
 from __future__ import annotations
 

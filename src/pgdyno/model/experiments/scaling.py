@@ -1,4 +1,4 @@
-"""How something scales with a number (workers, clients, CPUs): levels, the knee, laws that were fitted."""
+"""Scaling with a number (workers, clients, CPUs): levels, the knee, fitted laws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdyno.model.experiments.verdict import Interval
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the factor. ``rate`` is its geometric mean, in whatever was measured.
+    """One level of the factor. ``rate`` is its geometric mean, in the measured unit.
 
     Where it is missing in some blocks, that is what it would be over all of them.
 
@@ -87,7 +87,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is known about one curve. ``worse_from``: it and all beyond are worse than the best for sure.
+    """The findings about one curve. ``worse_from``: from this level on certainly worse than the best.
 
     ``law`` is the name of the simplest law that the data do not contradict, None if they contradict all.
     """

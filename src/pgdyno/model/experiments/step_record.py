@@ -1,4 +1,4 @@
-"""What happened in one step of a workload of several, on one arm: the evidence behind its metrics.
+"""The record of one step on one arm: the evidence behind its metrics.
 
 A step's own operations are rows ("l.*" of the Insert Benchmark) or queries ("q*"). Times are seconds from
 the step's beginning, on the wall clock.
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class StallCause(StrEnum):
-    """What was under way while a step stalled."""
+    """Possible causes of a stall in a step."""
 
     CHECKPOINT = "checkpoint"
     AUTOVACUUM = "autovacuum"

@@ -10,6 +10,9 @@ from pgdyno.model.plans.plan import PER_APPLICATION
 PLAN = "plan"
 """The variant with the whole plan."""
 
+RELOAD_GAIN, RESTART_GAIN, PROGRAMS_GAIN = 0.01, 0.02, 0.05
+"""The worthwhile gain of throughput, by the most that a plan takes. Decision 33 says why a reload has one."""
+
 WITHOUT = "without-"
 """What the name of the plan without a part of it begins with: a layer, or settings, follow."""
 

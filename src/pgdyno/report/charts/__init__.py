@@ -1,4 +1,6 @@
-"""Charts as inline SVG: data in, markup out. Pure; no scripts, no style attributes, no fonts of their own.
+"""Charts as inline SVG: data in, markup out. Pure.
+
+No scripts, no style attributes, no fonts of their own.
 
 A page shows every chart twice, drawn for a wide and for a narrow screen, and lets its style sheet choose:
 scaling one drawing down would make its text unreadable on a phone.

@@ -1,4 +1,4 @@
-"""The forest plot: every verdict's effect with its interval, on one axis of relative change."""
+"""The forest plot: the effect and interval of every verdict on one relative axis."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def forest_plot(caption: Caption, groups: Sequence[ForestGroup], *, margin: floa
 
 
 def _extent(groups: Sequence[ForestGroup], margin: float) -> list[float]:
-    """Return what the axis must hold: of intervals far wider than the others only a part."""
+    """Return the extent of the axis; of very wide intervals it shows only a part."""
     rows = [row for group in groups for row in group.rows]
     intervals = interval_extent([(i.low, i.point, i.high) for row in rows if (i := row.interval)])
     return [1 - margin, 1 + margin, *(end for row in rows for end in row.noise or ()), *intervals]

@@ -1,4 +1,4 @@
-"""Texts that have to fit, and labels that must not overlap. SVG neither wraps nor pushes apart."""
+"""Fit texts and keep labels from overlapping. SVG neither wraps nor pushes apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values with intervals over a few places, such as numbers of clients: small multiples with one scale.
+"""Values with intervals over a few places, such as client counts: small multiples on one scale.
 
 Places are evenly spaced: they are names of what was measured, not an axis to scale. Variants stand side by
 side at each, so that their intervals do not hide each other.
@@ -78,7 +78,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class LineChart:
-    """All panels; ``axis`` says what the labels are.
+    """All panels; ``axis`` is the title of the labels.
 
     With a ``margin`` of equivalence the values are ratios, shown as changes; without one they are amounts.
     """
@@ -207,7 +207,7 @@ def _reference(reference: Reference, plot: _Plot) -> list[Markup]:
 
 
 def _places(chart: LineChart, plot: _Plot) -> list[Markup]:
-    """Return the labels of the places, as many as have room, and what they are."""
+    """Return the labels of the places that have room, and the axis title."""
     longest = max(len(label) for label in chart.labels)
     every = math.ceil((_CHARACTER_PX * longest + 6) / plot.step)
     labels = [

@@ -1,4 +1,4 @@
-"""The memory proof as one bar: the worst case, item by item, against what may be used."""
+"""The memory proof as one bar: the worst case, item by item, and the limit."""
 
 from __future__ import annotations
 

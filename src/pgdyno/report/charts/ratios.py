@@ -26,7 +26,7 @@ _LABEL_PX = 76.0  # "+3,900 %" in bold, beside the estimate
 
 @dataclass(frozen=True)
 class RatioChart:
-    """What is drawn: points, the estimate (None if there is none), the equivalence margin."""
+    """The chart's data: points, the estimate (None if there is none), the equivalence margin."""
 
     points: tuple[RatioPoint, ...]
     estimate: Interval | None

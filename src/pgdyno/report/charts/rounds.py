@@ -44,7 +44,7 @@ class RoundColumns:
         ]
 
     def axis(self, bottom: float) -> list[Markup]:
-        """Return the rounds' numbers, as many as have room, and what they are."""
+        """Return the rounds' numbers that have room, and the axis title."""
         if not self.columns:
             return []
         width = self.columns[0].end - self.columns[0].start

@@ -126,7 +126,7 @@ def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale
 
 
 def interval_extent(intervals: Sequence[tuple[float, float, float]]) -> list[float]:
-    """Return what an axis must hold of intervals: of those far wider than the others only a part.
+    """Return the extent of intervals; of very wide ones only a part.
 
     Shapes: each is low, point, high; all are above zero.
     """

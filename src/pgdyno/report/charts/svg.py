@@ -13,7 +13,7 @@ NARROW = 340.0
 
 @dataclass(frozen=True)
 class Caption:
-    """What a chart says to those who do not see it. ``key`` is unique in the page: ids are made from it."""
+    """A chart's text for screen readers. ``key`` is unique in the page: ids are made from it."""
 
     key: str
     title: str

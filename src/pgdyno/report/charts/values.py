@@ -43,7 +43,7 @@ def value_chart(caption: Caption, arms: Sequence[ArmSeries], metric: Metric, *, 
 
 
 def _extent(arms: Sequence[ArmSeries]) -> list[float]:
-    """Return all values: those of void blocks show what the machine did."""
+    """Return all values, including void blocks: those show the machine's disturbances."""
     return [point.value for arm in arms for point in arm.points]
 
 
@@ -61,7 +61,7 @@ def _axis(scale: LinearScale, right: float) -> list[Markup]:
 def _arm(
     order: int, arm: ArmSeries, columns: RoundColumns, scale: LinearScale, metric: Metric
 ) -> list[Markup]:
-    """Return an arm's points, joined within a round: between rounds its server was started afresh."""
+    """Return an arm's points, joined within a round: each round has a new server."""
     class_ = arm_class(order)
     counted = [point for point in arm.points if point.trial.void is None]
     threads = [
@@ -97,7 +97,7 @@ def _title(variant: str, point: ValuePoint, metric: Metric) -> str:
 
 
 def _names(arms: Sequence[ArmSeries], scale: LinearScale, right: float, height: float) -> list[Markup]:
-    """Return the arms' names beside their last points, pushed apart."""
+    """Return the arms' names next to their last points, pushed apart."""
     named = [(order, arm) for order, arm in enumerate(arms) if arm.points]
     wanted = [scale.place(arm.points[-1].value) for _, arm in named]
     places = spread(wanted, _LABEL_GAP_PX, _TOP + 4, height - _BOTTOM_PX)

@@ -1,1 +1,1 @@
-"""What every report is made of: tables, HTML, facts and settings."""
+"""Elements of all reports: tables, HTML, facts and settings."""

@@ -1,4 +1,4 @@
-"""Facts about host and server as rows, read from documents that another version may have written. Pure.
+"""Facts about host and server as rows, from documents of any version. Pure.
 
 Everything is looked up by path and may be missing: a bundle from another version stays readable.
 """
@@ -31,7 +31,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class ConfiguredSetting:
-    """A setting that somebody has configured, and where."""
+    """A setting that was configured explicitly, and its source."""
 
     name: str
     value: str
@@ -39,12 +39,12 @@ class ConfiguredSetting:
 
 
 def host_facts(document: Mapping[str, Any]) -> tuple[FactRow, ...]:
-    """Return what matters most about a host, in reading order; what was not recorded is left out."""
+    """Return a host's most important facts, in reading order, without unrecorded ones."""
     return _rows(document, _HOST)
 
 
 def server_facts(document: Mapping[str, Any]) -> tuple[FactRow, ...]:
-    """Return what matters most about a server."""
+    """Return a server's most important facts."""
     return _rows(document, _SERVER)
 
 
@@ -54,7 +54,7 @@ def all_facts(document: Mapping[str, Any], *, without: Sequence[str] = ()) -> tu
 
 
 def configured_settings(document: Mapping[str, Any]) -> tuple[ConfiguredSetting, ...]:
-    """Return the settings that somebody has configured, by name."""
+    """Return the explicitly configured settings, by name."""
     settings = document.get("settings")
     if not isinstance(settings, Mapping):
         return ()

@@ -1,4 +1,4 @@
-"""Settings before and after: the baseline's value, the one asked for, the one the server really used."""
+"""Settings before and after: the baseline's, the requested and the effective value."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def baseline_values(experiment: Experiment) -> dict[str, str]:
 
 
 def unsafe_variants(experiment: Experiment) -> tuple[Variant, ...]:
-    """Return the variants that can lose committed data, with what makes them so, as requested or in force."""
+    """Return the variants that can lose committed data, with the unsafe settings."""
     effective = [
         Variant(
             variant.name,

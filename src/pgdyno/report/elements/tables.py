@@ -1,4 +1,4 @@
-"""What the page is made of: tables, and figures with the numbers behind them."""
+"""Elements of a page: tables, and figures with their numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. ``caption`` says what it holds; the last ``totals`` rows sum up the others.
+    """A table. ``caption`` is its title; the last ``totals`` rows sum up the others.
 
     Shapes: every row has one cell per column.
     """
@@ -45,7 +45,7 @@ class StyledCell:
 
 @dataclass(frozen=True)
 class StyledTable:
-    """A table whose cells show what was decided. ``corner`` is what the rows are, ``heads`` what the columns.
+    """A table with decisions in its cells. ``corner`` titles the rows, ``heads`` the columns.
 
     Shapes: every row has one cell per head.
     """

@@ -1,4 +1,4 @@
-"""What tables for the terminal share: styles of decisions, and texts that cannot steer it. Pure."""
+"""Common parts of terminal tables: styles of decisions, sanitised texts. Pure."""
 
 from __future__ import annotations
 

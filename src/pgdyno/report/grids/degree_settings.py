@@ -40,7 +40,7 @@ class WhatToSet:
 
 
 def what_to_set(experiment: Experiment) -> WhatToSet | None:
-    """Return what to set for each query; None where no numbers of workers were measured."""
+    """Return the settings for each query; None where no numbers of workers were measured."""
     found = degree_settings(experiment)
     if not found:
         return None
@@ -65,7 +65,7 @@ def _sentence(one: DegreeSetting) -> str:
 
 
 def _costs(one: DegreeSetting) -> Iterator[str]:
-    """Yield what that number leaves to several clients at once."""
+    """Yield the effects of that number on several clients at once."""
     for other in one.at_once:
         yield f"{other.load.removeprefix(f'{one.load}, ')}: {_cost(other)}"
 

@@ -71,7 +71,7 @@ class GridPart:
 
 @dataclass(frozen=True)
 class Curve:
-    """What throughput by level says, of one size of the database."""
+    """Throughput by level, at one size of the database."""
 
     title: str
     sentences: tuple[str, ...]
@@ -80,7 +80,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Split:
-    """What a transaction's time is made of, on one variant's server."""
+    """The parts of a transaction's time, on one variant's server."""
 
     sentences: tuple[str, ...]
     table: Table
@@ -88,7 +88,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Grid:
-    """All loads; ``title`` says what is varied. ``together`` shows those side by side that ask the same."""
+    """All loads; ``title`` names the varied number. ``together``: equivalent loads side by side."""
 
     title: str
     parts: tuple[GridPart, ...]

@@ -16,7 +16,7 @@ from pgdyno.report.text.words import direction_hint, effect_text, metric_of, sen
 
 @dataclass(frozen=True)
 class Load:
-    """What is run at every size and level; ``order`` is its place among the loads.
+    """A load of the grid; ``order`` is its place among the loads.
 
     ``workloads`` are by the database's size in bytes and the level, in that order; ``unit`` is what a level
     counts, ``operation`` what rates count, if not transactions.
@@ -40,11 +40,11 @@ class Load:
 
     @property
     def corner(self) -> str:
-        """What the names of places say."""
+        """The title of the places' names."""
         return f"Database, {self.unit}"
 
     def at(self, level: int) -> Load:
-        """Return what is run at this level."""
+        """Return the name of this level's workload."""
         own = {place: workload for place, workload in self.workloads.items() if place[1] == level}
         return replace(self, workloads=own)
 

@@ -24,7 +24,7 @@ from pgdyno.report.text.words import effect_text, legend, symbol
 
 
 def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield throughput against the baseline, load by load, and what is missing."""
+    """Yield throughput relative to the baseline, load by load, and missing cells."""
     yield from _curves(experiment)
     yield from _splits(experiment)
     found = loads(experiment) if verdicts_on(experiment) else ()
@@ -53,7 +53,7 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def _splits(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield what a transaction's time is made of, where loads were measured that tell."""
+    """Yield the parts of a transaction's time, where suitable loads were measured."""
     for one in transaction_splits(experiment):
         shown = split_table(one)
         yield plain_text(f"\n{shown.caption}", "bold")

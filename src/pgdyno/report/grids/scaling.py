@@ -1,4 +1,4 @@
-"""What a curve says, in words and as a table. Pure."""
+"""The findings about a curve, in words and as a table. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNTESTED = "Too few levels to test a law of scaling"
 
 
 def sentences(found: ScalingCurve) -> Iterator[str]:
-    """Yield what was found, the knee first."""
+    """Yield the findings, the knee first."""
     scaling, unit = found.scaling, found.unit
     knee = scaling.knee
     share = numbers.share(1 - knee.tolerance)
@@ -70,7 +70,7 @@ def _client_share(one: Level, found: ScalingCurve) -> str:
 
 
 def _confirmed(found: Confirmation, unit: str, tolerance: float) -> str:
-    """Say what rounds that had no part in the choice say of the level that the first ones recommend."""
+    """Describe how rounds that had no part in the choice confirm the recommended level."""
     counted = f"{found.level} {unit.removesuffix('s') if found.level == 1 else unit}"
     rounds = f"{found.rounds} rounds that had no part in the choice"
     if found.is_confirmed:

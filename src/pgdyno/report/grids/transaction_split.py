@@ -1,4 +1,4 @@
-"""What a transaction's time is made of, as a table and in words. Pure."""
+"""The parts of a transaction's time, as a table and in words. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def split_table(split: TransactionSplit) -> Table:
 
 
 def split_sentences(split: TransactionSplit) -> Iterator[str]:
-    """Yield how much one CPU is enough for, what a loop takes, and what cannot be told from nothing."""
+    """Yield the throughput of one CPU, the cost of a loop, and indistinguishable parts."""
     rates = {load: _bounded(rate) for load, rate in split.per_cpu_s.items()}
     yield (
         f"In-server select-only, per second of one CPU's time: {rates[C_LOOP]} executions in a loop in C, "

@@ -1,1 +1,1 @@
-"""Two machines beside each other."""
+"""Comparison of two machines."""

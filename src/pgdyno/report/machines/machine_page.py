@@ -1,4 +1,4 @@
-"""Two machines compared, as one HTML file: what ``machine_tables`` says, with its sources. Pure."""
+"""A comparison of two machines as one HTML file, with its sources. Pure."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def derived_tables(ratios: Sequence[DerivedRatio], found: MachineComparison) -> 
 
 
 def machine_table(facts: Sequence[MachineFact]) -> Table:
-    """Return what the machines are."""
+    """Return the descriptions of the machines."""
     rows = tuple(
         (fact.subject, fact.a or UNKNOWN, "the same" if fact.is_equal else fact.b or UNKNOWN)
         for fact in facts
@@ -156,7 +156,7 @@ def machine_table(facts: Sequence[MachineFact]) -> Table:
 
 
 def difference_tables(differences: Sequence[Difference]) -> Iterator[Table]:
-    """Yield what else is known to differ, by how much it matters; then what is not known."""
+    """Yield known other differences by weight, then unknown ones."""
     known = [one for one in differences if one.is_known]
     for weight, ones in groupby(known, key=lambda one: one.weight):
         yield _difference_table(f"What else differs and {weight}", [*ones])
@@ -166,7 +166,7 @@ def difference_tables(differences: Sequence[Difference]) -> Iterator[Table]:
 
 
 def all_differences(differences: Sequence[Difference]) -> Table:
-    """Return what differs and what is not known in one table, with who says how much it matters."""
+    """Return known and unknown differences in one table, with the source of their weight."""
     rows = tuple(
         (*_difference_row(one)[:3], f"{_short_weight(one.weight)}: {one.reason} ({one.source})")
         for one in sorted(differences, key=lambda one: not one.is_known)
@@ -257,7 +257,7 @@ def _difference_row(one: Difference) -> tuple[str, ...]:
 
 
 def _short_weight(weight: Weight) -> str:
-    """Return ``tens of percent`` for what can change it by that."""
+    """Return a short weight such as ``tens of percent``."""
     return weight.removeprefix("can change it by ")
 
 

@@ -1,4 +1,4 @@
-"""Two machines compared, for the terminal: what ``machine_tables`` says, with widths and colours. Pure."""
+"""A comparison of two machines for the terminal, with widths and colours. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STYLES = {f"{symbol(decision)} {decision}": style for decision, style in DECISI
 
 
 def machine_comparison_text(found: MachineComparison) -> RenderableType:
-    """Return the ratios, what follows from prices and frequencies, and what else is different."""
+    """Return the ratios, figures by price and frequency, and all other differences."""
     return Group(*_parts(found))
 
 

@@ -14,7 +14,7 @@ _ONE_DECIMAL_BELOW_US = 10
 
 
 def awake_sentence(awake: Awake) -> str:
-    """Return whether CPUs were kept awake, by what, and what a wake-up took."""
+    """Return how CPUs were kept awake, and the wake-up latency."""
     if awake.means is not None:
         instead = f"wake-up {_us(awake.held_us)} instead of {_us(awake.booted_us)}"
         return f"CPUs were kept awake by {_BY[awake.means]} ({instead})"

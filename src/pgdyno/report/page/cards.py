@@ -1,4 +1,4 @@
-"""The first screen: per workload what was found, in plain words. Pure."""
+"""The first screen: the findings per workload, in plain words. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a variant achieved, where there is no verdict: measured alone, or interrupted."""
+    """A variant's figures without a verdict: measured alone, or interrupted."""
 
     variant: str
     value: str
@@ -44,7 +44,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Card:
-    """One workload: its verdicts, or ``alone`` what was measured when there is none."""
+    """One workload: its verdicts, or its figures (``alone``) without one."""
 
     workload: str
     entries: tuple[Entry, ...]
@@ -52,7 +52,7 @@ class Card:
 
     @property
     def is_compact(self) -> bool:
-        """Whether there are so many variants that each gets a line; the chart below has the rest."""
+        """Whether many variants leave each only a line; the chart below has the rest."""
         return len(self.entries) > 2
 
 

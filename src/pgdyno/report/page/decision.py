@@ -1,4 +1,4 @@
-"""What is decided about an experiment's plan, for whoever has to act on it. Pure."""
+"""The decision on an experiment's plan, with the next step. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STYLES = {
 
 @dataclass(frozen=True)
 class DecisionBox:
-    """The state of a plan in words. ``terms`` are what was asked of it: its name, its limit."""
+    """The state of a plan in words. ``terms`` are its requirements: name, limit."""
 
     state: str
     style: str
@@ -40,7 +40,7 @@ class DecisionBox:
 
 
 def decision_box(experiment: Experiment) -> DecisionBox | None:
-    """Return what is decided about the plan; None if none is asked about, or its experiment did not end."""
+    """Return the decision on the plan; None without a plan, or if its experiment did not end."""
     if experiment.terms is None or not experiment.is_complete or not experiment.blocks:
         return None
     decision = decide_plan(experiment, PLAN, experiment.terms)

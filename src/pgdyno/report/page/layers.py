@@ -1,4 +1,4 @@
-"""The figure of what each layer of a plan is worth. Pure."""
+"""The figure of the effect of each layer of a plan. Pure."""
 
 from __future__ import annotations
 

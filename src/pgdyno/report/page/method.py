@@ -90,7 +90,7 @@ def estimator_sentences(
 
 
 def design_table(experiment: Experiment) -> Table:
-    """Return every parameter of the design; of one in parts what they were, and where the rest stands."""
+    """Return every parameter of the design; for parts, a summary and where the rest is."""
     if experiment.parts:
         return parts_design(experiment)
     design = experiment.design
@@ -128,7 +128,7 @@ def design_table(experiment: Experiment) -> Table:
 
 
 def _phase(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield what figures of workloads that change their data are of, where there are any."""
+    """Yield the phase between checkpoints that figures of writing workloads cover, if any."""
     if any(phase_of(experiment, workload) is not None for workload in experiment.workloads):
         cycle_s = experiment.design.cycle_s
         block = "" if cycle_s is None else f", blocks of {numbers.duration(cycle_s)}"
@@ -213,7 +213,7 @@ def drain_table(experiment: Experiment) -> Table:
 
 
 def _audits(experiment: Experiment) -> Iterator[Mapping[str, float]]:
-    """Return what the rules look at: of blocks, and of arms that had a trial of their own."""
+    """Return the inputs of the void rules, of blocks and of arms with trials of their own."""
     for block in experiment.blocks:
         yield block.audit
         yield from (arm.audit for arm in block.arms)
@@ -245,7 +245,7 @@ def left_out_table(experiment: Experiment) -> Table:
 
 
 def noise_floor_table(experiment: Experiment) -> Table:
-    """Return what two identical variants showed (A/A)."""
+    """Return the A/A results of two identical variants."""
     return Table(
         "Noise floor: two identical variants compared with each other on this host",
         columns("Workload", "Metric", "Difference", "Interval", "sd rounds", "sd blocks", numbers_from=2),
@@ -314,7 +314,7 @@ def _pairing(experiment: Experiment) -> Paragraph:
 
 
 def _between_turns(experiment: Experiment) -> str:
-    """Say what became of transactions under way at a turn's end."""
+    """Describe the treatment of transactions under way at a turn's end."""
     drained = [name for name, generator in experiment.generators.items() if generator == DRIVER]
     frozen = [name for name in experiment.workloads if name not in drained]
     parts = []

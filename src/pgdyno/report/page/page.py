@@ -79,7 +79,7 @@ class Arm:
 
 
 def render_page(experiment: Experiment) -> str:
-    """Return the whole report. Secrets must be out of ``experiment`` already: the page shows what it gets."""
+    """Return the whole report. ``experiment`` must be free of secrets: the page shows all of it."""
     return render(
         _PAGE,
         experiment=experiment,

@@ -1,4 +1,4 @@
-"""What the plan brings without what suits only some applications, for whoever has another one. Pure."""
+"""The plan without settings that suit only some applications. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgdyno.model.plans.terms import left_out_per_application
 
 @dataclass(frozen=True)
 class PerApplication:
-    """The settings that were left out of the plan, and what is decided about the rest of it."""
+    """The settings left out of the plan, and the decision on the rest of it."""
 
     variant: str
     settings: tuple[str, ...]
@@ -19,7 +19,7 @@ class PerApplication:
 
     @property
     def sentence(self) -> str:
-        """What to say below the decision about the whole plan."""
+        """The sentence below the decision on the whole plan."""
         names, said = " and ".join(self.settings), self.decision.sentence
         return (
             f"Without {names} (only statements prepared by name gain from it, and pgdyno never applies it) "
@@ -28,7 +28,7 @@ class PerApplication:
 
 
 def without_per_application(experiment: Experiment) -> PerApplication | None:
-    """Return what was measured without such settings; None if that was not."""
+    """Return the results without such settings; None if they were not measured."""
     if experiment.terms is None:
         return None
     for variant in experiment.variants:

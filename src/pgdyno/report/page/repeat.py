@@ -50,7 +50,7 @@ def _command(experiment: Experiment) -> str | None:
 
 
 def is_attached_as_found(experiment: Experiment) -> bool:
-    """Whether a study's grid was measured on somebody's running server as it is, which nothing restarted.
+    """Whether a study's grid was measured on an attached server as found, without restarts.
 
     Of servers that pgdyno starts it is known what runs them.
     """
@@ -164,7 +164,7 @@ def _generator(experiment: Experiment) -> list[str]:
 
 
 def _design_options(experiment: Experiment) -> list[str]:
-    """Return the options for what differs from the defaults, and always for the numbers that decide."""
+    """Return the options that differ from the defaults, and always the decisive numbers."""
     design, usual = experiment.design, Design()
     if ResetPolicy.RESTORE in experiment.reset_policies.values():
         usual = usual.with_writing()

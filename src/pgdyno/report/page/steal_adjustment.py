@@ -1,4 +1,4 @@
-"""Effects adjusted for stolen time, beside those of the verdicts: tables for page and terminal. Pure."""
+"""Effects adjusted for stolen time, next to the verdicts': tables for page and terminal. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgdyno.report.text.words import effect_text, metric_of
 
 
 def adjustment_tables(experiment: Experiment) -> tuple[Table, ...]:
-    """Return, for each workload of whole trials, what the effects are once stolen time is taken out."""
+    """Return the effects of each workload of whole trials, adjusted for stolen time."""
     level = numbers.share(experiment.design.level)
     figures = columns("Unadjusted", "Adjusted", f"{level} interval", numbers_from=0)
     return tuple(

@@ -31,7 +31,7 @@ from pgdyno.report.tpch.tpch_text import tpch_tables
 
 
 def verdict_table(experiment: Experiment) -> RenderableType:
-    """Return the answer, what must not be overlooked, and a table of all verdicts.
+    """Return the answer, warnings, and a table of all verdicts.
 
     Decisions are told by words and signs as well as by colour. Names are printed as they are: markup in
     them is not interpreted.
@@ -84,7 +84,7 @@ def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def _measured_lines(experiment: Experiment) -> Iterator[str]:
-    """Return what every variant achieved: all there is without a verdict, but what curves and splits show."""
+    """Return every variant's figures if there are no verdicts, except curves and splits."""
     drawn = shown_by_curves(experiment) | shown_by_splits(experiment)
     for workload in (one for one in experiment.workloads if one not in drawn):
         if workload not in experiment.operations:

@@ -1,1 +1,1 @@
-"""What other commands print."""
+"""Output of the other commands."""

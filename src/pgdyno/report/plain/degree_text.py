@@ -1,4 +1,4 @@
-"""A query's degree as text for a terminal: the answer, the numbers behind it, what to change. Pure."""
+"""A query's degree as terminal text: the answer, its numbers, and the remedies. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def headline(degree: Degree) -> str:
 
 
 def _decided(causes: Sequence[Cause]) -> str:
-    """Say which causes decided; what is missing decides nothing."""
+    """Describe the causes that decided; missing ones decide nothing."""
     missing = ["no table is read" for cause in causes if cause.limit is Limit.NO_TABLE]
     deciding = [cause for cause in causes if cause.limit is not Limit.NO_TABLE]
     if not deciding:

@@ -1,4 +1,4 @@
-"""A host as text for people: a line for each fact, with its source; an unknown one says why. Pure."""
+"""A host as text: a line for each fact, with its source or the reason why it is unknown. Pure."""
 
 from __future__ import annotations
 
@@ -165,13 +165,13 @@ def _pools(pools: Mapping[int, HugePagePool]) -> str:
 
 
 def _sizes(limits: Mapping[int, int]) -> str:
-    """Print what is allowed on pages of each size."""
+    """Describe the permitted uses of pages of each size."""
     shown = (f"{size_text(limit)} on pages of {size_text(size)}" for size, limit in limits.items())
     return "; ".join(shown) or "none"
 
 
 def _mitigations(answers: Mapping[str, str]) -> str:
-    """Print what costs time or is open; of the rest only the number."""
+    """Describe mitigations that cost time or are missing, and count the rest."""
     affected = {name: answer for name, answer in answers.items() if answer != "Not affected"}
     shown = [f"{name}: {answer}" for name, answer in affected.items()]
     return "; ".join([*shown, f"{len(answers) - len(affected)} not affected"])

@@ -1,4 +1,4 @@
-"""What apply, status and revert did, as text for a terminal. Pure: records in, lines out."""
+"""The results of apply, status and revert as terminal text. Pure: records in, lines out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RESTART = " --allow-restart --restart-command '…'"
 
 
 def apply_text(result: ApplyResult) -> str:
-    """Return what apply did, or with a dry run, would do."""
+    """Return the effects of an apply, or of its dry run."""
     found = _findings(result.findings)
     if result.is_dry_run:
         lines = [*_statements(result.statements, result.target, result.restarts)]
@@ -43,7 +43,7 @@ def apply_text(result: ApplyResult) -> str:
 
 
 def revert_text(result: RevertResult) -> str:
-    """Return what revert did, or with a dry run, would do."""
+    """Return the effects of a revert, or of its dry run."""
     lines: list[str] = []
     if not result.outcomes:
         lines = [f"Nothing to revert on {result.target}.", *map(_other, result.other_journals)]
@@ -64,7 +64,7 @@ def revert_text(result: RevertResult) -> str:
 
 
 def status_text(report: StatusReport) -> str:
-    """Return what is applied, grouped by apply, oldest first."""
+    """Return the applied changes, grouped by apply, oldest first."""
     lines: list[str] = []
     for apply_id in dict.fromkeys(entry.apply_id for entry in report.entries):
         lines += [*_apply([entry for entry in report.entries if entry.apply_id == apply_id]), ""]
@@ -141,7 +141,7 @@ def _notes(notes: Iterable[str]) -> list[str]:
 
 
 def _effective(one: Outcome) -> str:
-    """Say what is in force where that is not literally what was asked for."""
+    """Describe an effective value that differs literally from the requested one."""
     return "" if one.effective in (None, one.wanted) else f"in force: {one.effective}"
 
 

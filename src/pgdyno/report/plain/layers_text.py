@@ -1,4 +1,4 @@
-"""What each layer of a plan is worth, in words: the whole plan against the plan without it. Pure."""
+"""The effect of each layer in words: the whole plan against the plan without it. Pure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def layers_text(experiment: Experiment) -> str:
 
 
 def remark(interval: Interval) -> str:
-    """Say what an interval leaves open; nothing if it shows a gain."""
+    """Describe the uncertainty of an interval; nothing if it shows a gain."""
     if interval.high < 1:
         return "costs"
     return "may be nothing" if interval.low <= 1 else ""
 
 
 def overlap_remark(interval: Interval) -> str:
-    """Say what the difference between the layers and the whole plan consists of."""
+    """Describe the overlap: the difference between the layers' sum and the whole plan."""
     if interval.low > 1:
         return "brought by more than one layer alike"
     return "counted in more than one layer" if interval.high < 1 else "may be nothing"

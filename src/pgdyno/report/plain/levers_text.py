@@ -59,7 +59,7 @@ def _of_list(lever: LeverEntry, name_width: int, width: int) -> Iterator[str]:
 
 
 def _finding(found: LeverFinding, width: int, *, is_short: bool) -> Iterator[str]:
-    """Say what was found and what follows; in a list, what was found and planned takes a line each."""
+    """Describe a finding and its consequence; in a list, one line each."""
     if not is_short:
         yield f"{_INDENT}state: {found.state}"
     if found.detail not in (found.left_alone or ""):

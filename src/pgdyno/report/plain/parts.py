@@ -1,4 +1,4 @@
-"""An experiment that was put together from parts: what each step adds, as a table and as text. Pure."""
+"""An experiment of several parts: the effect of each step, as a table and as text. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as text for a terminal: what is dangerous first, then the changes, the proof, and the rest."""
+"""A plan as terminal text: dangers first, then the changes, the proof, and the rest."""
 
 from __future__ import annotations
 

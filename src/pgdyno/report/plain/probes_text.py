@@ -1,4 +1,4 @@
-"""What single operations cost on a machine, as text for people. Pure."""
+"""Costs of single operations on a machine, as text. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WIDTH = 36
 
 
 def probes_text(probes: Probes) -> str:
-    """Return a line for each probe, with what was measured."""
+    """Return a line for each probe, with its result."""
     lines = (
         _line("wake-up on an idle CPU", probes.wake_up.idle_us, "{:.1f} µs"),
         _line("wake-up on a CPU kept busy", probes.wake_up.busy_us, "{:.1f} µs"),

@@ -1,4 +1,4 @@
-"""A server as text for people: what it is, what it can do, what is configured and by whom. Pure."""
+"""A server as text: identity, capabilities, configuration and its sources. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VALUE_WIDTH_LIMIT = 28
 
 @dataclass(frozen=True)
 class Means:
-    """What the server may use, read from its proven host or stated."""
+    """The resources available to the server, read from its proven host or stated."""
 
     memory_bytes: Fact[int]
     cpu_count: Fact[float]
@@ -41,7 +41,7 @@ def server_text(server: Server, *, target: str, means: Means) -> str:
 
 
 def data_directory_text(directory: DataDirectory) -> str:
-    """Return what the files of a data directory tell, for a server that is not running."""
+    """Return the facts of a data directory's files, for a server that is not running."""
     lines = [
         "Data directory",
         _field("path", directory.path),

@@ -1,4 +1,4 @@
-"""What watching a plan on a server's own traffic showed, in a sentence or two. Pure."""
+"""The result of watching a plan on a server's own traffic, in a sentence or two. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pgdyno.experiments.decisions.watch_decision import LEAST_TRANSACTIONS, Watc
 
 
 def watch_text(seen: Watched) -> str:
-    """Return what was seen, and what is in force now."""
+    """Return the observations, and the configuration in force."""
     now = "The plan is in force." if seen.is_applied else "The original configuration is in force."
     alarm = "ALARM: " if seen.is_alarm else ""
     return f"{alarm}{_seen(seen)} {now}"

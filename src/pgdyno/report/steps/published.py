@@ -1,4 +1,4 @@
-"""The Insert Benchmark's own figures, in its names and its order, for comparison with what was published.
+"""The Insert Benchmark's own figures, in its names and order, for comparison with published ones.
 
 How they are computed, and where ours differ, is in ``experiments/blocks/published.py``.
 

@@ -137,7 +137,7 @@ def bounds_text(interval: Interval) -> str:
 
 
 def relative_cell(step: StepResults, result: Result, verdict: Verdict | None) -> StyledCell:
-    """Return variant/baseline with what was decided, or why there is none."""
+    """Return variant/baseline with its decision, or the reason for none."""
     baseline = step.results[0]
     if result.missed is not None:
         return StyledCell(MISSED, f"at {numbers.share(result.missed.lowest, 0)}", MISSED)

@@ -1,4 +1,4 @@
-"""What happened in one step, taken out of an experiment's blocks: records by variant, and means. Pure.
+"""Records of one step by variant, taken from an experiment's blocks, and their means. Pure.
 
 Void blocks do not count here either.
 """

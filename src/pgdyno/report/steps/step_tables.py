@@ -1,4 +1,4 @@
-"""The evidence behind a step's figures, as tables: clients, waits, stalls, counters. Pure.
+"""Tables of a step's observations: clients, waits, stalls, counters. Pure.
 
 Every table is None where nothing of it was recorded.
 """
@@ -84,7 +84,7 @@ def client_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table 
 
 
 def wait_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | None:
-    """Return what the busy backends were waiting for, in shares of the samples, the most frequent first."""
+    """Return the waits of busy backends, as shares of the samples, the most frequent first."""
     total: Counter[str] = Counter()
     for one in records:
         total.update(one.record.waits)
@@ -101,7 +101,7 @@ def wait_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | 
 
 
 def stall_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | None:
-    """Return how often and how long every variant stalled, and during what."""
+    """Return the number and duration of every variant's stalls, by concurrent activity."""
     stalls = [(one.variant, stall) for one in records for stall in one.record.stalls]
     causes = [cause for cause in StallCause if any(stall.cause is cause for _, stall in stalls)]
     rows = []

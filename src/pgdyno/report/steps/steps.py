@@ -1,4 +1,4 @@
-"""The page's part on steps: the tables that come first, and a fold per step with its evidence. Pure."""
+"""The page's part on steps: summary tables, and a fold per step with its observations. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from pgdyno.report.text.words import SIGNS, SINGULARS, Sign
 
 @dataclass(frozen=True)
 class Overview:
-    """The first thing to see of an experiment with steps: rates, and what else was judged."""
+    """The overview of an experiment with steps: rates, and other verdicts."""
 
     tables: tuple[StyledTable, ...]
     others: tuple[StyledTable, ...]  # relative tables of the other metrics with verdicts
@@ -79,7 +79,7 @@ def overview(experiment: Experiment) -> Overview | None:
 
 
 def step_views(experiment: Experiment) -> dict[str, StepView]:
-    """Return what there is of every step, by workload."""
+    """Return the view of every step, by workload."""
     return {step.workload: _view(experiment, step) for step in step_results(experiment)}
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them. The only place in pgdyno where a measured number becomes text. Pure.
+"""Numbers as text. The only place in pgdyno where a measured number becomes text. Pure.
 
 A no-break space stands between number and unit, a true minus sign (U+2212) before negative numbers, commas
 between thousands. What is not a number (infinite, NaN) is printed as such and never as a finite one.

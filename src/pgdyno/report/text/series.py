@@ -1,4 +1,4 @@
-"""What the charts and the tables behind them show, taken out of an experiment's blocks. Pure."""
+"""Series of charts and of the tables behind them, from an experiment's blocks. Pure."""
 
 from __future__ import annotations
 

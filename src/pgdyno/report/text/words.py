@@ -39,7 +39,7 @@ _SYMBOLS = {
 
 @dataclass(frozen=True)
 class Sign:
-    """A decision's sign, and what it means."""
+    """The sign of a decision, and its meaning."""
 
     symbol: str
     decision: str
@@ -47,7 +47,7 @@ class Sign:
 
 
 def emulation_warning(experiment: Experiment) -> str | None:
-    """Return what must be said of figures that an emulator made; None where none did."""
+    """Return the warning on figures from an emulator; None without one."""
     if not experiment.emulated_machine:
         return None
     return (
@@ -87,7 +87,7 @@ class Statement:
 
 
 def metric_of(name: str, operation: str | None = None) -> Metric:
-    """Return a metric in the words of what was counted: ``operation`` is "rows", "queries", or None.
+    """Return a metric in terms of its operation: "rows", "queries", or None for transactions.
 
     A metric that this version does not know is shown by its name.
     """
@@ -98,7 +98,7 @@ def metric_of(name: str, operation: str | None = None) -> Metric:
 
 
 def counted(text: str, operation: str | None) -> str:
-    """Return a text that speaks of transactions in the words of what was counted: rows, or queries."""
+    """Return a text with rows or queries in place of transactions."""
     if operation is None:
         return text
     singular = SINGULARS.get(operation, operation)
@@ -116,7 +116,7 @@ def symbol(decision: Decision) -> str:
 
 
 def legend(margin: float) -> str:
-    """Return what the signs mean, in one line."""
+    """Return the meaning of the signs, in one line."""
     return "  ".join(
         f"{sign.symbol} {sign.words}"
         + (f" (±{numbers.share(margin)})" if sign.decision == Decision.EQUIVALENT else "")
@@ -149,7 +149,7 @@ def effect_text(verdict: Verdict) -> str:
 
 
 def answers(experiment: Experiment) -> tuple[str, ...]:
-    """Return the experiment's answer, a sentence or two per variant: what is better where, what got worse."""
+    """Return the experiment's answer, a sentence or two per variant: gains and losses by workload."""
     if found := knees(experiment):
         return tuple(_answer_of_curve(experiment, one) for one in found)
     if not experiment.verdicts:

@@ -39,7 +39,7 @@ class BestDegrees:
 
 
 def best_degrees(experiment: Experiment) -> tuple[BestDegrees, ...]:
-    """Return the best degrees, for every combination of what else was varied."""
+    """Return the best degrees, for every combination of the other factors."""
     return tuple(_best_degrees(found) for found in query_degrees(experiment))
 
 
@@ -81,7 +81,7 @@ def _table(title: str, found: QueryDegrees) -> StyledTable:
 
 
 def _sentences(found: QueryDegrees) -> Iterator[str]:
-    """Yield how sure it is, and what was not as planned."""
+    """Yield the certainty of the answer, and deviations from the plan."""
     if not found.queries:
         yield f"Too few rounds count to name any: {LEAST_ROUNDS} are the least"
         return
@@ -104,7 +104,7 @@ def _sentences(found: QueryDegrees) -> Iterator[str]:
 
 
 def _statements(found: QueryDegrees) -> tuple[str, ...]:
-    """Return what to set in a query's own transaction: degrees that are certain all together."""
+    """Return the settings for a query's own transaction: degrees that are jointly certain."""
     by_degree: dict[int, list[str]] = {}
     for one in found.queries:
         if one.set_to is not None:

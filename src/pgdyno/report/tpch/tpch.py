@@ -95,7 +95,7 @@ def tpch_view(experiment: Experiment) -> TpchView | None:
 
 
 def sentence_on(facts: TpchFacts) -> str:
-    """Return what no reader may overlook."""
+    """Return the warnings for every reader."""
     return f"{DISCLAIMER}. Scale {facts.scale}, {facts.streams} streams in the throughput run."
 
 
@@ -110,7 +110,7 @@ def plan_comparisons(experiment: Experiment) -> tuple[PlanComparison, ...]:
 
 
 def unit_of_runs(name: str) -> str:
-    """Return what one of the runs is counted in, for tables."""
+    """Return the unit of one of the runs, for tables."""
     return "executions/h" if name == POWER_RUN else "queries/h"
 
 
@@ -122,7 +122,7 @@ def time_text(seconds: float) -> str:
 
 
 def title_of(line: QueryLine) -> str:
-    """Return what a line is called."""
+    """Return the title of a line."""
     return TPCH_RUNS.get(line.name, line.name)
 
 

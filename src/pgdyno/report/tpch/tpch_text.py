@@ -58,7 +58,7 @@ def tpch_tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def labels(experiment: Experiment) -> dict[str, str]:
-    """Return the variants' names by what their columns are called: letters where the names are too long."""
+    """Return the variants' names by column title: letters where the names are too long."""
     names = variants_of(experiment)
     if sum(map(len, names)) <= _WIDTH_OF_NAMES:
         return {name: name for name in names}

@@ -1,4 +1,4 @@
-"""What a compiler is asked for: flags and variables, by what a profile does. Everything here is pure."""
+"""The contract of compilers: flags and variables by part of a profile. Everything here is pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Compiler(Protocol):
 
     @property
     def program(self) -> str:
-        """What is run: ``clang-19``."""
+        """The compiler's program: ``clang-19``."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class Compiler(Protocol):
 
     @property
     def cc(self) -> str:
-        """What make is told: the program, and what makes it compile for another machine than this one."""
+        """The compiler as make calls it: the program, with options for another target machine."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class Compiler(Protocol):
         ...
 
     def counting(self, directory: Path) -> tuple[str, ...]:
-        """Return the flags of a program that counts what it does."""
+        """Return the flags of an instrumented program."""
         ...
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
@@ -63,15 +63,15 @@ class Compiler(Protocol):
         ...
 
     def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
-        """Return the commands that put what was counted where the compiler finds it the next time."""
+        """Return the commands that put profile data where the compiler finds it."""
         ...
 
     def coverage(self, directory: Path) -> Coverage:
-        """Return how to see what was reached, once it is gathered."""
+        """Return the command that shows the coverage of gathered profile data."""
         ...
 
     def counted(self, directory: Path) -> tuple[str, ...]:
-        """Return the flags that use what was counted."""
+        """Return the flags that use profile data."""
         ...
 
     def movable(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""clang: counts in its intermediate form, merges the counts of all processes in one file, links with lld.
+"""clang: instruments its intermediate form, merges the profiles of all processes, links with lld.
 
 It compiles for every machine. What else it takes for another one has that machine's name: the library for
 programs that count, and gcc's own, which it links with everything.
@@ -28,7 +28,7 @@ and autovacuum workers would fill the disk."""
 
 @dataclass(frozen=True)
 class Clang:
-    """clang of one major version; ``suffix`` is what its programs' names end with: ``-19``, or nothing.
+    """clang of one major version; ``suffix`` ends its programs' names: ``-19``, or nothing.
 
     ``foreign``: the machine that it compiles for; None: this one.
     """
@@ -38,7 +38,7 @@ class Clang:
 
     @property
     def program(self) -> str:
-        """What is run."""
+        """The compiler's program."""
         return f"clang{self.suffix}"
 
     @property
@@ -48,12 +48,12 @@ class Clang:
 
     @property
     def cc(self) -> str:
-        """What make is told."""
+        """The compiler as make calls it."""
         return self.program if self.foreign is None else f"{self.program} --target={self.foreign.triplet}"
 
     @property
     def profdata(self) -> str:
-        """What merges and shows counts."""
+        """The program that merges and shows profile data."""
         return f"llvm-profdata{self.suffix}"
 
     @property
@@ -62,7 +62,7 @@ class Clang:
         return ("-fuse-ld=lld",)
 
     def needs(self, profile: Profile) -> Mapping[str, str]:
-        """Return the linker, the archiver and what merges counts, where the profile takes them."""
+        """Return the linker, the archiver and the profile merger, as far as the profile needs them."""
         llvm = f"llvm{self.suffix}"
         needed = {f"ld.lld{self.suffix}": f"lld{self.suffix}"}
         if self._has_own_archiver(profile):
@@ -75,12 +75,12 @@ class Clang:
 
     @property
     def counting_package(self) -> str:
-        """What Debian keeps apart from the compiler."""
+        """The package with the profiling runtime, which Debian keeps apart from the compiler."""
         package = f"libclang-rt{self.suffix}-dev"
         return package if self.foreign is None else self.foreign.package(package)
 
     def counting(self, directory: Path) -> tuple[str, ...]:
-        """Count in the intermediate form: that is what the optimiser works on."""
+        """Instrument the intermediate form: the optimiser works on that."""
         return (f"-fprofile-generate={directory}",)
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
@@ -97,7 +97,7 @@ class Clang:
         return Coverage(argv, "functions", LEAST_FUNCTIONS)
 
     def counted(self, directory: Path) -> tuple[str, ...]:
-        """Use the merged counts. What was never reached is no mistake: error paths, other platforms' code."""
+        """Use the merged profile. Unreached code is no error: error paths, other platforms' code."""
         return (
             f"-fprofile-use={directory / MERGED}",
             "-Wno-profile-instr-unprofiled",
@@ -105,7 +105,7 @@ class Clang:
         )
 
     def movable(self) -> tuple[str, ...]:
-        """BOLT takes what clang makes."""
+        """BOLT accepts clang's programs."""
         return ()
 
     def linked_whole(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class Clang:
         return ("-flto=thin",)
 
     def make_variables(self, profile: Profile) -> Mapping[str, str]:
-        """Name what reads LLVM's objects."""
+        """Name the tools that read LLVM's objects."""
         if not self._has_own_archiver(profile):
             return {}
         return {name.upper(): f"llvm-{name}{self.suffix}" for name in ("ar", "ranlib", "nm")}

@@ -1,4 +1,4 @@
-"""gcc: keeps counts beside each object file, so that both programs are compiled at the same path.
+"""gcc: keeps profile data next to each object file, so both programs are compiled at one path.
 
 Source: GCC, "Program Instrumentation Options", "Options That Control Optimization", gcov's "Cross-profiling".
 """
@@ -18,7 +18,7 @@ LEAST_OBJECTS = 400  # arbitrary: of about 850 that the server's program consist
 
 @dataclass(frozen=True)
 class Gcc:
-    """gcc of one version; ``suffix`` is what its programs' names end with: ``-14``, or nothing.
+    """gcc of one version; ``suffix`` ends its programs' names: ``-14``, or nothing.
 
     ``foreign``: the machine that it compiles for, by which its names begin; None: this one.
     """
@@ -28,7 +28,7 @@ class Gcc:
 
     @property
     def program(self) -> str:
-        """What is run."""
+        """The compiler's program."""
         return self._named("gcc")
 
     @property
@@ -38,12 +38,12 @@ class Gcc:
 
     @property
     def cc(self) -> str:
-        """What make is told: for each machine it is a program of its own."""
+        """The compiler as make calls it: for each machine a program of its own."""
         return self.program
 
     @property
     def linker(self) -> tuple[str, ...]:
-        """Link with what the system has."""
+        """Link with the system's linker."""
         return ()
 
     def needs(self, profile: Profile) -> Mapping[str, str]:
@@ -68,7 +68,7 @@ class Gcc:
         return {"GCOV_PREFIX": str(directory)}
 
     def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
-        """Put the counts beside the objects that will be compiled.
+        """Put the profile data next to the objects to compile.
 
         What is there comes from programs that ran outside the training: build tools, the loading of data.
         """
@@ -82,7 +82,7 @@ class Gcc:
         return Coverage(("find", str(directory), "-name", "*.gcda"), "object files", LEAST_OBJECTS)
 
     def counted(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002 — they are put beside the objects
-        """Use what was counted; what was never reached is still optimised for speed."""
+        """Use the profile; unreached code is still optimised for speed."""
         return (
             "-fprofile-use",
             "-fprofile-correction",
@@ -99,13 +99,13 @@ class Gcc:
         return ("-flto=auto", "-ffat-lto-objects")
 
     def make_variables(self, profile: Profile) -> Mapping[str, str]:
-        """Name what reads gcc's objects."""
+        """Name the tools that read gcc's objects."""
         if not profile.is_linked_whole:
             return {}
         return {name.upper(): self._named(f"gcc-{name}") for name in ("ar", "ranlib", "nm")}
 
     def _named(self, name: str) -> str:
-        """Return what one of its programs is called."""
+        """Return the name of one of its programs."""
         return (
             f"{name}{self.suffix}" if self.foreign is None else f"{self.foreign.triplet}-{name}{self.suffix}"
         )

@@ -1,4 +1,4 @@
-"""What a build really did: the flags in its log, not those that were asked for.
+"""The effective flags of a build, read from its log.
 
 configure and makefiles drop, replace and add flags; only the command lines that were run tell.
 """
@@ -55,7 +55,7 @@ def _commands(lines: Iterable[str], compiler: str) -> Iterator[list[str]]:
 
 
 def _flags(words: list[str]) -> Iterator[str]:
-    """Yield the options that say how, without those that say what."""
+    """Yield the options for code generation, without file names and actions."""
     skipped = False
     for word in words[1:]:
         if skipped:

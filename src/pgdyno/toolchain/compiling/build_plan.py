@@ -1,4 +1,4 @@
-"""What is built and how, in full: from this follow a build's name, and every flag of each of its programs.
+"""The complete specification of a build: its name, and every flag of its programs, follow from it.
 
 The distribution's hardening is kept unless the profile is ``unhardened``: a position-independent program, a
 protected stack, checked libc calls. Relocations are always read-only once they are made. Products are never
@@ -73,12 +73,12 @@ class BuildPlan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is what faster builds of the same source are held against."""
+        """Whether this is the baseline that optimised builds of the same source are verified against."""
         return self.profile.name == PLAIN and self.target is None
 
     @property
     def name(self) -> str:
-        """The server's name, which is the same for whoever asks for the same again."""
+        """The server's name, equal for equal requests."""
         document = {
             "format": _FORMAT,
             "source": self.source_sha256,
@@ -119,7 +119,7 @@ class BuildPlan:
         return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
 
     def final(self, counts: Path, objects: Path) -> Mapping[str, str]:
-        """Return make's variables for the program that is installed; ``objects``: what is linked into it."""
+        """Return make's variables for the installed program; ``objects`` are linked into it."""
         flags = [
             *self._hardening.making,
             *(self.compiler.counted(counts) if self.profile.is_counted else ()),

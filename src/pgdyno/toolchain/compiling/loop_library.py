@@ -1,4 +1,4 @@
-"""Compiles pgdyno_loop, our extension in C, for one installation of PostgreSQL, and installs it nowhere.
+"""Compile pgdyno_loop, our extension in C, for one installation, without installing it.
 
 One call of a compiler with the installation's own headers is all that it takes: what PGXS would add are the
 flags of the compiler that PostgreSQL was built with, which may be another one than is here.
@@ -50,7 +50,7 @@ class LoopSources:
         return statements
 
     def identity(self, *others: str) -> str:
-        """Return a hash of the sources and of what they are compiled for."""
+        """Return a hash of the sources and their target."""
         said = [*(text.encode() for text in others), *self.files.values()]
         return hashlib.sha256(b"\0".join(said)).hexdigest()[:12]
 

@@ -1,4 +1,4 @@
-"""Copies a finished installation to its place, where it belongs to the caller and everybody can read it.
+"""Copy a finished installation to its place: owned by the caller, readable by everybody.
 
 What an unprivileged account has made is read as that account and written as the caller: neither its links
 nor its permissions mean anything to root. Until it is published it lies beside its place, under a name by
@@ -25,7 +25,7 @@ def hidden(prefix: Path) -> Path:
 
 
 def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
-    """Copy ``staged`` to where it is hidden, over what an earlier try has left, and return that place.
+    """Copy ``staged`` to a hidden place, replacing an earlier attempt, and return that place.
 
     Raises: InstallationError with tar's words.
     """
@@ -37,7 +37,7 @@ def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
 
 
 def publish(prefix: Path, manifest: tuple[str, str]) -> None:
-    """Let what lies beside ``prefix`` appear there, with its manifest (file name, text)."""
+    """Rename the hidden copy to ``prefix``, with its manifest (file name, text)."""
     name, text = manifest
     (hidden(prefix) / name).write_text(text)
     hidden(prefix).rename(prefix)

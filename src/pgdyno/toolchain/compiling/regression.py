@@ -1,4 +1,4 @@
-"""PostgreSQL's own tests, run from its source tree against a server that is running.
+"""PostgreSQL's own tests, run from its source tree against a running server.
 
 Source: PostgreSQL documentation, "Running the Tests Against an Existing Installation".
 """

@@ -1,4 +1,4 @@
-"""Builds one PostgreSQL from an unpacked source tree and installs it into a staging directory.
+"""Build one PostgreSQL from a source tree and install it into a staging directory.
 
 It runs as the caller, also as root: the sources are proven to be the archive's, which root trusts with every
 package it installs. What is installed belongs to the caller, and everybody can read it.
@@ -23,7 +23,7 @@ _CONFIGURE_SHARE = 0.08  # measured: of the time of a whole build
 
 @dataclass(frozen=True)
 class Built:
-    """A finished build; ``staged`` has what belongs into ``prefix``, which does not exist yet."""
+    """A finished build; ``staged`` has the contents of ``prefix``, which does not exist yet."""
 
     staged: Path
     server_version: str
@@ -64,7 +64,7 @@ class SourceBuild:
         )
 
     def _checked_flags(self, staged: Path) -> str:
-        """Return what the build says it was compiled with, once it has what was asked for."""
+        """Return the flags that the build reports, after checking that they include the requested ones."""
         found = ask(staged / "bin/pg_config", "--cflags")
         lost = [flag for flag in self.recipe.cflags.split() if flag not in found.split()]
         if lost:
@@ -77,7 +77,7 @@ class SourceBuild:
 
 
 def ask(program: Path, option: str, run_as: RunAs = list) -> str:
-    """Return what a built program prints. Raises: InstallationError if it does not run."""
+    """Return the output of a built program. Raises: InstallationError if it does not run."""
     done = capture(run_as([str(program), option]), limit_s=_PROBE_LIMIT_S)
     if done.returncode != 0:
         raise InstallationError(f"the built {program.name} does not run", detail=done.stderr.strip() or None)

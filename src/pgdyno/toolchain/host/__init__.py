@@ -1,1 +1,1 @@
-"""What this machine has to build with."""
+"""Build prerequisites of this machine."""

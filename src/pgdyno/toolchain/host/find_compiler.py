@@ -1,4 +1,4 @@
-"""Finds the compiler that a build is made with, and says by package name what is missing."""
+"""Find the compiler of a build, and name missing packages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SUGGESTED = {"clang": "-19", "gcc": ""}
 def find_compiler(
     name: str, profile: Profile, foreign: Foreign | None = None, besides: Sequence[Need] = ()
 ) -> Compiler:
-    """Return the newest compiler of a kind that can do what a profile asks for; ``auto``: of any kind.
+    """Return the newest compiler of a kind with the profile's features; ``auto``: of any kind.
 
     ``foreign``: the machine that it has to compile for, if it is another one than this.
     ``besides``: what else is missing, to be named together with what compilers lack.

@@ -1,4 +1,4 @@
-"""What the host has of what a build needs: programs and headers. Nothing is installed here."""
+"""Check the host for the programs and headers of a build. Nothing is installed here."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def missing_headers(compiler: str, foreign: Foreign | None = None) -> list[Need]
 
 
 def missing_features(features: Features, major: int, compiler: str) -> list[Need]:
-    """Return what a major version's features need and the host lacks."""
+    """Return the prerequisites of a major version's features that the host lacks."""
     needed = requirements_of(features, major)
     return [Need(one.name, one.package) for one in needed if not _is_there(one, compiler)]
 
@@ -160,13 +160,13 @@ def require_target(compiler: str, target: str, machine: str) -> None:
 
 
 def compiler_version(compiler: str) -> str:
-    """Return the first line of what the compiler says of itself."""
+    """Return the first line of the compiler's version output."""
     done = capture([*compiler.split(), "--version"], limit_s=_PROBE_LIMIT_S)
     return (done.stdout.splitlines() or [compiler])[0]
 
 
 def missing_error(missing: Sequence[Need], foreign: Foreign | None = None) -> InstallationError:
-    """Return the error that names what is missing, and the packages to install."""
+    """Return the error that names missing prerequisites, and the packages to install."""
     packages = " ".join(dict.fromkeys(need.package for need in missing))
     return InstallationError(
         f"PostgreSQL cannot be built {'' if foreign is None else f'for {foreign.machine} '}here yet",

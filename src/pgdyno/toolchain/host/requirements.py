@@ -1,4 +1,4 @@
-"""What features of PostgreSQL need of the host, and the packages of Debian and Ubuntu that have it.
+"""Prerequisites of PostgreSQL's features on the host, with their Debian and Ubuntu packages.
 
 Source: Build-Depends of Debian's postgresql-15 and postgresql-18; configure of PostgreSQL 14 to 18.
 """
@@ -60,7 +60,7 @@ _PRINT_INCLUDE = "import sysconfig; print('-I' + sysconfig.get_path('include'))"
 
 
 def requirements_of(features: Features, major: int) -> tuple[Requirement, ...]:
-    """Return what a build of a major version with these features needs, each once."""
+    """Return the prerequisites of a build with these features, each once."""
     given = features.values
     on = {name: value for name, value in (_defaults(given, major) | given).items() if value != "no"}
     found = [one for name, value in on.items() for one in _of(name, value)]
@@ -68,7 +68,7 @@ def requirements_of(features: Features, major: int) -> tuple[Requirement, ...]:
 
 
 def _defaults(given: Mapping[str, str], major: int) -> dict[str, str]:
-    """Return what configure looks for unless it is told not to; zlib is needed for every build."""
+    """Return the libraries that configure uses by default; zlib is needed for every build."""
     line_editor = {} if "libedit-preferred" in given else {"readline": "yes"}
     return {**line_editor, **({"icu": "yes"} if major >= _ICU_BY_DEFAULT_SINCE else {})}
 
@@ -80,7 +80,7 @@ def _of(name: str, value: str) -> tuple[Requirement, ...]:
 
 
 def _interpreters(on: Mapping[str, str]) -> Iterator[Requirement]:
-    """Yield what languages need that functions can be written in; each is asked where it is."""
+    """Yield the prerequisites of procedural languages; each interpreter reports its location."""
     if "perl" in on:
         perl = on.get("PERL", "perl")
         yield Requirement(perl, "perl", program=perl)

@@ -1,1 +1,1 @@
-"""What makes the program faster after compiling."""
+"""Optimisation of the program after compiling."""

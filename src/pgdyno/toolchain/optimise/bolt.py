@@ -43,7 +43,7 @@ _REACHED = re.compile(r"(\d+) out of \d+ functions in the binary .*have non-empt
 
 @dataclass(frozen=True)
 class Bolt:
-    """BOLT of one version. ``program`` is its real path: beside that it finds what it links with.
+    """BOLT of one version. ``program`` is its real path: its libraries lie next to it.
 
     ``is_position_independent``: so is what it rearranges.
     """
@@ -71,7 +71,7 @@ class Bolt:
 
     @property
     def _left_alone(self) -> tuple[str, ...]:
-        """What it cannot move."""
+        """Functions that it cannot move."""
         version = tuple(map(int, re.findall(r"\d+", self.version)[:2]))
         is_able = version >= _KEEPS_COMPUTED_JUMPS or not self.is_position_independent
         return () if is_able else (_COMPUTED_JUMPS,)
@@ -87,7 +87,7 @@ def find_bolt() -> Bolt | None:
 
 
 def reached(said: str) -> int:
-    """Return how many functions training has reached, by what BOLT says; 0 if it does not say."""
+    """Return the number of functions reached by training, from BOLT's output; 0 if unknown."""
     found = _REACHED.search(said)
     return int(found[1]) if found else 0
 

@@ -1,4 +1,4 @@
-"""Gathers what a trained program has counted, and refuses what says too little."""
+"""Gather the profile data of a trained program, and refuse insufficient data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gather(compiler: Compiler, counts: Path, tree: Path, run_as: RunAs) -> None:
 
 
 def reached(compiler: Compiler, counts: Path, run_as: RunAs) -> str:
-    """Return what was reached, once it is gathered: ``4012 functions``."""
+    """Return the coverage of the gathered data: ``4012 functions``."""
     return f"{_reached(compiler, counts, run_as)} {compiler.coverage(counts).unit}"
 
 

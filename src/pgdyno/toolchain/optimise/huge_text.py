@@ -1,4 +1,4 @@
-"""Machine code on huge pages: an object that is linked into a build, by which a server moves its own code.
+"""Machine code on huge pages: an object linked into a build, which moves the server's code.
 
 The segment with the code has to begin where a huge page can, which the linker is told. What the object does,
 and when it leaves everything as it was, stands in ``huge_text.c``.
@@ -20,7 +20,7 @@ _HUGE = re.compile(r"^AnonHugePages: +(\d+) kB")
 
 
 def identity() -> str:
-    """Return what a build with the object is called by: its source, and how it is compiled and linked."""
+    """Return the identity of a build with the object: its source, compilation and linking."""
     made = (SOURCE.read_text(), *_FLAGS, *LINKING)
     return hashlib.sha256("\0".join(made).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Finds what a program that counts would leave behind in a finished installation."""
+"""Find traces of instrumentation in a finished installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Debian package of a build says of itself: its name, its control file, its changelog, its licences.
+"""Texts of a build's Debian package: name, control file, changelog, licences.
 
 Nothing here depends on when or where a package is made: the same build, made into a package by the same
 maintainer, says the same. Its time is that at which the build was finished.
@@ -37,7 +37,7 @@ def package_name(manifest: Manifest) -> str:
 
 
 def package_version(manifest: Manifest) -> str:
-    """Return ``18.6+pgdyno20261122062410``: a build of the same name that is made anew is a newer one."""
+    """Return ``18.6+pgdyno20261122062410``: a later build of the same name is newer."""
     return f"{manifest.server_version}+pgdyno{made_at(manifest):%Y%m%d%H%M%S}"
 
 
@@ -77,7 +77,7 @@ def control_fields(
 
 
 def control_text(fields: Mapping[str, str]) -> str:
-    """Return a control file. What is empty is left out."""
+    """Return a control file, without empty fields."""
     return "".join(f"{name}: {_folded(value)}\n" for name, value in fields.items() if value)
 
 
@@ -101,7 +101,7 @@ def changelog(manifest: Manifest, by: str) -> str:
 
 
 def copyright_text(psql: bytes) -> str:
-    """Return the licences of a build; PostgreSQL's own is what its program ``psql`` says.
+    """Return the licences of a build; PostgreSQL's own comes from its program ``psql``.
 
     Raises: InstallationError if it says none.
     """

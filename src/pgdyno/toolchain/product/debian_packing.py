@@ -1,4 +1,4 @@
-"""Makes a Debian package of an installed build with Debian's own tools: dpkg-shlibdeps and dpkg-deb.
+"""Make a Debian package of an installed build with dpkg-shlibdeps and dpkg-deb.
 
 The files are those that were verified, byte for byte; their times and permissions are made equal, so that the
 same build gives the same package. No privileges are needed: dpkg-deb writes that everything is root's.
@@ -48,7 +48,7 @@ class Packing:
     work: Path
 
     def run(self, prefix: Path, tell: Callable[[str], None]) -> tuple[Path, dict[str, str]]:
-        """Make a package of what is in ``prefix``; return it, and the fields of its control file.
+        """Make a package of ``prefix``; return it, and the fields of its control file.
 
         Raises: InstallationError for a build that cannot be moved, for libraries that no package has, and
         with the last words of Debian's tools if they fail.
@@ -163,7 +163,7 @@ def _elf_files(place: Path) -> Iterator[Path]:
 
 
 def _installed_kib(tree: Path) -> int:
-    """Return the size of what is installed, by the rule of Debian policy 5.6.20, the same on all disks."""
+    """Return the installed size by Debian policy 5.6.20, equal on all disks."""
     paths = [path for path in tree.rglob("*") if not path.is_symlink()]
     return sum(-(-path.stat().st_size // 1024) if path.is_file() else 1 for path in paths)
 

@@ -1,4 +1,4 @@
-"""What a server that pgdyno built was made of: a JSON file in its prefix.
+"""The manifest of a built server: a JSON file in its prefix.
 
 It is written before the prefix gets its name, so that a prefix with a manifest is complete.
 """
@@ -32,7 +32,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Rearranged:
-    """What BOLT did to a server's program; branches are those of its training."""
+    """BOLT's changes to a server's program; branches are those of its training."""
 
     bolt: str  # 19.1.7
     functions: int  # that training has reached
@@ -42,7 +42,7 @@ class Rearranged:
 
 @dataclass(frozen=True)
 class Optimised:
-    """What a build did beyond compiling with equal flags.
+    """Optimisations of a build beyond compiling with equal flags.
 
     ``source``, ``profile``, ``target`` and ``training`` were planned; all else was found in the build.
     """
@@ -72,7 +72,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a build went through before it was installed."""
+    """Checks that a build passed before it was installed."""
 
     suites: tuple[Passed, ...]
     reference: str  # the plain build of the same source that it was compared with; empty: it is plain itself
@@ -110,7 +110,7 @@ class Manifest:
 
     @property
     def flags(self) -> str:
-        """The compiler flags that were asked for."""
+        """The requested compiler flags."""
         asked = [one.removeprefix("CFLAGS=") for one in self.configure if one.startswith("CFLAGS=")]
         return " ".join(asked)
 
@@ -131,7 +131,7 @@ class Manifest:
 
     @property
     def verification(self) -> str:
-        """What it went through, in one line."""
+        """The passed checks, in one line."""
         if self.verified is None:
             return "not verified"
         tests = sum(suite.tests for suite in self.verified.suites)

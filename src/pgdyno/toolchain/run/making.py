@@ -31,7 +31,7 @@ RunAs = Callable[[Sequence[str]], list[str]]
 
 @dataclass(frozen=True)
 class Making:
-    """One source tree in which things are made. ``title`` is what errors call it: PostgreSQL 18."""
+    """One source tree to build in. ``title`` names it in errors: PostgreSQL 18."""
 
     tree: Path
     log: Path
@@ -39,11 +39,11 @@ class Making:
     run_as: RunAs = list
 
     def configure(self, arguments: Sequence[str], watch: Watch) -> None:
-        """Configure the tree. Raises: InstallationError with the last lines of what it said."""
+        """Configure the tree. Raises: InstallationError with the last lines of its output."""
         self._run(["./configure", *arguments], _CHECK_LINE, _EXPECTED_CHECKS, watch)
 
     def build(self, directories: Sequence[str], variables: Mapping[str, str], watch: Watch) -> None:
-        """Compile what these directories hold, the first one last longest. Raises: InstallationError."""
+        """Compile these directories, the first one longest. Raises: InstallationError."""
         jobs = f"-j{len(os.sched_getaffinity(0))}"
         for place, directory in enumerate(directories):
             look = watch if place == 0 else _unwatched
@@ -59,11 +59,11 @@ class Making:
         self._make(["install"], variables, _unwatched)
 
     def clean(self, variables: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Remove what was compiled, and keep what was configured. Raises: InstallationError."""
+        """Remove compiled files, and keep the configuration. Raises: InstallationError."""
         self._make(["clean"], variables, _unwatched)
 
     def value(self, directory: str, expression: str, variables: Mapping[str, str]) -> str:
-        """Return what a directory's Makefile has for an expression. Raises: InstallationError."""
+        """Return the value of an expression in a directory's Makefile. Raises: InstallationError."""
         asking = f"--eval={_ASKED}: ; @echo {expression}"
         place = str(self.tree / directory)
         argv = ["make", "--silent", "--no-print-directory", "-C", place, asking, _ASKED]
@@ -72,7 +72,7 @@ class Making:
     def test(
         self, directory: str, target: str, variables: Mapping[str, str], expected: int, watch: Watch
     ) -> tuple[int, str]:
-        """Run a directory's tests, about so many; return make's status and what they have printed.
+        """Run a directory's tests, about N of them; return make's status and output.
 
         Raises: InstallationError if they do not end.
         """
@@ -88,7 +88,7 @@ class Making:
             raise self._error(f'"{argv[0]}" failed with status {status}', said)
 
     def _follow(self, argv: Sequence[str], line: bytes, expected: int, watch: Watch) -> tuple[int, str]:
-        """Run a program; return its status and what it said. About so many such lines are expected of it."""
+        """Run a program; return its status and output. About N matching lines are expected."""
         start = self.log.stat().st_size if self.log.exists() else 0
 
         def said() -> bytes:

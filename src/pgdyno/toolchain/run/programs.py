@@ -1,4 +1,4 @@
-"""Runs the programs that fetch and build: with a clean environment, a limit, and no survivors."""
+"""Run the programs of fetching and building: clean environment, time limit, no survivors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def capture(
     environment: Mapping[str, str] | None = None,
     stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a short program and return what it printed. Raises: InstallationError if it exceeds its limit."""
+    """Run a short program and return its output. Raises: InstallationError if it exceeds its limit."""
     try:
         return subprocess.run(
             list(argv),
@@ -66,7 +66,7 @@ def output_of(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Return what a program prints. Raises: InstallationError with its last words if it fails."""
+    """Return a program's output. Raises: InstallationError with its last lines if it fails."""
     done = capture(run_as(argv), limit_s=_LIMIT_S, cwd=cwd, environment=environment)
     if done.returncode != 0:
         raise InstallationError(

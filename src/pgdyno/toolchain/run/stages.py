@@ -1,4 +1,4 @@
-"""Runs a build as stages that are done once: what was killed goes on where it stopped.
+"""Run a build as stages that are done once: an interrupted build resumes where it stopped.
 
 A stage is done when its name stands in the record, which is written after it. One that was interrupted is
 run again from its own beginning, so that a stage must clear away what an earlier try of it has left.
@@ -51,7 +51,7 @@ class Stages:
         return sum(stage.expected_s for stage in self.stages if stage.name in done) / self.expected_s
 
     def run(self, begin: Callable[[Stage], None], watch: Watch) -> None:
-        """Run what is not done yet; ``begin`` is told of every stage, ``watch`` the share of all the work."""
+        """Run the remaining stages; ``begin`` is called for each, ``watch`` with the share of all work."""
         done = self.seconds()
         passed_s = 0.0
         for stage in self.stages:
@@ -71,5 +71,5 @@ class Stages:
 
 
 def share_of_all(watch: Watch, passed_s: float, expected_s: float, total_s: float) -> Watch:
-    """Return what is told the share of one part, and tells ``watch`` the share of all that this makes."""
+    """Return a function that converts one part's share into ``watch``'s share of all work."""
     return lambda share: watch((passed_s + share * expected_s) / total_s)

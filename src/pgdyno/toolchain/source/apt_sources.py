@@ -1,4 +1,4 @@
-"""What the host's apt is configured to read, in both formats, and which of it may hold PostgreSQL's sources.
+"""The host's apt configuration, in both formats, and its possible sources of PostgreSQL.
 
 Source: sources.list(5). Only read here; ``private_apt.py`` writes a configuration of its own.
 """

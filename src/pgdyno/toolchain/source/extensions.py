@@ -1,4 +1,4 @@
-"""What ``--extensions`` names: modules of PostgreSQL's own contrib, and source trees of others' extensions.
+"""The value of ``--extensions``: modules of contrib, and source trees of other extensions.
 
 A tree is what PGXS builds: its Makefile asks pg_config where PostgreSQL is. What is built is always a copy.
 """
@@ -33,19 +33,19 @@ class ExtensionTree:
 
 @dataclass(frozen=True)
 class Extensions:
-    """What is built and installed besides what every build has. ``modules``: contrib's; also ``ALL``."""
+    """Additional extensions of a build. ``modules``: contrib's; also ``ALL``."""
 
     modules: tuple[str, ...] = ()
     trees: tuple[ExtensionTree, ...] = ()
 
     @property
     def identity(self) -> list[list[str]]:
-        """What a build is called by: names, and of trees their checksums."""
+        """The extensions' part of a build's identity: names, and checksums of trees."""
         return [[name] for name in self.modules] + [[tree.name, tree.sha256] for tree in self.trees]
 
 
 def parse_extensions(asked: Sequence[str]) -> Extensions:
-    """Return what is named, each once; a directory has a slash in its name, or begins with a dot or a tilde.
+    """Return the named extensions, each once; directories have a slash, or begin with a dot or tilde.
 
     Raises: UsageError for what is neither; RefusedError for a tree that was compiled in place.
     """

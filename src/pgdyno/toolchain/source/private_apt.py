@@ -1,4 +1,4 @@
-"""An apt of our own: one suite, source packages only, in a private directory. The host's is only read.
+"""A private apt: one suite, source packages only, in its own directory. The host's is only read.
 
 It has its own sources, package lists, cache and state. What it takes from the host is the archive's address
 and keys, proxies and credentials. The host's hooks (``APT::Update::Post-Invoke`` and the like) are not run:
@@ -50,7 +50,7 @@ class SourceFile:
 
 @dataclass
 class PrivateApt:
-    """The source packages of one suite. ``directory`` is kept: what is there already is not fetched again."""
+    """The source packages of one suite. ``directory`` is kept: complete files are not fetched again."""
 
     repository: Repository
     directory: Path
@@ -59,7 +59,7 @@ class PrivateApt:
 
     @property
     def suite(self) -> str:
-        """The suite as it is asked for; ``codename`` is what stands behind a name like "stable"."""
+        """The suite as requested; ``codename`` is the resolved name of "stable" and the like."""
         return self.repository.suite
 
     def majors(self) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class PrivateApt:
         return tuple(found)
 
     def download(self, major: int, target: Path) -> None:
-        """Fetch a source package into ``target``; what is there and right, or partly there, is not repeated.
+        """Fetch a source package into ``target``; complete files are kept, partial ones continued.
 
         apt checks every file against the signed index. Raises: InstallationError with apt's own words.
         """

@@ -1,4 +1,4 @@
-"""What ``--source`` names: a source tree, a tarball, or a source package of the distribution.
+"""The value of ``--source``: a source tree, a tarball, or a source package of the distribution.
 
 A package becomes a tarball when it is fetched. What is built is always a copy: a tree of the user's is read,
 and never written to.
@@ -70,7 +70,7 @@ class Tree:
 
 
 def parse_source(text: str) -> Package | Tarball | Tree:
-    """Return what ``--source`` names. Raises: UsageError for what is none of the three; RefusedError."""
+    """Return the parsed ``--source``. Raises: UsageError if it is none of the three; RefusedError."""
     if package := _PACKAGE.match(text):
         _require_supported(int(package[1]), text)
         return Package(int(package[1]))

@@ -1,4 +1,4 @@
-"""Which suite has which PostgreSQL, and one of them fetched: the upstream tarball, checked.
+"""Find PostgreSQL's source packages in a suite, and fetch one: the upstream tarball, checked.
 
 Every release of a distribution has one major version (Debian 12 has 15, Debian 13 has 17), so two majors
 usually come from two suites. The first suite that has a version gives it; suites are opened only as needed,
@@ -30,11 +30,11 @@ _UNPACK_LIMIT_S = 300.0  # arbitrary; it takes about 5 s
 
 
 class SourceSuite(Protocol):
-    """What a suite is asked; ``private_apt.py`` answers."""
+    """Queries to a suite; ``private_apt.py`` answers them."""
 
     @property
     def suite(self) -> str:
-        """The suite's name as it is asked for."""
+        """The suite's name as requested."""
         ...
 
     def majors(self) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ class SourcePackage:
 
     @property
     def upstream_version(self) -> str:
-        """The version that PostgreSQL released: ``17.11``; 18rc1 for what the distribution calls 18~rc1."""
+        """The upstream version: ``17.11``; 18rc1 for the distribution's 18~rc1."""
         found = _TARBALL.match(self.tarball.name)
         assert found is not None  # noqa: S101 — describe_package has chosen it by this name
         return found["version"].replace("~", "")
@@ -104,7 +104,7 @@ def choose_suites(majors: Sequence[int], suites: Sequence[SourceSuite]) -> dict[
 
 
 def describe_package(suite: SourceSuite, major: int) -> SourcePackage:
-    """Return what the suite's index says about a source package."""
+    """Return the entry of a source package in the suite's index."""
     files = suite.files(major)
     tarballs = [file for file in files if _TARBALL.match(file.name)]
     versions = [found["version"] for file in files if (found := _DESCRIPTION.match(file.name))]
@@ -156,5 +156,5 @@ def version_in_tarball(tarball: Path) -> str:
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str | None:
-    """Return what tar has said, and what unpacks for it, without blank lines."""
+    """Return the output of tar and its decompressor, without blank lines."""
     return "\n         ".join(line.strip() for line in done.stderr.splitlines() if line.strip()) or None

@@ -1,1 +1,1 @@
-"""What is to be built."""
+"""Specification of a build."""

@@ -1,4 +1,4 @@
-"""What a build takes over from another installation: what that one can do, and how its data lie on disk.
+"""Features that a build inherits from another installation, and its on-disk layout.
 
 Not taken over: where it was installed, how it was compiled and linked, and what finds mistakes in it.
 
@@ -31,7 +31,7 @@ _CALLED_NOW = {"--with-openssl": "--with-ssl=openssl"}  # since 14
 
 @dataclass(frozen=True)
 class Features:
-    """Arguments of configure, each once; ``left_out``: in sentences, what is not taken over."""
+    """Arguments of configure, each once; ``left_out``: sentences on features not inherited."""
 
     options: tuple[str, ...]
     left_out: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Features:
 
 
 def take_over(arguments: Sequence[str]) -> Features:
-    """Return what a build takes over of the arguments that another one was configured with, in order.
+    """Return the inherited arguments of another installation's configure, in order.
 
     Of arguments that are given twice, the last one counts, as it does for configure.
     """
@@ -71,7 +71,7 @@ def _is_feature(name: str, argument: str) -> bool:
 
 
 def _left_out(last: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for all that somebody could miss."""
+    """Yield a sentence for every feature that is not inherited."""
     given = {name: one for name, one in last.items() if _OPTION.fullmatch(one) and _valued(one)[1] != "no"}
     yield from (sentence for name, sentence in _NOT_TAKEN.items() if name in given)
     if places := [one for name, one in given.items() if name in _PLACES]:

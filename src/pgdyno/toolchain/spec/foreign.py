@@ -1,4 +1,4 @@
-"""Another machine than this host, for which it can build: compilers, libraries, and how its programs run.
+"""Other machines that this host can build for: compilers, libraries, and ways to run programs.
 
 Compilers of this host make the programs, with libraries of Debian's packages for the other architecture; the
 kernel hands the programs to an emulator (binfmt_misc). So everything runs as if it were this host's: what
@@ -29,7 +29,7 @@ _PROGRAM = "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n"
 
 @dataclass(frozen=True)
 class Foreign:
-    """A machine. ``triplet``: what names of its compilers have; ``architecture``: what Debian calls it."""
+    """A machine. ``triplet`` is part of its compilers' names; ``architecture`` is Debian's name."""
 
     machine: str
     triplet: str
@@ -37,7 +37,7 @@ class Foreign:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What configure is told besides.
+        """Additional options of configure.
 
         Of two machines it is told one only, so that it tries whether programs run, and finds that they do.
         """
@@ -45,7 +45,7 @@ class Foreign:
         return (f"--host={self.triplet}", f"PKG_CONFIG_LIBDIR={':'.join(places)}")
 
     def package(self, name: str) -> str:
-        """Return what a package with a library is called that is for this machine."""
+        """Return the name of a library's package for this machine."""
         return f"{name}:{self.architecture}"
 
     def installing(self, packages: str) -> str:
@@ -58,7 +58,7 @@ _KNOWN = {"aarch64": Foreign("aarch64", "aarch64-linux-gnu", "arm64")}
 
 
 def parse_machine(asked: str | None) -> Foreign | None:
-    """Return the machine that is asked for; None: this host. Raises: UsageError for one that is not known."""
+    """Return the requested machine; None: this host. Raises: UsageError for an unknown one."""
     here = platform.machine()
     if asked is None or asked == here:
         return None
@@ -69,7 +69,7 @@ def parse_machine(asked: str | None) -> Foreign | None:
 
 
 def require_possible(foreign: Foreign, profile: Profile, target: str | None) -> None:
-    """Raise UsageError for what cannot be done for another machine."""
+    """Raise UsageError for requests that are impossible for another machine."""
     for part, why in (("bolt", NO_BOLT), (HUGE_TEXT, _NO_HUGE_TEXT)):
         if part in profile.parts:
             raise UsageError(
@@ -85,7 +85,7 @@ def require_possible(foreign: Foreign, profile: Profile, target: str | None) -> 
 
 
 def require_runs(foreign: Foreign, cc: str, options: Sequence[str], directory: Path) -> None:
-    """Compile a program for a machine, in a directory, and run it, as what is built will be.
+    """Compile and run a test program for a machine, as the build will be run.
 
     Raises: InstallationError naming the packages that are missing.
     """

@@ -1,4 +1,4 @@
-"""Which sets of instructions compiled code has: what a CPU that runs it must know."""
+"""Instruction sets of compiled code: the required features of a CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built, and how: the same options and flags for every version, so that versions can be compared.
+"""Recipe of a build: the same options and flags for every version, for comparability.
 
 An option that only newer versions have (``--with-liburing``) is the one exception; it is noted. Nothing here
 reaches outside: what the host has is found out in ``prerequisites.py``.
@@ -57,7 +57,7 @@ LIBRARIES = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """How every version asked for is built."""
+    """The common recipe of all requested versions."""
 
     compiler: str
     cflags: str
@@ -92,7 +92,7 @@ class Recipe:
         return (".", *(f"contrib/{name}" for name in self.extensions))
 
     def notes(self, major: int) -> tuple[str, ...]:
-        """Return, in sentences, what this build does not have."""
+        """Return sentences on features that this build lacks."""
         if self.wants_liburing and major < LIBURING.since:
             return (*self.left_out, f"without liburing: PostgreSQL has it from version {LIBURING.since} on")
         return self.left_out
