@@ -1,4 +1,4 @@
-"""Options of commands that inspect a server: the server, and facts about an unreadable host."""
+"""Options of commands that inspect a server: the server, and its host's resources."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def propose_file(  # noqa: PLR0913 — what a line says, by name
 
 
 def _way_back(ctx: PlanContext, path: str, current: str) -> str:
-    """Return the value to write by hand: another file's if that is in force."""
+    """Return the manual undo instruction, for the coupled file if that is in force."""
     other = COUPLED.get(path)
     if current == "0" and other is not None and (in_force := ctx.value(other)) is not None:
         return f"write {in_force} into {other}"

@@ -1,4 +1,4 @@
-"""effective_cache_size: the planner's assumption about cached data, here and in the kernel.
+"""effective_cache_size: the planner's estimate of cached data.
 
 What it does:
     Tells the planner that three quarters of the memory limit hold cached data. Nothing is allocated.

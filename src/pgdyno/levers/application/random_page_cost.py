@@ -1,4 +1,4 @@
-"""random_page_cost: random reads priced by their measured cost.
+"""random_page_cost: random reads priced for flash storage or cached data.
 
 What it does:
     Sets random_page_cost to 1.1 where storage is known not to rotate, or where the data is known to fit
