@@ -96,7 +96,7 @@ class Persisting:
             yield Change("persist", PERSISTED_FILE, file.path, None, text, Effect.IMMEDIATE)
 
     def _check_ours(self, path: str, present: str) -> None:
-        """Refuse to overwrite files of other programs or users."""
+        """Refuse to overwrite files of others, and files of ours that were edited since."""
         receipts = receipts_of_host(self.contents.receipts, None)
         ours = next((one.change.value for one in receipts if one.key == path), None)
         if ours is None:

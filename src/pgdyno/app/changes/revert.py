@@ -182,7 +182,7 @@ def _revert_files(
 def telling_what_is_left(
     access: ServerAccess, journal: Journal, receipts: Sequence[Receipt], is_server_up: Callable[[], bool]
 ) -> Iterator[None]:
-    """Turn errors of an unfinished revert into a StillChangedError while receipts are open."""
+    """Turn errors and interrupts of a revert into a StillChangedError while receipts are open."""
     try:
         yield
     except (PgdynoError, KeyboardInterrupt) as error:

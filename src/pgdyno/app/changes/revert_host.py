@@ -1,4 +1,4 @@
-"""``pgdyno revert --host-only``: restore the machine without contacting any server."""
+"""``pgdyno revert --host-only``: restore the machine without a server, which may be gone."""
 
 from __future__ import annotations
 

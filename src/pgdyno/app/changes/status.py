@@ -75,7 +75,7 @@ def _newest_per_key(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
 
 
 def _on_host(receipt: Receipt, writer: HostWriter) -> StatusEntry:
-    """Return the machine's present values. Reading them needs no privilege."""
+    """Return a receipt's entry with the machine's present value. Reading needs no privilege."""
     try:
         now = writer.value_if_any(receipt.key)
         drift = _drift_on_host(receipt, writer, now)

@@ -1,4 +1,4 @@
-"""``pgdyno switch``: run a server's data with other programs; ``pgdyno revert`` undoes it.
+"""``pgdyno switch``: run a server's data with other programs, with a receipt to revert.
 
 Order: the server is asked what it needs → a scratch server of the other programs, set as the real one is,
 shows that they have it → receipt → what chooses the programs is changed → restart → the server says what

@@ -1,4 +1,4 @@
-"""CPU time used since boot, by user, read at the end of each window of turns.
+"""Busy and stolen CPU time since boot, and our own, read at the end of each window of turns.
 
 busy, stolen   /proc/stat, of the CPUs that serve or issue load, in ticks of 10 ms
 ours           processes of the arms' servers, also those that started since; the load's; our own

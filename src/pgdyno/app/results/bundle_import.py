@@ -59,7 +59,7 @@ def _counted(problems: int) -> str:
 
 
 def _known(store: ExperimentStore, experiment: Experiment) -> Imported:
-    """Return the stored experiment, if any. Raises: StorageError if another one has its id."""
+    """Return the result for a stored experiment. Raises: StorageError if another one has its id."""
     stored = store.load(experiment.id)
     was_measured_here = experiment.id not in store.origins()
     here = portable(stored) if was_measured_here else stored

@@ -88,7 +88,7 @@ def _look(dsn: str) -> _Rights:
 
 
 def _require_room(rights: _Rights, most_clients: int) -> None:
-    """Raise errors for missing rights or connections before any data are loaded."""
+    """Refuse standbys, missing rights and missing connections before any data are loaded."""
     if rights.is_standby:
         raise RefusedError(
             "the server is a standby, which takes no data to measure with",

@@ -55,7 +55,7 @@ def reloption(table: Table) -> Cause:
 
 
 def not_found_out(why: str) -> Cause:
-    """Return the text for the case that no limit was found."""
+    """Return the cause for the case that no limit was found."""
     return Cause(Limit.NOT_FOUND_OUT, "a limit that was not found out", why, None)
 
 

@@ -40,7 +40,7 @@ _CLIENTS_END_LIMIT_S = 2.0
 
 @dataclass(frozen=True)
 class StepEvidence:
-    """Samples of a step, on the monotonic clock; None could not be read."""
+    """Samples and counters of a step, on the monotonic clock; None could not be read."""
 
     samples: tuple[ActivitySample, ...]
     counters: Mapping[str, float]

@@ -69,7 +69,7 @@ def portable_host(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def portable_server(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a server's facts as a bundle contains them. Reasons for unknown ones may name roles."""
+    """Return a server's facts as a bundle contains them. Reasons may name databases, roles."""
     kept = _members(document, _SERVER)
     return {key: _without_reason(value) for key, value in kept.items()}
 

@@ -1,4 +1,4 @@
-"""Remove secrets from an experiment before display: passwords, keys, commands. Pure.
+"""Remove secrets from an experiment before display: passwords, keys, commands with them. Pure.
 
 It works on the document, so that a fact or a note added tomorrow is covered as well. What leaves the machine
 loses more: see ``app/results/privacy/portable.py``.
