@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from pgdyno.app.measuring.measure import Conditions, measure, require_durable
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
@@ -23,10 +26,20 @@ def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Pro
         )
     require_durable(variants)
     named = unique_names(variants)
-    others = " and ".join(str(variant) for variant in variants[1:])
-    question = f"How does {others} compare with {variants[0]}?"
-    study = Study("compare", question, named, tuple(conditions.workloads), conditions.design)
+    study = Study(
+        "compare", comparing_question(variants), named, tuple(conditions.workloads), conditions.design
+    )
     return measure(study, conditions, progress)
+
+
+def comparing_question(variants: Sequence[Variant]) -> str:
+    """Return the question of a comparison; settings that all variants share are left out of it."""
+    shared = set.intersection(*(set(variant.settings.items()) for variant in variants))
+    baseline, *others = (
+        str(replace(one, settings={k: v for k, v in one.settings.items() if (k, v) not in shared}))
+        for one in variants
+    )
+    return f"How does {' and '.join(others)} compare with {baseline}?"
 
 
 def bench(variant: Variant, conditions: Conditions, progress: Progress) -> Experiment:
