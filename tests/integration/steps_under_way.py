@@ -71,14 +71,13 @@ class Running:
         )  # fmt: skip
 
     def backend(self, query: str) -> int:
-        """Wait for a backend that runs such a query (LIKE) and return its process id."""
+        """Wait for a backend whose latest query is such a one (LIKE) and return its process id."""
         found: list[int] = []
         with self.connect() as connection:
 
             def is_there() -> bool:
                 rows = connection.execute(
-                    "SELECT pid FROM pg_stat_activity"
-                    " WHERE query LIKE %s AND state = 'active' AND pid <> pg_backend_pid()",
+                    "SELECT pid FROM pg_stat_activity WHERE query LIKE %s AND pid <> pg_backend_pid()",
                     (query,),
                 )
                 found.extend(pid for (pid,) in rows)
@@ -119,9 +118,9 @@ def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) 
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the process ids of all children, theirs included."""
+    """Return the process ids of all children, theirs included; none of a process that has ended."""
     found = []
-    for task in Path(f"/proc/{pid}/task").glob("*"):
+    for task in _tasks(pid):
         try:
             children = [int(child) for child in (task / "children").read_text().split()]
         except (FileNotFoundError, ProcessLookupError):
@@ -129,6 +128,13 @@ def descendants(pid: int) -> list[int]:
         for child in children:
             found += [child, *descendants(child)]
     return found
+
+
+def _tasks(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def command_line(pid: int) -> str:
