@@ -57,7 +57,7 @@ def main() -> None:
     with open_scratch_arena(embedded(), (VARIANT,), Lines(), is_isolated=True) as arena:
         arena.restore([VARIANT], [0], workload.data_set)
         with arena.arms([VARIANT], [0], workload.data_set) as (arm,):
-            with closing(arena.loads.prepare([arm], [LABEL], workload, design, 120.0)) as turns:
+            with closing(arena.loads.prepare([arm], [LABEL], workload, design, 120.0, [0])) as turns:
                 turns.warm_up(0, design.warmup_s)
                 report(arm, design)
             arena.loads.forget(LABEL)

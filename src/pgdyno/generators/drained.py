@@ -24,11 +24,15 @@ _TIMES = ("start_ns", "end_ns", "drained_ns")
 
 @dataclass
 class DrainedTurns:
-    """A driver for all arms. It is started by the first warm-up."""
+    """A driver for all arms. It is started by the first warm-up.
+
+    ``order`` has the arms as the job names them: the driver connects them, and looks at them, in that order.
+    """
 
     driver: DriverProcess
     job: str
     log_prefixes: Sequence[Path]
+    order: Sequence[int]
     _client_cpu_us: dict[int, float] = field(default_factory=dict, init=False)
 
     def warm_up(self, arm: int, duration_s: float) -> None:
@@ -66,7 +70,7 @@ class DrainedTurns:
         self.driver.send(
             {
                 "do": "turns",
-                "order": list(order),
+                "order": [self.order.index(arm) for arm in order],
                 "slice_s": slice_s,
                 "head_s": head_s,
                 "pids": [list(of_arm) for of_arm in pids],
@@ -74,7 +78,7 @@ class DrainedTurns:
         )
         while (event := self.driver.receive(slice_s + _DRAIN_TIMEOUT_S))["event"] != "turns-ended":
             self.driver.expect("slice", event)
-            arm = int(event["arm"])
+            arm = self.order[int(event["arm"])]
             cpu_us = event["client_cpu_ns"] / 1000
             self._client_cpu_us[arm] = self._client_cpu_us.get(arm, 0.0) + cpu_us
             start_ns, end_ns, drained_ns = (event[name] for name in _TIMES)

@@ -28,9 +28,11 @@ class Telling:
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = [TURN, {"event": "turns-ended"}]
+        self.asked: list[dict[str, Any]] = []
 
     def send(self, command: dict[str, Any]) -> None:
         assert command["do"] == "turns"
+        self.asked.append(command)
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
         assert timeout_s > 60  # the driver's own limit
@@ -41,7 +43,17 @@ class Telling:
 
 
 def test_a_slice_has_its_edges_and_the_end_of_its_last_transaction() -> None:
-    turns = DrainedTurns(cast("DriverProcess", Telling()), "", [Path("a"), Path("b")])
+    turns = DrainedTurns(cast("DriverProcess", Telling()), "", [Path("a"), Path("b")], [0, 1])
     taken = turns.take([1], slice_s=0.05, head_s=0.0, servers=ServerClocks([], []))
     assert list(taken) == [Slice(1, 100, 150, (3, 40), drained_ns=162)]
     assert turns.client_cpu_us(1) == 2.0
+
+
+def test_arms_keep_their_numbers_whatever_order_they_are_connected_in() -> None:
+    driver = Telling()
+    turns = DrainedTurns(cast("DriverProcess", driver), "", [Path("a"), Path("b"), Path("c")], [2, 0, 1])
+    (taken,) = turns.take([0, 1, 2, 0], slice_s=0.05, head_s=0.0, servers=ServerClocks([], []))
+    assert driver.asked[0]["order"] == [1, 2, 0, 1]
+    assert taken.arm == 0
+    assert turns.client_cpu_us(0) == 2.0
+    assert turns.client_cpu_us(1) is None

@@ -14,9 +14,8 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.app.arenas.attached_server import LIBPQ_VARIABLES
 from pgdyno.generators._contract import Target
 from pgdyno.meters import MeterModule
-from pgdyno.meters._contract import Counters
 from pgdyno.model.errors import ServerCrashedError, ServerError
-from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.metric import METRICS, Readings
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection_errors import control_failed
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
@@ -30,9 +29,6 @@ _WITHOUT_WORKERS: LiteralString = "SET max_parallel_workers_per_gather = 0"
 _AS_CONFIGURED: LiteralString = "RESET statement_timeout; RESET max_parallel_workers_per_gather"
 
 Rows = psycopg.Cursor[tuple[Any, ...]]
-
-Readings = Mapping[str, Counters]
-"""Counters by metric; a meter that cannot be read is absent."""
 
 _PREWARM = """
 SELECT sum(pg_prewarm(c.oid::regclass))

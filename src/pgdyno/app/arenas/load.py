@@ -50,8 +50,12 @@ class Loads:
         workload: Workload,
         design: Design,
         duration_s: float,
+        order: Sequence[int],
     ) -> Turns:
-        """Return the loads of a workload on all arms, ready to be warmed up."""
+        """Return the loads of a workload on all arms, ready to be warmed up.
+
+        ``order`` is the order in which arms are connected.
+        """
         for label in labels:
             self.forget(label)
         request = LoadRequest(
@@ -64,8 +68,11 @@ class Loads:
             rate_tps=workload.rate_tps,
             cpus=self._pinned(),
         )
-        prepare = self._drained if workload.generator == DRIVER else self._frozen
-        turns = prepare(arms, labels, workload, request)
+        turns = (
+            self._drained(arms, labels, workload, request, order)
+            if workload.generator == DRIVER
+            else self._frozen(arms, labels, workload, request)
+        )
         if begin := [arm.begin_turn for arm in arms if arm.begin_turn]:
             turns = SwitchedTurns(turns, begin)
         for index, arm in enumerate(arms):
@@ -106,19 +113,24 @@ class Loads:
             old.unlink()
 
     def _drained(
-        self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest
+        self,
+        arms: Sequence[Arm],
+        labels: Sequence[str],
+        workload: Workload,
+        request: LoadRequest,
+        order: Sequence[int],
     ) -> Turns:
         prefixes = [self.log_prefix(label) for label in labels]
         targets = [
             ArmTarget(
-                arm.variant.name,
-                replace(arm.target(), session_settings=workload.session_settings),
-                prefix,
+                arms[index].variant.name,
+                replace(arms[index].target(), session_settings=workload.session_settings),
+                prefixes[index],
             )
-            for arm, prefix in zip(arms, prefixes, strict=True)
+            for index in order
         ]
         job = driver.job(targets, workload.driver_name, driver.job_options(workload), request)
-        return DrainedTurns(self._driver(arms, labels[0]), job, prefixes)
+        return DrainedTurns(self._driver(arms, labels[0]), job, prefixes, order)
 
     def step(self, arm: Arm, step: Step, seed: int, at_end: Callable[[], None] = lambda: None) -> StepResult:
         """Run a step from its beginning to its end.

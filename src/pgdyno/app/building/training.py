@@ -119,7 +119,7 @@ def _train_on_one_data_set(
 
 def _run(loads: Loads, arm: Arm, workload: Workload) -> None:
     label = f"training.{workload.name}"
-    with closing(loads.prepare([arm], [label], workload, _DESIGN, SECONDS)) as turns:
+    with closing(loads.prepare([arm], [label], workload, _DESIGN, SECONDS, [0])) as turns:
         turns.warm_up(0, SECONDS)
         turns.end()
     loads.forget(label)

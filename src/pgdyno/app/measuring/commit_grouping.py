@@ -49,7 +49,7 @@ def count_commits(
     query = _COUNTED_SINCE_18 if major >= _WAL_IN_PG_STAT_IO else _COUNTED
     before = arm.query(query)
     label = f"commits.{workload.name}"
-    with closing(loads.prepare([arm], [label], workload, design, SECONDS)) as turns:
+    with closing(loads.prepare([arm], [label], workload, design, SECONDS, [0])) as turns:
         turns.warm_up(0, SECONDS)
         turns.end()
     loads.forget(label)

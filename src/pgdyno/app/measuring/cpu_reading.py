@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.experiments.design.isolation import CpuSplit
-from pgdyno.host.machine.cpu_times import HostCpu, read_host_cpu
+from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters._cpu import cpu_us
 from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.hosts.host_cpu import HostCpu
 
 
 @dataclass(frozen=True)
 class CpuReading:
-    """CPU time so far, in seconds, at ``at_s`` on the monotonic clock."""
+    """CPU time so far, in seconds."""
 
-    at_s: float
     host: HostCpu
     ours_s: float
     cpus: int
@@ -34,11 +34,11 @@ class CpuReading:
         servers_us = sum(sum(cpu_us(arm, arm.server_pids()) or ()) for arm in arms)
         clients_us = sum(arm.client_cpu_us() or 0.0 for arm in arms)
         ours_s = (servers_us + clients_us) / 1e6 + time.process_time()
-        return cls(time.monotonic(), host, ours_s, len(cpus))
+        return cls(host, ours_s, len(cpus))
 
     def closing(self, last: Slice, later: CpuReading) -> Slice:
         """Return the last slice of a window with the CPU time of other processes since this reading."""
-        capacity_s = max(later.at_s - self.at_s, 1e-9) * self.cpus
+        capacity_s = max(later.host.at_s - self.host.at_s, 1e-9) * self.cpus
         foreign_s = later.host.busy_s - self.host.busy_s - (later.ours_s - self.ours_s)
         return replace(
             last,

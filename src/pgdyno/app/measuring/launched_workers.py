@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgdyno.app.arenas.arm import Arm, Readings, difference, meter_values, read_meters
+from pgdyno.app.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.generators.query_session import QuerySession
 from pgdyno.meters import MeterModule
-from pgdyno.model.experiments.metric import LAUNCHED_WORKERS, PLANNED_WORKERS
+from pgdyno.model.experiments.metric import LAUNCHED_WORKERS, PLANNED_WORKERS, Readings
 
 
 class LaunchedWorkers:

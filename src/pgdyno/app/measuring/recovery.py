@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.measuring.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.app.measuring.rounds import log_label
+from pgdyno.experiments.blocks.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.experiments.design.schedule import balanced_slices
 from pgdyno.generators.transaction_log import TransactionLog
@@ -56,13 +56,10 @@ def _recover_run(
         ObservedArm(variant, parse(_log(arena, experiment.id, workload, round_index, arm)), {})
         for arm, variant in enumerate(experiment.variants)
     ]
-    blocks = [
-        ObservedBlock(s[0].start_ns, (s[-1].end_ns - s[0].start_ns) / 1e9, tuple(s), (), None, 0.0)
-        for s in kept
-    ]
+    blocks = [ObservedBlock(slices[0].start_ns, tuple(slices), (), None, 0.0) for slices in kept]
     is_drained = experiment.generators.get(workload) == DRIVER
     run = ObservedRun(workload, round_index, arms, blocks, is_drained=is_drained)
-    return build_blocks(run, experiment.design, arena.loads.split, ())
+    return build_blocks(run, experiment.design, arena.loads.split)
 
 
 def _log(arena: Arena, experiment_id: str, workload: str, round_index: int, arm: int) -> bytes:

@@ -19,20 +19,20 @@ from functools import partial
 from numpy.random import Generator as Random
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.arenas.arm import Arm, Readings, ServerClocks, difference, read_meters
+from pgdyno.app.arenas.arm import Arm, ServerClocks, difference, meter_values, read_meters
 from pgdyno.app.measuring.cpu_reading import CpuReading
 from pgdyno.app.measuring.degree_check import require_degree
 from pgdyno.app.measuring.degree_plans import DegreePlans
-from pgdyno.app.measuring.observation import (
+from pgdyno.app.measuring.steps.steps import measure_step, step_seed
+from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
+from pgdyno.experiments.blocks.blocks import join_trials
+from pgdyno.experiments.blocks.observation import (
     ObservedArm,
     ObservedBlock,
     ObservedRun,
     build_blocks,
     counted_slices,
 )
-from pgdyno.app.measuring.steps.steps import measure_step, step_seed
-from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
-from pgdyno.experiments.blocks.blocks import join_trials
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.experiments.design.schedule import (
     seats,
@@ -47,7 +47,7 @@ from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
-from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS
+from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant
 
@@ -244,8 +244,8 @@ def _measure(
 ) -> list[Block]:
     """Measure one workload on running arms: all its blocks of this round.
 
-    Loads start in the order of the arms' seats, which changes from round to round: the arm whose load is
-    warmed up last, right before the first block, is not always the same.
+    Loads connect and start in the order of the arms' seats, which changes from round to round: the arm whose
+    load is warmed up last, right before the first block, is not always the same.
     """
     if not workload.is_read_only:
         running = replace(running, design=running.design.for_writing())
@@ -259,8 +259,9 @@ def _measure(
         made_of = require_degree(arm, workload)
         if made_of and workload.cell:
             running.plans.add(workload.cell, made_of)
-    with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s)) as turns:
-        for index in sorted(range(len(arms)), key=lambda arm: places[arm]):
+    order = sorted(range(len(arms)), key=lambda arm: places[arm])
+    with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s, order)) as turns:
+        for index in order:
             turns.warm_up(index, design.warmup_s)
         blocks = [
             _observe_block(
@@ -284,10 +285,11 @@ def _measure(
         workers=statement.workers if statement else None,
         executions=workload.executions,
         is_whole_cycle=design.phase is Phase.CYCLE and not workload.is_read_only,
+        metrics_of=partial(meter_values, running.meters),
     )
     for index, block in enumerate(blocks):
         running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))
-    return build_blocks(run, design, running.arena.loads.split, running.meters)
+    return build_blocks(run, design, running.arena.loads.split)
 
 
 def _observe_block(
@@ -301,7 +303,7 @@ def _observe_block(
     before = [read_meters(running.meters, arm) for arm in arms]
     split = running.arena.loads.split
     cpus = {*split.server, *split.client}
-    host, started_ns, began_s = read_host_cpu(cpus, without=split.spinners), time.time_ns(), time.monotonic()
+    host, started_ns = read_host_cpu(cpus, without=split.spinners), time.time_ns()
     slices: list[Slice] = []
     reading, ends = CpuReading.read(arms, split), window_ends(len(arms), len(order), design.slice_s)
     for taken in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
@@ -311,11 +313,11 @@ def _observe_block(
             done = earlier.closing(taken, reading)
         slices.append(done)
         keep(done)
-    wall_s, host_after = time.monotonic() - began_s, read_host_cpu(cpus, without=split.spinners)
+    host_after = read_host_cpu(cpus, without=split.spinners)
     after = [read_meters(running.meters, arm) for arm in arms]
     own_cpu_s = time.process_time() - own_cpu_s
     deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))
-    return ObservedBlock(started_ns, wall_s, tuple(slices), deltas, (host, host_after), own_cpu_s)
+    return ObservedBlock(started_ns, tuple(slices), deltas, (host, host_after), own_cpu_s)
 
 
 def _checkpoint_debt(running: Running, workload: Workload, arm: Arm) -> Readings:

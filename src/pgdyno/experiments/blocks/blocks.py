@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from pgdyno.experiments.blocks.attribution import ArmCount, charged_running_s
 from pgdyno.experiments.blocks.drains import drain_share
 from pgdyno.experiments.blocks.tail import tail_mean
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
 from pgdyno.model.experiments.metric import (
     DRAIN_SHARE,
@@ -22,6 +23,7 @@ from pgdyno.model.experiments.metric import (
     THROUGHPUT,
     WAL_SEGMENTS,
 )
+from pgdyno.model.hosts.host_cpu import HostCpu
 
 BY_OTHERS = {
     "steal_share": "of the CPU time was stolen by the hypervisor",
@@ -37,59 +39,40 @@ _RULES = {
 _ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
 
 
-@dataclass(frozen=True)
-class ArmObservation:
-    """Everything observed of one arm in one block.
+def charge(
+    count: ArmCount, slices: Sequence[Slice], arm: int, debt_cpu_s: float, server_cpus: int
+) -> ArmCount:
+    """Return an arm's count with its running time after charging background work to the arm that caused it.
 
-    Units: ``completed`` counts all transactions of the block, heads of slices included, because meters span
-    them too. ``meters`` are finished metrics by name. ``debt_cpu_s`` is CPU time that this block's writes
-    will still cost later (its share of the checkpoint at the round's end).
+    ``debt_cpu_s`` is CPU time that the block's writes will still cost later: its share of the checkpoint at
+    the round's end.
     """
-
-    variant: str
-    count: ArmCount
-    completed: int
-    meters: Mapping[str, float]
-    debt_cpu_s: float
-
-
-@dataclass(frozen=True)
-class HostUse:
-    """CPU time of the whole machine during a block, and our own part of it, in seconds."""
-
-    wall_s: float
-    busy_s: float
-    steal_s: float
-    ours_s: float
-    client_s: float
-    cpus: int
-    client_cpus: int | None  # None when client and server share CPUs
-
-
-@dataclass(frozen=True)
-class BlockPlace:
-    """Where a block stands in its experiment."""
-
-    workload: str
-    round: int
-    index: int
-    started_ns: int
-
-
-def build_block(
-    place: BlockPlace,
-    slices: Sequence[Slice],
-    observations: Sequence[ArmObservation],
-    *,
-    server_cpus: int,
-    audit: Mapping[str, float],
-    void: str | None,
-) -> Block:
-    """Return the block with every metric of every arm, after charging background work to who caused it."""
-    arms = tuple(
-        _arm_block(slices, arm, observation, server_cpus) for arm, observation in enumerate(observations)
+    others_s = sum(sum(s.server_cpu_ns) - s.server_cpu_ns[arm] for s in slices if s.arm == arm) / 1e9
+    running_s = charged_running_s(
+        count.running_s,
+        foreign_cpu_s=others_s,
+        own_frozen_cpu_s=_frozen_s(slices, arm) + debt_cpu_s,
+        cpus=server_cpus,
     )
-    return Block(place.workload, place.round, place.index, place.started_ns, arms, void, dict(audit))
+    return replace(count, running_s=running_s)
+
+
+def arm_block(
+    variant: str, count: ArmCount, slices: Sequence[Slice], arm: int, meters: Mapping[str, float]
+) -> ArmBlock:
+    """Return one arm's block with every metric. ``count`` is charged; ``meters`` are metrics by name."""
+    own_s = sum(s.server_cpu_ns[arm] for s in slices if s.arm == arm) / 1e9
+    frozen_s = _frozen_s(slices, arm)
+    values = {THROUGHPUT: count.work / count.running_s, **meters, **_latencies(count)}
+    if (share := drain_share(slices, arm)) is not None:
+        values[DRAIN_SHARE] = share
+    values["frozen_cpu_share"] = frozen_s / (own_s + frozen_s) if own_s + frozen_s > 0 else 0.0
+    return ArmBlock(variant, count.transactions, count.running_s, values)
+
+
+def _frozen_s(slices: Sequence[Slice], arm: int) -> float:
+    """Return the CPU time that an arm's server used while other arms ran."""
+    return sum(s.server_cpu_ns[arm] for s in slices if s.arm != arm) / 1e9
 
 
 def join_trials(trials: Sequence[Block]) -> Block:
@@ -108,17 +91,31 @@ def trials_void(arms: Sequence[ArmBlock]) -> str | None:
     return next(arm.void for arm in arms if arm.void) if is_void else None
 
 
-def audit_block(slices: Sequence[Slice], slice_s: float, use: HostUse) -> dict[str, float]:
-    """Return the quantities that the void rules test, none a measured result."""
-    capacity_s = use.wall_s * use.cpus
+def audit_block(
+    slices: Sequence[Slice],
+    slice_s: float,
+    host: tuple[HostCpu, HostCpu],
+    split: CpuSplit,
+    *,
+    ours_s: float,
+    client_s: float,
+) -> dict[str, float]:
+    """Return the quantities that the void rules test, none a measured result.
+
+    ``ours_s`` is the CPU time of servers, load and pgdyno between the two readings of the host, ``client_s``
+    that of the load alone.
+    """
+    before, after = host
+    wall_s = after.at_s - before.at_s
+    capacity_s = wall_s * len({*split.server, *split.client})
     lasted_s = sum(s.end_ns - s.start_ns for s in slices) / 1e9
     audit = {
-        "steal_share": use.steal_s / capacity_s,
-        "foreign_cpu_share": max(0.0, use.busy_s - use.ours_s) / capacity_s,
+        "steal_share": (after.steal_s - before.steal_s) / capacity_s,
+        "foreign_cpu_share": max(0.0, after.busy_s - before.busy_s - ours_s) / capacity_s,
         "schedule_lag_share": (lasted_s + _between_s(slices)) / (len(slices) * slice_s) - 1,
     }
-    if use.client_cpus is not None:
-        audit["client_saturation_share"] = use.client_s / (use.wall_s * use.client_cpus)
+    if split.is_isolated:
+        audit["client_saturation_share"] = client_s / (wall_s * len(split.client))
     return audit
 
 
@@ -145,68 +142,48 @@ def is_from_audit(void: str) -> bool:
     return any(words in void for words in _RULES.values())
 
 
-def checkpoint_asymmetry(observations: Sequence[ArmObservation], *, is_comparable: bool) -> str | None:
+def checkpoint_asymmetry(arms: Sequence[ArmBlock], *, is_comparable: bool) -> str | None:
     """Return a void reason if arms with equal checkpoint settings saw different numbers of checkpoints."""
-    counts = {o.variant: o.meters["checkpoints"] for o in observations if "checkpoints" in o.meters}
+    counts = {o.variant: o.values["checkpoints"] for o in arms if "checkpoints" in o.values}
     if is_comparable and len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} {count:.0f}" for name, count in counts.items())
         return f"checkpoints differ between arms with equal checkpoint settings ({listed})"
     return None
 
 
-def huge_page_asymmetry(observations: Sequence[ArmObservation], *, is_comparable: bool) -> str | None:
+def huge_page_asymmetry(arms: Sequence[ArmBlock], *, is_comparable: bool) -> str | None:
     """Return a void reason if of arms that share a pool of huge pages, set alike, only some have got theirs.
 
     Whoever starts a server on the machine between two of ours may take pages that were meant for them.
     """
-    sizes = {o.variant: o.meters["huge_page_bytes"] for o in observations if "huge_page_bytes" in o.meters}
+    sizes = {o.variant: o.values["huge_page_bytes"] for o in arms if "huge_page_bytes" in o.values}
     if is_comparable and sizes and min(sizes.values()) < _ALIKE * max(sizes.values()):
         listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in sizes.items())
         return f"memory on huge pages differs between arms with equal settings ({listed})"
     return None
 
 
-def created_segments(observations: Sequence[ArmObservation]) -> dict[str, float]:
+def created_segments(arms: Sequence[ArmBlock]) -> dict[str, float]:
     """Return how many WAL segments all servers together had to create in a block; nothing if none."""
-    count = sum(observation.meters.get(WAL_SEGMENTS, 0.0) for observation in observations)
+    count = sum(arm.values.get(WAL_SEGMENTS, 0.0) for arm in arms)
     return {WAL_SEGMENTS: count} if count else {}
 
 
-def missing_workers(observations: Sequence[ArmObservation], workers: int | None) -> str | None:
+def missing_workers(arms: Sequence[ArmBlock], workers: int | None) -> str | None:
     """Return a void reason if transactions that were to have parallel workers did not get all of them."""
-    for observation in observations if workers else ():
-        share = observation.meters.get(LAUNCHED_WORKERS, 1.0)
+    for arm in arms if workers else ():
+        share = arm.values.get(LAUNCHED_WORKERS, 1.0)
         if share < 1:
-            return f"only {share:.0%} of the parallel workers of {observation.variant} were launched"
+            return f"only {share:.0%} of the parallel workers of {arm.variant} were launched"
     return None
 
 
-def missing_checkpoint(observations: Sequence[ArmObservation], *, is_wanted: bool) -> str | None:
+def missing_checkpoint(arms: Sequence[ArmBlock], *, is_wanted: bool) -> str | None:
     """Return a void reason if a block that is to span a checkpoint of every arm has seen none of one."""
-    for observation in observations if is_wanted else ():
-        if observation.meters.get("checkpoints", 0.0) < 1:
-            return f"no checkpoint of {observation.variant} began in it"
+    for arm in arms if is_wanted else ():
+        if arm.values.get("checkpoints", 0.0) < 1:
+            return f"no checkpoint of {arm.variant} began in it"
     return None
-
-
-def _arm_block(slices: Sequence[Slice], arm: int, observation: ArmObservation, server_cpus: int) -> ArmBlock:
-    own = [s for s in slices if s.arm == arm]
-    others = [s for s in slices if s.arm != arm]
-    foreign_s = sum(sum(s.server_cpu_ns) - s.server_cpu_ns[arm] for s in own) / 1e9
-    frozen_s = sum(s.server_cpu_ns[arm] for s in others) / 1e9
-    running_s = charged_running_s(
-        observation.count.running_s,
-        foreign_cpu_s=foreign_s,
-        own_frozen_cpu_s=frozen_s + observation.debt_cpu_s,
-        cpus=server_cpus,
-    )
-    own_s = sum(s.server_cpu_ns[arm] for s in own) / 1e9
-    values = {THROUGHPUT: observation.count.work / running_s, **observation.meters}
-    values |= _latencies(observation.count)
-    if (share := drain_share(slices, arm)) is not None:
-        values[DRAIN_SHARE] = share
-    values["frozen_cpu_share"] = frozen_s / (own_s + frozen_s) if own_s + frozen_s > 0 else 0.0
-    return ArmBlock(observation.variant, observation.count.transactions, running_s, values)
 
 
 def _latencies(count: ArmCount) -> dict[str, float]:

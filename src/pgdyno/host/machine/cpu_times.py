@@ -5,6 +5,7 @@ Format: proc_stat(5). Guest time is contained in user time.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from pgdyno.host.processes.processes import TICKS_PER_S
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Unknown
+from pgdyno.model.hosts.host_cpu import HostCpu
 
 ALL_CPUS = "cpu"
 _FIELDS = 8  # user, nice, system, idle, iowait, irq, softirq, steal
@@ -24,14 +26,6 @@ class CpuTimes:
     busy_s: float
     steal_s: float
     total_s: float
-
-
-@dataclass(frozen=True)
-class HostCpu:
-    """Times of a set of CPUs in seconds since boot."""
-
-    busy_s: float
-    steal_s: float
 
 
 def parse_cpu_times(text: str) -> dict[str, CpuTimes] | Unknown:
@@ -57,7 +51,8 @@ def read_host_cpu(
         raise ServerError("the CPUs' times cannot be read", detail=found.reason)
     chosen = [found[f"{ALL_CPUS}{cpu}"] for cpu in cpus]
     idled_s = sum(map(_running_ns, without)) / 1e9
-    return HostCpu(sum(one.busy_s for one in chosen) - idled_s, sum(one.steal_s for one in chosen))
+    busy_s, steal_s = sum(one.busy_s for one in chosen), sum(one.steal_s for one in chosen)
+    return HostCpu(time.monotonic(), busy_s - idled_s, steal_s)
 
 
 def _times(ticks: list[int]) -> CpuTimes:

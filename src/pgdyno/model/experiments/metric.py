@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+
+Readings = Mapping[str, tuple[float, ...]]
+"""Counters by metric; a meter that cannot be read is absent."""
 
 
 class Better(StrEnum):

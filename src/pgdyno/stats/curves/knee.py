@@ -43,9 +43,8 @@ def find_knee(curve: Curve, *, tolerance: float = TOLERANCE, level: float = LEVE
     """Return the smallest level that is as good as the best, or between which levels it lies."""
     limit = math.log1p(-tolerance)
     low, _ = curve.bounds((1 - level) / len(curve.levels))
-    may_be_best = ~_is_below(
-        curve, 0.0, level
-    )  # who beats these beats all, also what shares no block with it
+    # A level that beats these beats all, also those with which it shares no block.
+    may_be_best = ~_is_below(curve, 0.0, level)
     may_be_best |= not may_be_best.any()
     is_sure = low[:, may_be_best].min(axis=1) >= limit
     is_possible = ~_is_below(curve, limit, level)

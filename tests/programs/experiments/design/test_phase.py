@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 
 from pgdyno.cli.main import cli
-from pgdyno.experiments.blocks.attribution import ArmCount
-from pgdyno.experiments.blocks.blocks import ArmObservation, missing_checkpoint
+from pgdyno.experiments.blocks.blocks import missing_checkpoint
 from pgdyno.experiments.design.phase import phase_note, phase_of, with_phase
 from pgdyno.experiments.design.schedule import turns_of
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import Design, DesignKind, Phase
+from pgdyno.model.experiments.experiment import ArmBlock, Design, DesignKind, Phase
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.method import design_table
 from pgdyno.report.page.repeat import repeat_command
@@ -45,9 +43,8 @@ def test_a_whole_trial_is_one_turn() -> None:
     assert (writing.slice_s, writing.block_s, turns_of(1, writing)) == (1800.0, 1800.0, 1)
 
 
-def observed(variant: str, checkpoints: float) -> ArmObservation:
-    count = ArmCount(1, 1.0, np.empty(0, dtype=np.int64), 1.0)
-    return ArmObservation(variant, count, 1, {"checkpoints": checkpoints}, 0.0)
+def observed(variant: str, checkpoints: float) -> ArmBlock:
+    return ArmBlock(variant, 1, 1.0, {"checkpoints": checkpoints})
 
 
 def test_a_block_without_a_checkpoint_of_every_arm_is_void() -> None:

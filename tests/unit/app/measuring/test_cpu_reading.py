@@ -16,15 +16,15 @@ from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.cpu_reading import CpuReading
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.turns import Turns
-from pgdyno.host.machine.cpu_times import HostCpu
 from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.hosts.host_cpu import HostCpu
 
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)
 LAST = Slice(0, 1, 2, (3, 4))
 
 
 def reading(at_s: float, busy_s: float, steal_s: float, ours_s: float) -> CpuReading:
-    return CpuReading(at_s, HostCpu(busy_s, steal_s), ours_s, cpus=2)
+    return CpuReading(HostCpu(at_s, busy_s, steal_s), ours_s, cpus=2)
 
 
 def test_shares_are_of_the_time_of_all_cpus() -> None:
@@ -57,7 +57,7 @@ def test_a_reading_counts_ourselves_among_ours() -> None:
     later = CpuReading.read([cast("Arm", NoServer())], SPLIT)
     assert spent > 0
     assert later.ours_s > first.ours_s
-    assert later.at_s > first.at_s
+    assert later.host.at_s > first.host.at_s
     assert later.cpus == 2
 
 

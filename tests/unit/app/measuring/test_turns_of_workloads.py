@@ -103,7 +103,7 @@ class Prepared:
 
     seen: list[tuple[str, float]] = field(default_factory=list)
 
-    def prepare(self, _: object, __: object, workload: Workload, design: Design, ___: float) -> None:
+    def prepare(self, _: object, __: object, workload: Workload, design: Design, *___: object) -> None:
         self.seen.append((workload.name, design.slice_s))
         raise ToldError
 

@@ -9,11 +9,9 @@ import pytest
 
 from pgdyno.experiments.blocks.attribution import ArmCount
 from pgdyno.experiments.blocks.blocks import (
-    ArmObservation,
-    BlockPlace,
-    HostUse,
+    arm_block,
     audit_block,
-    build_block,
+    charge,
     checkpoint_asymmetry,
     created_segments,
     huge_page_asymmetry,
@@ -21,20 +19,29 @@ from pgdyno.experiments.blocks.blocks import (
     missing_workers,
     void_reason,
 )
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
+from pgdyno.model.hosts.host_cpu import HostCpu
 
 MS = 1_000_000
 
 
-def observation(variant: str, transactions: int, checkpoints: float = 0.0) -> ArmObservation:
+SPLIT = CpuSplit((0,), (1,), is_isolated=True)
+
+
+def count(transactions: int) -> ArmCount:
     latency = np.array([1000, 2000, 3000], dtype=np.int64)
-    return ArmObservation(
-        variant,
-        ArmCount(transactions, 1.0, latency, transactions),
-        transactions,
-        {"checkpoints": checkpoints},
-        0.0,
-    )
+    return ArmCount(transactions, 1.0, latency, transactions)
+
+
+def arm(variant: str, **values: float) -> ArmBlock:
+    return ArmBlock(variant, 10, 1.0, values)
+
+
+def audit_of(slices: list[Slice], slice_s: float, wall_s: float) -> dict[str, float]:
+    """5 s busy of which 4.9 s are ours, 0.1 s stolen, 2 s of the load, in ``wall_s``."""
+    host = HostCpu(100.0, 50.0, 7.0), HostCpu(100.0 + wall_s, 55.0, 7.1)
+    return audit_block(slices, slice_s, host, SPLIT, ours_s=4.9, client_s=2.0)
 
 
 def test_work_done_while_frozen_is_charged_to_the_arm_that_did_it() -> None:
@@ -43,48 +50,45 @@ def test_work_done_while_frozen_is_charged_to_the_arm_that_did_it() -> None:
         Slice(0, 0, 1000 * MS, (800 * MS, 200 * MS)),
         Slice(1, 1000 * MS, 2000 * MS, (0, 1000 * MS)),
     ]
-    place = BlockPlace("w", 0, 0, 0)
-    block = build_block(
-        place, slices, [observation("a", 800), observation("b", 1000)], server_cpus=1, audit={}, void=None
+    first, second = (
+        arm_block(name, charge(count(transactions), slices, index, 0.0, 1), slices, index, {})
+        for index, (name, transactions) in enumerate((("a", 800), ("b", 1000)))
     )
-    assert block.arms[0].values["throughput_tps"] == pytest.approx(1000.0)  # 800 in the 0.8 s left to it
-    assert block.arms[1].values["throughput_tps"] == pytest.approx(1000 / 1.2)
-    assert block.arms[1].values["frozen_cpu_share"] == pytest.approx(0.2 / 1.2)
-    assert block.arms[0].values["latency_ms_p50"] == 2.0
-    assert block.arms[0].values["latency_ms_tail_mean"] == 3.0  # of three the slowest
+    assert first.values["throughput_tps"] == pytest.approx(1000.0)  # 800 in the 0.8 s left to it
+    assert second.values["throughput_tps"] == pytest.approx(1000 / 1.2)
+    assert second.values["frozen_cpu_share"] == pytest.approx(0.2 / 1.2)
+    assert first.values["latency_ms_p50"] == 2.0
+    assert first.values["latency_ms_tail_mean"] == 3.0  # of three the slowest
 
 
 def test_segments_that_servers_created_stand_in_the_audit_if_there_are_any() -> None:
-    none = observation("a", 1)
-    some = [replace(none, meters={"wal_segments_created": count}) for count in (0.0, 2.0, 3.0)]
+    none = arm("a")
+    some = [arm("a", wal_segments_created=created) for created in (0.0, 2.0, 3.0)]
     assert created_segments(some) == {"wal_segments_created": 5.0}
     assert created_segments([none, some[0]]) == {}  # before version 18 nobody counts them
 
 
 def test_a_quiet_block_counts() -> None:
-    use = HostUse(wall_s=4, busy_s=5.0, steal_s=0.1, ours_s=4.9, client_s=2, cpus=2, client_cpus=1)
-    audit = audit_block([Slice(0, 0, 100 * MS, (0,))], 0.1, use)
+    audit = audit_of([Slice(0, 0, 100 * MS, (0,))], 0.1, wall_s=4)
     assert audit["foreign_cpu_share"] == pytest.approx(0.1 / 8)
     assert audit["client_saturation_share"] == pytest.approx(0.5)
     assert void_reason(audit, VoidThresholds()) is None
 
 
 def test_one_huge_slice_is_seen_as_well_as_many_late_ones() -> None:
-    use = HostUse(wall_s=16, busy_s=5.0, steal_s=0.1, ours_s=4.9, client_s=2, cpus=2, client_cpus=1)
     punctual = [Slice(0, 0, 50 * MS, (0,))] * 119
     paused = [*punctual, Slice(0, 0, 10_000 * MS, (0,))]
-    assert audit_block(punctual, 0.05, use)["schedule_lag_share"] == pytest.approx(0.0)
+    assert audit_of(punctual, 0.05, wall_s=16)["schedule_lag_share"] == pytest.approx(0.0)
     # 119 * 50 ms + 10 s lasted 15.95 s; planned were 6 s.
-    assert audit_block(paused, 0.05, use)["schedule_lag_share"] == pytest.approx(15.95 / 6 - 1)
+    assert audit_of(paused, 0.05, wall_s=16)["schedule_lag_share"] == pytest.approx(15.95 / 6 - 1)
 
 
 def test_turns_of_a_driver_lag_by_the_time_between_them_and_not_by_their_ends() -> None:
-    use = HostUse(wall_s=16, busy_s=5.0, steal_s=0.1, ours_s=4.9, client_s=2, cpus=2, client_cpus=1)
     # Turns of 50 ms. The first one's transactions end 10 ms late, the next turn begins 5 ms after that.
     turns = [Slice(0, 0, 50 * MS, (0,), 60 * MS), Slice(0, 65 * MS, 115 * MS, (0,), 115 * MS)]
-    assert audit_block(turns, 0.05, use)["schedule_lag_share"] == pytest.approx(5 / 100)
+    assert audit_of(turns, 0.05, wall_s=16)["schedule_lag_share"] == pytest.approx(5 / 100)
     of_frozen = [replace(turn, drained_ns=None) for turn in turns]
-    assert audit_block(of_frozen, 0.05, use)["schedule_lag_share"] == pytest.approx(0.0)
+    assert audit_of(of_frozen, 0.05, wall_s=16)["schedule_lag_share"] == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_a_disturbed_block_is_void_and_says_why(audit: dict[str, float], reason:
 
 
 def test_unequal_checkpoints_void_a_block_only_between_comparable_arms() -> None:
-    arms = [observation("a", 10, checkpoints=1.0), observation("b", 10)]
+    arms = [arm("a", checkpoints=1.0), arm("b", checkpoints=0.0)]
     assert checkpoint_asymmetry(arms, is_comparable=False) is None
     assert checkpoint_asymmetry(arms, is_comparable=True) == (
         "checkpoints differ between arms with equal checkpoint settings (a 1, b 0)"
@@ -126,23 +130,20 @@ def test_unequal_checkpoints_void_a_block_only_between_comparable_arms() -> None
 def test_a_server_whose_huge_pages_somebody_else_took_voids_the_block(
     first: float, second: float, void: str | None
 ) -> None:
-    arms = [
-        replace(observation(name, 10), meters={"huge_page_bytes": size})
-        for name, size in (("a", first), ("b", second))
-    ]
+    arms = [arm(name, huge_page_bytes=size) for name, size in (("a", first), ("b", second))]
     assert huge_page_asymmetry(arms, is_comparable=True) == void
     assert huge_page_asymmetry(arms, is_comparable=False) is None
-    assert huge_page_asymmetry([observation("a", 10)], is_comparable=True) is None
+    assert huge_page_asymmetry([arm("a")], is_comparable=True) is None
 
 
 def test_a_block_is_void_if_workers_that_were_asked_for_were_not_launched() -> None:
-    def launched(share: float) -> list[ArmObservation]:
-        return [replace(observation("a", 10), meters={"parallel_workers_launched_share": share})]
+    def launched(share: float) -> list[ArmBlock]:
+        return [arm("a", parallel_workers_launched_share=share)]
 
     assert missing_workers(launched(0.5), 4) == "only 50% of the parallel workers of a were launched"
     assert missing_workers(launched(1.0), 4) is None
     assert missing_workers(launched(0.5), None) is None  # how many there are is the server's own business
-    assert missing_workers([observation("a", 10)], 4) is None  # not counted before PostgreSQL 18
+    assert missing_workers([arm("a")], 4) is None  # not counted before PostgreSQL 18
 
 
 def trial(variant: str, void: str | None = None) -> Block:

@@ -10,19 +10,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.app.arenas.arm import Arm, Readings, difference, meter_values, read_meters
+from pgdyno.app.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.measuring.steps.records import leading_role, operations, step_record
 from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence, witness
-from pgdyno.experiments.blocks.blocks import HostUse, audit_block, void_reason
+from pgdyno.experiments.blocks.blocks import audit_block, void_reason
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.step_run import StepResult
-from pgdyno.host.machine.cpu_times import HostCpu, read_host_cpu
+from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
-from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT, Readings
 from pgdyno.model.experiments.workload import Step
+from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 
 _LATENCIES = ("p50", "p95", "p99", "p999", "max")
@@ -33,7 +34,6 @@ class Edge:
     """Readings at one end of a step."""
 
     at_ns: int  # on the wall clock, which may be set meanwhile
-    clock_s: float  # on the monotonic one
     cpu: HostCpu
     host: HostCounters
     readings: Readings
@@ -44,7 +44,6 @@ class Edge:
         """Read it now."""
         return cls(
             at_ns=time.time_ns(),
-            clock_s=time.monotonic(),
             cpu=read_host_cpu({*split.server, *split.client}, without=split.spinners),
             host=HostCounters.read(arm),
             readings=read_meters(meters, arm),
@@ -65,7 +64,7 @@ class Observed:
     @property
     def wall_s(self) -> float:
         """How long it took."""
-        return self.ended.clock_s - self.began.clock_s
+        return self.ended.cpu.at_s - self.began.cpu.at_s
 
 
 def measure_step(
@@ -157,15 +156,8 @@ def audit_between(
     began: Edge, ended: Edge, delta: Readings, client_cpu_us: float, split: CpuSplit
 ) -> dict[str, float]:
     """Return the inputs of the void rules for the time between two edges."""
-    server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.clock_s - began.clock_s
-    use = HostUse(
-        wall_s=wall_s,
-        busy_s=ended.cpu.busy_s - began.cpu.busy_s,
-        steal_s=ended.cpu.steal_s - began.cpu.steal_s,
-        ours_s=(server_us + client_cpu_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s,
-        client_s=client_cpu_us / 1e6,
-        cpus=len({*split.server, *split.client}),
-        client_cpus=len(split.client) if split.is_isolated else None,
-    )
+    server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.cpu.at_s - began.cpu.at_s
+    ours_s = (server_us + client_cpu_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s
     whole = Slice(0, began.at_ns, began.at_ns + int(wall_s * 1e9), ())
-    return audit_block([whole], wall_s, use)
+    host = (began.cpu, ended.cpu)
+    return audit_block([whole], wall_s, host, split, ours_s=ours_s, client_s=client_cpu_us / 1e6)

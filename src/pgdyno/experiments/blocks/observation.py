@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from pgdyno.app.arenas.arm import Readings, meter_values
 from pgdyno.experiments.blocks.attribution import completed_in_all, count_arm
 from pgdyno.experiments.blocks.blocks import (
-    ArmObservation,
-    BlockPlace,
-    HostUse,
+    arm_block,
     audit_block,
-    build_block,
+    charge,
     checkpoint_asymmetry,
     created_segments,
     huge_page_asymmetry,
@@ -25,11 +23,10 @@ from pgdyno.experiments.blocks.drains import audit_drains
 from pgdyno.experiments.blocks.slice_counts import count_slices
 from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.experiments.design.isolation import CpuSplit
-from pgdyno.host.machine.cpu_times import HostCpu
-from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiments.experiment import Block, Design, Slice
-from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, Readings
+from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
 
@@ -42,16 +39,24 @@ _CHECKPOINT_SETTINGS = (
     "shared_buffers",
 )
 
+MetricsOf: TypeAlias = Callable[[Readings, int], Mapping[str, float]]
+"""Converts a block's meter increments and its number of transactions to metrics, by name."""
+
+
+def no_metrics(_increments: Readings, _transactions: int) -> Mapping[str, float]:
+    """Return no metrics, where no meter was read."""
+    return {}
+
 
 @dataclass(frozen=True)
 class ObservedBlock:
     """One block's raw observations. ``deltas`` are each arm's meter increments; empty if not read.
 
-    ``left_out`` are the positions of slices that do not count.
+    ``host`` is read at its beginning and its end, or is None. ``left_out`` are the positions of slices that
+    do not count.
     """
 
     started_ns: int
-    wall_s: float
     slices: tuple[Slice, ...]
     deltas: tuple[Readings, ...]
     host: tuple[HostCpu, HostCpu] | None
@@ -86,12 +91,14 @@ class ObservedRun:
     workers: int | None = None  # that every transaction is to have
     executions: int = 1  # in every transaction, of what is counted and metered
     is_whole_cycle: bool = False  # whether every block has to span a checkpoint of every arm
+    metrics_of: MetricsOf = no_metrics
 
 
-def build_blocks(
-    run: ObservedRun, design: Design, split: CpuSplit, meters: Sequence[MeterModule]
-) -> list[Block]:
-    """Attribute transactions to slices, spread checkpoint debts over blocks, judge every block."""
+def build_blocks(run: ObservedRun, design: Design, split: CpuSplit) -> list[Block]:
+    """Attribute transactions to slices, spread checkpoint debts over blocks, judge every block.
+
+    Raises: MeasurementError if an arm completed nothing in a block.
+    """
     is_comparable = len({_checkpoint_settings(arm.variant) for arm in run.arms}) == 1
     is_sharing = _share_a_pool([arm.variant for arm in run.arms])
     shares = [_debt_shares(run, position) for position in range(len(run.arms))]
@@ -99,24 +106,22 @@ def build_blocks(
     results = []
     for index, (observed, out) in enumerate(zip(run.blocks, disturbed, strict=True)):
         block = replace(observed, left_out=out)
-        observations = [
-            _observe(run, block, position, shares[position][index], design, meters)
+        arms = tuple(
+            _arm_block(run, block, position, shares[position][index], design, split)
             for position in range(len(run.arms))
-        ]
-        seen = {**audit_drains(block.counted), **created_segments(observations)}
+        )
+        seen = {**audit_drains(block.counted), **created_segments(arms)}
         audit = {**_audit(block, design, split), **audit_windows(block.slices, out), **seen}
         void = (
-            checkpoint_asymmetry(observations, is_comparable=is_comparable)
-            or huge_page_asymmetry(observations, is_comparable=is_sharing)
-            or missing_workers(observations, run.workers)
-            or missing_checkpoint(observations, is_wanted=run.is_whole_cycle)
+            checkpoint_asymmetry(arms, is_comparable=is_comparable)
+            or huge_page_asymmetry(arms, is_comparable=is_sharing)
+            or missing_workers(arms, run.workers)
+            or missing_checkpoint(arms, is_wanted=run.is_whole_cycle)
             or void_reason(audit, design.thresholds)  # last, because it is judged again later
         )
-        place = BlockPlace(run.workload, run.round, index, block.started_ns)
-        built = build_block(
-            place, block.counted, observations, server_cpus=len(split.server), audit=audit, void=void
+        results.append(
+            Block(run.workload, run.round, index, block.started_ns, arms, void, audit, tuple(sorted(out)))
         )
-        results.append(replace(built, left_out=tuple(sorted(out))))
     return results
 
 
@@ -132,14 +137,10 @@ def counted_slices(run: ObservedRun, block: ObservedBlock, design: Design) -> li
     ]
 
 
-def _observe(
-    run: ObservedRun,
-    block: ObservedBlock,
-    position: int,
-    debt_share: float,
-    design: Design,
-    meters: Sequence[MeterModule],
-) -> ArmObservation:
+def _arm_block(
+    run: ObservedRun, block: ObservedBlock, position: int, debt_share: float, design: Design, split: CpuSplit
+) -> ArmBlock:
+    """Return one arm's results in a block, after charging background work to the arm that caused it."""
     arm = run.arms[position]
     completed, counted = (
         completed_in_all(slices, position, arm.transactions, is_drained=run.is_drained)
@@ -148,11 +149,9 @@ def _observe(
     if counted == 0:
         raise MeasurementError(
             f"{arm.variant.name} completed no transaction in a block",
-            detail="leaving the block out would leave out the worst that this variant does",
+            detail="leaving the block out would hide the worst behaviour of this variant",
             hint="choose longer blocks with --block, or look in the server's log for what it waited for",
         )
-    deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
-    executed = completed * run.executions
     count = count_arm(
         block.slices,
         position,
@@ -162,13 +161,13 @@ def _observe(
         is_long=run.is_long,
         left_out=block.left_out,
     )
-    return ArmObservation(
-        variant=arm.variant.name,
-        count=count.by_execution(run.executions),
-        completed=executed,
-        meters=meter_values(meters, deltas, executed),
-        debt_cpu_s=debt_share * counted / completed * sum(arm.debt.get(SERVER_CPU, ())) / 1e6,
+    debt_cpu_s = debt_share * counted / completed * sum(arm.debt.get(SERVER_CPU, ())) / 1e6
+    charged = charge(
+        count.by_execution(run.executions), block.counted, position, debt_cpu_s, len(split.server)
     )
+    deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
+    meters = run.metrics_of(deltas, completed * run.executions)
+    return arm_block(arm.variant.name, charged, block.counted, position, meters)
 
 
 def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tuple[float, ...]]:
@@ -196,17 +195,11 @@ def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, f
     before, after = block.host
     server_us = sum(sum(delta.get(SERVER_CPU, ())) for delta in block.deltas)
     client_us = sum(sum(delta.get(CLIENT_CPU, ())) for delta in block.deltas)
-    use = HostUse(
-        wall_s=block.wall_s,
-        busy_s=after.busy_s - before.busy_s,
-        steal_s=after.steal_s - before.steal_s,
-        ours_s=(server_us + client_us) / 1e6 + block.own_cpu_s,
-        client_s=client_us / 1e6,
-        cpus=len(set(split.server) | set(split.client)),
-        client_cpus=len(split.client) if split.is_isolated else None,
+    ours_s = (server_us + client_us) / 1e6 + block.own_cpu_s
+    audit = audit_block(
+        block.slices, design.slice_s, block.host, split, ours_s=ours_s, client_s=client_us / 1e6
     )
-    audit = audit_block(block.slices, design.slice_s, use)
-    return {**audit, "own_cpu_share": block.own_cpu_s / block.wall_s}
+    return {**audit, "own_cpu_share": block.own_cpu_s / (after.at_s - before.at_s)}
 
 
 def _checkpoint_settings(variant: Variant) -> tuple[str | None, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from pgdyno.app.measuring.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
+from pgdyno.app.arenas.arm import meter_values
+from pgdyno.experiments.blocks.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters import load as load_meters
@@ -20,6 +22,7 @@ POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 S = 1_000_000_000
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)
 DESIGN = replace(Design(), slice_s=1.0, head_s=0.0)
+METRICS_OF = partial(meter_values, list(load_meters()))
 
 
 def arm(name: str, at_s: list[float], debt_us: float = 0.0) -> ObservedArm:
@@ -31,13 +34,13 @@ def arm(name: str, at_s: list[float], debt_us: float = 0.0) -> ObservedArm:
 def run_of(*arms: ObservedArm) -> ObservedRun:
     """One block: a's slice lasts from 10 s to 11 s, b's from 11 s to 12 s."""
     slices = (Slice(0, 10 * S, 11 * S, (0, 0)), Slice(1, 11 * S, 12 * S, (0, 0)))
-    return ObservedRun("w", 0, arms, [ObservedBlock(10 * S, 2.0, slices, (), None, 0.0)])
+    return ObservedRun("w", 0, arms, [ObservedBlock(10 * S, slices, (), None, 0.0)])
 
 
 def test_the_warm_ups_part_of_a_checkpoint_is_not_charged_to_the_blocks() -> None:
     # Two of five transactions fell into the block: 2/5 of 1 s of checkpoint CPU lengthen its 1 s.
     writer = arm("a", [8.0, 8.5, 9.0, 10.2, 10.4], debt_us=1_000_000)
-    (block,) = build_blocks(run_of(writer, arm("b", [11.5])), DESIGN, SPLIT, ())
+    (block,) = build_blocks(run_of(writer, arm("b", [11.5])), DESIGN, SPLIT)
     assert block.arms[0].values["throughput_tps"] == pytest.approx(2 / 1.4)
 
 
@@ -45,9 +48,11 @@ def test_meters_and_throughput_are_of_one_execution_where_a_transaction_has_seve
     # One transaction of 500 executions in 1 s, with 0.2 s of the server's CPU.
     one, other = Slice(0, 10 * S, 11 * S, (0, 0)), Slice(1, 11 * S, 12 * S, (0, 0))
     deltas = ({SERVER_CPU: (200_000.0,)}, {SERVER_CPU: (100_000.0,)})
-    observed = ObservedBlock(10 * S, 2.0, (one, other), deltas, None, 0.0)
-    run = replace(run_of(arm("a", [10.5]), arm("b", [11.5])), blocks=[observed], executions=500)
-    (block,) = build_blocks(run, DESIGN, SPLIT, tuple(load_meters()))
+    observed = ObservedBlock(10 * S, (one, other), deltas, None, 0.0)
+    run = replace(
+        run_of(arm("a", [10.5]), arm("b", [11.5])), blocks=[observed], executions=500, metrics_of=METRICS_OF
+    )
+    (block,) = build_blocks(run, DESIGN, SPLIT)
     values = block.arms[0].values
     assert values["throughput_tps"] == pytest.approx(500.0)
     assert values[SERVER_CPU] == pytest.approx(200_000 / 500)
@@ -67,9 +72,9 @@ def test_a_disturbed_window_counts_for_nothing_but_meters() -> None:
     # a completes 2, then 1 in the disturbed window, then 2; each with half a second of the server's CPU.
     arms = [arm("a", [10.2, 10.4, 12.5, 14.2, 14.4], debt_us=1_000_000), arm("b", [11.5, 13.5, 15.5])]
     deltas = ({SERVER_CPU: (2_500_000.0,)}, {SERVER_CPU: (3_000_000.0,)})
-    observed = ObservedBlock(10 * S, 6.0, watched(0.01, 0.5, 0.03), deltas, None, 0.0)
-    run = ObservedRun("w", 0, arms, [observed])
-    (block,) = build_blocks(run, DESIGN, SPLIT, tuple(load_meters()))
+    observed = ObservedBlock(10 * S, watched(0.01, 0.5, 0.03), deltas, None, 0.0)
+    run = ObservedRun("w", 0, arms, [observed], metrics_of=METRICS_OF)
+    (block,) = build_blocks(run, DESIGN, SPLIT)
     assert block.left_out == (2, 3)
     assert block.void is None
     assert block.audit["left_out_share"] == pytest.approx(1 / 3)
@@ -85,22 +90,22 @@ def test_a_block_that_is_mostly_disturbed_is_judged_as_a_whole() -> None:
     arms = [arm("a", [10.5, 12.5, 14.5, 16.5, 18.5, 20.5]), arm("b", [11.5, 13.5, 15.5, 17.5, 19.5, 21.5])]
     calm, disturbed = watched(0.0, 0.0, 0.0, 0.0), watched(0.4, 0.4, 0.4)
     later = tuple(replace(one, start_ns=one.start_ns + 4 * S, end_ns=one.end_ns + 4 * S) for one in calm)
-    blocks = [ObservedBlock(10 * S, 6.0, one, (), None, 0.0) for one in (disturbed, later)]
-    first, second = build_blocks(ObservedRun("w", 0, arms, blocks), DESIGN, SPLIT, ())
+    blocks = [ObservedBlock(10 * S, one, (), None, 0.0) for one in (disturbed, later)]
+    first, second = build_blocks(ObservedRun("w", 0, arms, blocks), DESIGN, SPLIT)
     assert first.void == "40.0% of the CPU time was stolen by the hypervisor (limit 10%)"
     assert (first.left_out, second.left_out, second.void) == ((), (), None)
 
 
 def test_an_arm_that_did_nothing_but_in_what_is_left_out_ends_the_experiment() -> None:
     arms = [arm("a", [12.5]), arm("b", [11.5, 13.5, 15.5])]
-    observed = ObservedBlock(10 * S, 6.0, watched(0.01, 0.5, 0.03), (), None, 0.0)
+    observed = ObservedBlock(10 * S, watched(0.01, 0.5, 0.03), (), None, 0.0)
     with pytest.raises(MeasurementError, match="a completed no transaction in a block"):
-        build_blocks(ObservedRun("w", 0, arms, [observed]), DESIGN, SPLIT, ())
+        build_blocks(ObservedRun("w", 0, arms, [observed]), DESIGN, SPLIT)
 
 
 def test_an_arm_that_completed_nothing_ends_the_experiment_instead_of_vanishing_from_it() -> None:
     with pytest.raises(MeasurementError) as caught:
-        build_blocks(run_of(arm("a", [10.5]), arm("b", [9.0])), DESIGN, SPLIT, ())
+        build_blocks(run_of(arm("a", [10.5]), arm("b", [9.0])), DESIGN, SPLIT)
     assert caught.value.message == "b completed no transaction in a block"
     assert "--block" in (caught.value.hint or "")
 
@@ -120,6 +125,7 @@ def test_servers_that_share_a_pool_and_are_set_alike_have_to_have_pages_both(
     run = run_of(*(replace(one, variant=Variant(one.variant.name, values))
                    for one, values in zip(arms, (settings, other), strict=True)))  # fmt: skip
     readings = tuple({"huge_page_bytes": (size,)} for size in (644e6, 0.0))
-    run = replace(run, blocks=[replace(block, deltas=readings) for block in run.blocks])
-    (block,) = build_blocks(run, DESIGN, SPLIT, load_meters())
+    blocks = [replace(block, deltas=readings) for block in run.blocks]
+    run = replace(run, blocks=blocks, metrics_of=METRICS_OF)
+    (block,) = build_blocks(run, DESIGN, SPLIT)
     assert [reason.partition(" between")[0] for reason in block.void_reasons] == void
