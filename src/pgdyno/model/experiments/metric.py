@@ -91,6 +91,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(WAL_SEGMENTS, "WAL segments created", "", Better.NEITHER),
         Metric("checkpoints", "checkpoints completed", "", Better.NEITHER),
+        Metric("autovacuums", "tables vacuumed by autovacuum", "", Better.NEITHER),
         Metric("cache_hit_ratio", "shared buffer hit ratio", "", Better.NEITHER),
         Metric(LAUNCHED_WORKERS, "parallel workers launched, share of those planned", "", Better.NEITHER),
         Metric(PLANNED_WORKERS, "parallel workers planned", "", Better.NEITHER),
