@@ -28,6 +28,7 @@ from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect, kind_of
 from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.inspection.inspection import inspect_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of, with_files
@@ -83,7 +84,7 @@ def carry_out(task: dict[str, Any]) -> None:
                 for arm in (1, 0, 1):
                     begin_turn(arm)
         case "restore":
-            access = ServerAccess(_no_server, journal, host_writers=writers)
+            access = ServerAccess(_no_server, journal, inspect_server, host_writers=writers)
             assert revert_host(access, RevertRequest(is_all=True)).is_complete
         case "apply":
             plan = with_files(plan_of(**task["settings"]), values)
@@ -96,7 +97,9 @@ def _access(dsn: str, journal: Path) -> ServerAccess:
     def open_connection() -> Connection:
         return connect(dsn, is_read_only=False)
 
-    return ServerAccess(open_connection, journal, addresses=addresses(dsn), host_writers=host_writers())
+    return ServerAccess(
+        open_connection, journal, inspect_server, addresses=addresses(dsn), host_writers=host_writers()
+    )
 
 
 def _no_server() -> NoReturn:

@@ -24,6 +24,7 @@ from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.errors import PgdynoError, ServerError
 from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.inspection.inspection import inspect_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of, with_programs
@@ -58,6 +59,7 @@ def carry_out(task: dict[str, Any]) -> None:
     access = ServerAccess(
         open_connection,
         Path(task["journal"]),
+        inspect_server,
         data_directory=Path(task["data_directory"]) if task["data_directory"] else None,
         restarter=command_restarter(task["restart_command"], open_connection),
         addresses=addresses(task["dsn"]),

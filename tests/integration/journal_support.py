@@ -18,6 +18,7 @@ from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.plans.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
 from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.inspection.inspection import inspect_server
 
 NOWHERE = Path("/nonexistent")
 
@@ -86,6 +87,7 @@ def access_to(
     return ServerAccess(
         open_connection,
         journal_directory,
+        inspect_server,
         data_directory=None if has_files else NOWHERE,
         # These servers come up in a tenth of a second; some tests wait for one that never does.
         restarter=command_restarter(pg_ctl_restart(server), open_connection, limit_s=10.0),

@@ -23,6 +23,7 @@ from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.errors import ServerStartError
 from pgdyno.server.connection.connection import connect
+from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 
@@ -36,7 +37,7 @@ def access_to(cluster: DebianCluster, journal_directory: Path) -> ServerAccess:
     restarter = command_restarter(
         ["pg_ctlcluster", VERSION, cluster.name, "restart"], open_connection, limit_s=30.0
     )
-    return ServerAccess(open_connection, journal_directory, restarter=restarter)
+    return ServerAccess(open_connection, journal_directory, inspect_server, restarter=restarter)
 
 
 def state(cluster: DebianCluster) -> tuple[list[Any], list[Any], bytes]:

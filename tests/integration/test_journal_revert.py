@@ -34,6 +34,7 @@ from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChang
 from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
 from pgdyno.report.plain.journal_text import revert_text, status_text
 from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = pytest.mark.server
 
@@ -188,7 +189,9 @@ def test_receipts_of_another_server_are_left_alone(
     server: RealServer, access: ServerAccess, pg18: RealServer
 ) -> None:
     apply(access, work_mem="8MB")
-    other = ServerAccess(lambda: connect(pg18.dsn, is_read_only=False), access.journal_directory)
+    other = ServerAccess(
+        lambda: connect(pg18.dsn, is_read_only=False), access.journal_directory, inspect_server
+    )
     result = revert(other, ALL)
     assert result.outcomes == ()
     assert result.notes == ("1 changes on other servers stay applied: pgdyno status",)
@@ -279,7 +282,7 @@ def test_a_stopped_server_is_reverted_from_the_command_line_by_its_directory(
 
 
 def test_without_open_receipts_an_unreachable_server_is_just_unreachable(tmp_path: Path) -> None:
-    access = ServerAccess(lambda: connect("host=/nonexistent"), tmp_path / "journal")
+    access = ServerAccess(lambda: connect("host=/nonexistent"), tmp_path / "journal", inspect_server)
     with pytest.raises(ConnectionFailedError):
         revert(access, ALL)
 

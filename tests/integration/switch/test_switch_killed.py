@@ -24,6 +24,7 @@ from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.server.connection.connection import connect
+from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 
@@ -64,7 +65,9 @@ def test_a_cluster_whose_switch_is_killed_at_any_step_is_reverted(
     def open_connection() -> Connection:
         return connect(debian15.dsn, is_read_only=False)
 
-    access = ServerAccess(open_connection, tmp_path, restarter=command_restarter(restart, open_connection))
+    access = ServerAccess(
+        open_connection, tmp_path, inspect_server, restarter=command_restarter(restart, open_connection)
+    )
 
     def is_undone(journal: Path) -> bool:
         is_closed = is_reverted(replace(access, journal_directory=journal))

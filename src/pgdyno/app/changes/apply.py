@@ -42,7 +42,6 @@ from pgdyno.model.plans.journal import ApplyResult
 from pgdyno.model.plans.plan import PER_APPLICATION, SETTING, Change, Effect, Plan
 from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import describe
-from pgdyno.server.inspection.inspection import inspect_server
 
 StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
 """Tries whether a server would start with these settings. Raises: SettingError, ServerStartError."""
@@ -138,7 +137,7 @@ def _checked(
     _check_server(request, session)
     check_unfinished(contents, session.target, access.revert_command)
     check_owners(Tree(access.host_root), request.plan.host_changes)
-    server = inspect_server(session.connection)
+    server = access.inspect(session.connection)
     check_found(server, session.target.address)
     files = access.files(session)
     _check_plan(request, server, files)

@@ -37,7 +37,6 @@ from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, RevertResult, Ta
 from pgdyno.model.plans.plan import PROGRAM_KINDS
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.server import STANDBY_FIRST_SETTINGS
-from pgdyno.server.inspection.inspection import inspect_server
 
 # For a server whose restart was asked for by a pgdyno that was killed meanwhile: while there is a postmaster
 # that recovers or waits for its clients, and between its stop and its start.
@@ -133,7 +132,7 @@ def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journ
     with locked_session(access.connect) as session:
         receipts = _chosen(_receipts_of(contents, session.target), request)
         _check_restart(access, session, receipts, request)
-        _check_order(session, receipts, request)
+        _check_order(access, session, receipts, request)
         _check_programs(access, session, receipts, request)
         undoing = Undoing(
             journal=journal,
@@ -279,12 +278,15 @@ def _chosen(receipts: tuple[Receipt, ...], request: RevertRequest) -> tuple[Rece
     return tuple(one for one in receipts if one.apply_id == chosen)
 
 
-def _check_order(session: Session, receipts: tuple[Receipt, ...], request: RevertRequest) -> None:
+def _check_order(
+    access: ServerAccess, session: Session, receipts: tuple[Receipt, ...], request: RevertRequest
+) -> None:
     """Refuse to go back where a standby would stop: for it that is a change like any other."""
     former = {one.key: one.found.state["setting"] for one in receipts if not one.is_on_host}
     if not former.keys().isdisjoint(STANDBY_FIRST_SETTINGS):
-        server = inspect_server(session.connection)
-        check_standby_order(server, former, is_order_kept=request.is_standby_order_kept)
+        check_standby_order(
+            access.inspect(session.connection), former, is_order_kept=request.is_standby_order_kept
+        )
 
 
 def _is_coming_up(access: ServerAccess, contents: Contents) -> bool:

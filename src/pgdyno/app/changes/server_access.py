@@ -14,6 +14,7 @@ from pgdyno.journal.session.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import UsageError
 from pgdyno.server.connection.connection import Connection, addresses, connect, without_password
 from pgdyno.server.inspection.connection_by_directory import connect_by_directory
+from pgdyno.server.inspection.inspection import inspect_server
 
 
 def server_access(
@@ -36,6 +37,7 @@ def server_access(
     return ServerAccess(
         open_connection,
         workspace().root / "journal",
+        inspect_server,
         programs_check=InterchangeCheck(workspace(), open_connection),
         data_directory=data_directory,
         restarter=None if restart_command is None else _restarter(restart_command, open_connection),

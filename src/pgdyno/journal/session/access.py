@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from pgdyno.journal.session.query import Connect
+from pgdyno.journal.session.query import Connect, Connection
 from pgdyno.journal.session.restart import CommandRestarter
 from pgdyno.journal.session.server_files import ServerFiles, files_of
 from pgdyno.journal.session.session import Session
 from pgdyno.model.ports import HostWriter
+from pgdyno.model.servers.server import Server
 
 Steps: TypeAlias = Callable[[str], None]
 """Is told the name of every step right after it was taken, so that a test can stop the process there."""
@@ -24,6 +25,10 @@ Raises: RefusedError with all that keeps them from it.
 """
 
 
+Inspect: TypeAlias = Callable[[Connection], Server]
+"""Reads all that the role may see of a server."""
+
+
 def no_steps(_step: str) -> None:
     """Tell nobody."""
 
@@ -32,6 +37,7 @@ def no_steps(_step: str) -> None:
 class ServerAccess:
     """One server, and the journal that its receipts go to.
 
+    ``inspect`` reads what the server is, from a connection to it.
     ``data_directory`` is where this process finds the server's files, if that is not the path that the
     server itself names, or if the server is down. ``restarter`` None means that nobody said how to restart.
     ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
@@ -43,6 +49,7 @@ class ServerAccess:
 
     connect: Connect
     journal_directory: Path
+    inspect: Inspect
     data_directory: Path | None = None
     restarter: CommandRestarter | None = None
     addresses: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.plans.plan import Effect
 from pgdyno.model.servers.server import ConfigurationManager, Server, Standby
+from pgdyno.server.inspection.inspection import inspect_server
 
 PATRONI = ConfigurationManager("Patroni", 'a client calls itself "Patroni"', "patronictl edit-config")
 RELOAD = plan_of(setting("work_mem", "4MB", "16MB"))
@@ -121,7 +122,7 @@ def not_here() -> NoReturn:
 
 def test_a_managed_server_gets_the_plan_in_writing_and_no_change(tmp_path: Path) -> None:
     server = replace(server_of(), managers=(PATRONI,))
-    access, allowed = ServerAccess(not_here, tmp_path), Permissions(any_workload=True)
+    access, allowed = ServerAccess(not_here, tmp_path, inspect_server), Permissions(any_workload=True)
     found = conclude(attached(server), PAYING, access, Remembered(), allowed, pytest.fail)
     assert found.applied is None
     assert found.not_applied == (
@@ -133,7 +134,7 @@ def test_a_managed_server_gets_the_plan_in_writing_and_no_change(tmp_path: Path)
 
 def test_what_applying_takes_is_said_right_before_the_change(tmp_path: Path) -> None:
     said: list[str] = []
-    access, allowed = ServerAccess(not_here, tmp_path), Permissions(any_workload=True)
+    access, allowed = ServerAccess(not_here, tmp_path, inspect_server), Permissions(any_workload=True)
     with pytest.raises(ConnectionFailedError):
         conclude(attached(server_of()), PAYING, access, Remembered(), allowed, said.append)
     assert said == list(before_applying(RELOAD, server_of()))

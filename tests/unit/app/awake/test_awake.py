@@ -22,6 +22,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import ConnectionFailedError, SettingError, UsageError
 from pgdyno.model.experiments.awake import AS_ASKED, GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
 from pgdyno.model.variants.variant import Variant
+from pgdyno.server.inspection.inspection import inspect_server
 
 BOOTED = {GROW_START_NS: "50000", MAY_SHRINK: "Y", POLL_NS: "0"}
 HELD = {GROW_START_NS: "200000", MAY_SHRINK: "N", POLL_NS: "200000"}
@@ -163,7 +164,7 @@ def test_what_a_killed_trial_has_left_of_others_is_the_users_to_revert(root: Pat
 
 def test_a_killed_measurement_can_be_reverted_by_itself(root: Path, state: HostState) -> None:
     leave(root, state, HELD)
-    access = ServerAccess(_no_server, state.journal_directory, host_writers=state.writers)
+    access = ServerAccess(_no_server, state.journal_directory, inspect_server, host_writers=state.writers)
     assert revert_host(access, RevertRequest()).is_complete
     assert shown(root) == BOOTED
 

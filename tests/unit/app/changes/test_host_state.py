@@ -35,6 +35,7 @@ from pgdyno.model.errors import (
     StillChangedError,
     StorageError,
 )
+from pgdyno.server.inspection.inspection import inspect_server
 
 WANTED = {SWAPPINESS: "10", AUTOGROUP: "0"}
 
@@ -174,7 +175,7 @@ def access_without_server(root: Path, journal: Path) -> ServerAccess:
     def nobody_answers() -> Connection:
         raise ConnectionFailedError("no server is asked")
 
-    return ServerAccess(nobody_answers, journal, host_writers=host_writers(root))
+    return ServerAccess(nobody_answers, journal, inspect_server, host_writers=host_writers(root))
 
 
 def test_what_a_plan_has_changed_is_no_obstacle_and_comes_back(

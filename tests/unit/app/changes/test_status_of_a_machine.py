@@ -15,6 +15,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plans.journal import StatusEntry
+from pgdyno.server.inspection.inspection import inspect_server
 
 REGISTER = "/dev/cpu/3/msr:0x1a4"
 
@@ -33,7 +34,7 @@ def access(root: Path, tmp_path: Path) -> ServerAccess:
     def nobody_answers() -> Connection:
         raise ConnectionFailedError("no server is asked")
 
-    return ServerAccess(nobody_answers, tmp_path / "journal", host_writers=host_writers(root))
+    return ServerAccess(nobody_answers, tmp_path / "journal", inspect_server, host_writers=host_writers(root))
 
 
 def entry(access: ServerAccess, key: str) -> StatusEntry:

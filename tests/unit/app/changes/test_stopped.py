@@ -16,6 +16,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.target import this_machine
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, StillChangedError, UsageError
 from pgdyno.model.plans.journal import Receipt
+from pgdyno.server.inspection.inspection import inspect_server
 
 DOWN = ConnectionFailedError("could not connect to the server", detail="Connection refused")
 HERE, THERE = "host=/run port=5432", "host=/run port=5433"
@@ -31,7 +32,12 @@ def changed(path: Path, address: str = HERE, *, number: int = 1, is_machine_know
 def access(*addresses: str, data_directory: Path | None = None) -> ServerAccess:
     unused = cast("Any", None)
     return ServerAccess(
-        unused, unused, data_directory, addresses=addresses, revert_command="pgdyno revert --dsn x"
+        unused,
+        unused,
+        inspect_server,
+        data_directory,
+        addresses=addresses,
+        revert_command="pgdyno revert --dsn x",
     )
 
 

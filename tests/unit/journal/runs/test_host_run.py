@@ -33,6 +33,7 @@ from pgdyno.model.errors import PgdynoError, ServerError, SettingError, StorageE
 from pgdyno.model.plans.journal import OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plans.plan import HUGE_PAGES, KERNEL, kind_of
 from pgdyno.server.connection.connection import Connection
+from pgdyno.server.inspection.inspection import inspect_server
 
 WANTED = {SWAPPINESS: "10", AUTOGROUP: "0"}
 
@@ -366,7 +367,7 @@ def test_pools_have_a_writer_of_their_own(path: str, kind: str) -> None:
 
 
 def test_no_server_is_needed_for_what_trials_have_left(root: Path, journal: Journal, tmp_path: Path) -> None:
-    access = ServerAccess(_no_server, tmp_path / "journal")
+    access = ServerAccess(_no_server, tmp_path / "journal", inspect_server)
     assert not concerns_host_alone(access), "nothing is open"
     write_receipts(journal, receipts_of(root, WANTED), no_steps)
     assert concerns_host_alone(access)
@@ -379,7 +380,7 @@ def test_what_a_servers_plan_has_changed_on_the_machine_is_left_to_that_server(
 ) -> None:
     of_a_plan = [replace(one, server=receipt().target) for one in receipts_of(root, WANTED)]
     write_receipts(journal, of_a_plan, no_steps)
-    assert not concerns_host_alone(ServerAccess(_no_server, tmp_path / "journal"))
+    assert not concerns_host_alone(ServerAccess(_no_server, tmp_path / "journal", inspect_server))
 
 
 def test_a_damaged_journal_may_hide_a_servers_receipt(root: Path, tmp_path: Path) -> None:
@@ -388,7 +389,7 @@ def test_a_damaged_journal_may_hide_a_servers_receipt(root: Path, tmp_path: Path
     file = tmp_path / "journal" / FILE
     first, *others = file.read_text().splitlines(keepends=True)
     file.write_text("".join(["{}\n", first, *others]))
-    access = ServerAccess(_no_server, tmp_path / "journal")
+    access = ServerAccess(_no_server, tmp_path / "journal", inspect_server)
     assert read_journal(access.journal_directory).damage
     assert not concerns_host_alone(access)
 

@@ -20,6 +20,7 @@ from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plans.journal import OnDrift, Receipt, ReceiptState, StatusEntry
 from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect
 from pgdyno.report.plain.journal_text import revert_text, status_text
+from pgdyno.server.inspection.inspection import inspect_server
 
 SYSCTLS, RULES = "/etc/sysctl.d/60-pgdyno.conf", "/etc/udev/rules.d/60-pgdyno.rules"
 TEXT = "vm.swappiness = 10\n"
@@ -42,7 +43,9 @@ def access(root: Path, tmp_path: Path) -> ServerAccess:
     def nobody_answers() -> Connection:
         raise ConnectionFailedError("no server is asked")
 
-    return ServerAccess(nobody_answers, tmp_path / "journal", host_writers=host_writers(root), host_root=root)
+    return ServerAccess(
+        nobody_answers, tmp_path / "journal", inspect_server, host_writers=host_writers(root), host_root=root
+    )
 
 
 def apply(access: ServerAccess, *changes: Change, apply_id: str = "apply-1") -> tuple[Receipt, ...]:
