@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.app.changes.revert import RevertRequest, revert
-from pgdyno.app.changes.revert_host import revert_host
 from pgdyno.journal.ledger.log import open_journal
+from pgdyno.journal.revert import RevertRequest, revert
+from pgdyno.journal.revert_host import revert_host
 from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
 from pgdyno.journal.session.access import ServerAccess, no_steps

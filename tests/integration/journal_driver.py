@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.changes.revert import RevertRequest, revert
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter

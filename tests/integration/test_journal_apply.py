@@ -24,11 +24,11 @@ from tests.integration.journal_support import (
 )
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
 from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.restart import CommandRestarter
 from pgdyno.model.document import to_document

@@ -13,11 +13,11 @@ from tests.fix_debian import VERSION, DebianCluster
 from tests.integration.journal_support import plan_of
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.installations import installation_in
 from pgdyno.app.local_machine import workspace
 from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter

@@ -22,8 +22,8 @@ from tests.integration.journal_support import (
 )
 from tests.integration.killed_at_step import Driver, at_every_step, driving
 
-from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.revert import RevertRequest, revert
 
 pytestmark = pytest.mark.server
 

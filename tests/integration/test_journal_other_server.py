@@ -19,8 +19,8 @@ from tests.integration.journal_support import (
 )
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ServerStartError, StillChangedError

@@ -22,11 +22,11 @@ from tests.integration.journal_support import (
 )
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.changes.revert import RevertRequest, preview_revert, revert
 from pgdyno.app.changes.server_access import server_access
 from pgdyno.app.changes.status import journal_status, server_status
 from pgdyno.journal.files.directory import Directory
 from pgdyno.journal.ledger.log import open_journal, read_journal
+from pgdyno.journal.revert import RevertRequest, preview_revert, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import locked_session
@@ -410,9 +410,7 @@ def test_where_nothing_is_to_revert_other_journals_are_named(
 ) -> None:
     """As after sudo pgdyno apply."""
     apply(access, work_mem="8MB")
-    monkeypatch.setattr(
-        "pgdyno.app.changes.revert.candidate_directories", lambda: (access.journal_directory,)
-    )
+    monkeypatch.setattr("pgdyno.journal.revert.candidate_directories", lambda: (access.journal_directory,))
     result = revert(replace(access, journal_directory=tmp_path / "mine"), ALL)
     assert revert_text(result) == (
         f"Nothing to revert on host={server.socket_directory} port={server.port}.\n"

@@ -17,9 +17,9 @@ from tests.unit.journal.machines import AUTOGROUP, BOOT, make_machine, put, valu
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
-from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.changes.status import server_status
 from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures

@@ -26,11 +26,11 @@ from tests.integration.test_journal_debian import access_to
 from pgdyno.app.acceleration.accelerate import Acceleration
 from pgdyno.app.acceleration.beside import Permissions, conclude
 from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
-from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.app.changes.variant_switch import Switch
 from pgdyno.app.planning.attached import attach
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.experiments.decisions.watch_decision import WatchState
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import InterruptedByUserError, StillChangedError, UsageError

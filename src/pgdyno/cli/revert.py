@@ -60,9 +60,9 @@ def command(
     recognised by the address in --dsn, written as it was for apply, or by --pgdata. No server is needed for
     what a killed measurement has left on the machine.
     """
-    from pgdyno.app.changes.revert import RevertRequest, preview_revert, revert
-    from pgdyno.app.changes.revert_host import concerns_host_alone, preview_revert_host, revert_host
     from pgdyno.app.changes.server_access import server_access
+    from pgdyno.journal.revert import RevertRequest, preview_revert, revert
+    from pgdyno.journal.revert_host import concerns_host_alone, preview_revert_host, revert_host
     from pgdyno.model.document import to_document
     from pgdyno.model.plans.journal import OnDrift
     from pgdyno.report.plain.journal_text import revert_text

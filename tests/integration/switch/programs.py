@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_servers import RealServer
 
-from pgdyno.app.changes.revert import RevertRequest, revert
 from pgdyno.journal.ledger.log import read_journal
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 
 PROGRAMS = Path("/usr/lib/postgresql", VERSION)

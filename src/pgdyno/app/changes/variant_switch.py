@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.changes.revert import RevertRequest, revert
+from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import StillChangedError
 from pgdyno.model.plans.journal import ApplyResult

@@ -12,11 +12,11 @@ from tests.unit.journal.machines import SWAPPINESS, carry_out, let_kernel, make_
 
 from pgdyno.app.awake.awake import AwakeKeeper, Keeping, Probe, as_booted_beside, is_shorter
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.app.changes.revert import RevertRequest
-from pgdyno.app.changes.revert_host import revert_host
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.journal.ledger.log import open_journal, read_journal
+from pgdyno.journal.revert import RevertRequest
+from pgdyno.journal.revert_host import revert_host
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import ConnectionFailedError, SettingError, UsageError

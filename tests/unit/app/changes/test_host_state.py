@@ -17,10 +17,10 @@ from tests.unit.journal.machines import (
 )
 
 from pgdyno.app.changes.host_state import HostState
-from pgdyno.app.changes.revert import RevertRequest
-from pgdyno.app.changes.revert_host import revert_host
 from pgdyno.host.files.tree import Tree
 from pgdyno.journal.ledger.log import FILE, open_journal, read_journal
+from pgdyno.journal.revert import RevertRequest
+from pgdyno.journal.revert_host import revert_host
 from pgdyno.journal.runs.host_run import host_target, host_writers
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection

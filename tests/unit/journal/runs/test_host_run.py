@@ -24,8 +24,8 @@ from tests.unit.journal.machines import (
 )
 from tests.unit.journal.receipts import receipt
 
-from pgdyno.app.changes.revert_host import concerns_host_alone
 from pgdyno.journal.ledger.log import FILE, Journal, open_journal, read_journal
+from pgdyno.journal.revert_host import concerns_host_alone
 from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers, receipts_of_host
 from pgdyno.journal.session.access import ServerAccess, no_steps

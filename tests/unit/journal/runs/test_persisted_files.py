@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.unit.journal.machines import BOOT, SWAPPINESS, change, make_machine, put, value_of
 
-from pgdyno.app.changes.revert import RevertRequest
-from pgdyno.app.changes.revert_host import preview_revert_host, revert_host
 from pgdyno.app.changes.status import journal_status
 from pgdyno.journal.ledger.log import open_journal
+from pgdyno.journal.revert import RevertRequest
+from pgdyno.journal.revert_host import preview_revert_host, revert_host
 from pgdyno.journal.runs.by_hand import making_statement, outcome
 from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from pgdyno.app.changes.revert import RevertRequest, telling_what_is_left
 from pgdyno.journal.ledger.log import Contents, open_journal, read_journal
+from pgdyno.journal.revert import RevertRequest, telling_what_is_left
 from pgdyno.journal.runs.by_hand import outcome, restoring_statements
 from pgdyno.journal.runs.host_run import HostRun, drift_on_host, receipts_of_host
 from pgdyno.journal.runs.undo import Undone

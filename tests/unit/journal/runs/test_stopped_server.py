@@ -10,8 +10,8 @@ import pytest
 from tests.unit.journal.data_directory import data_directory, give_to_owner
 from tests.unit.journal.receipts import TARGET, receipt
 
-from pgdyno.app.changes.stopped_server import find_stopped
 from pgdyno.journal.ledger.log import Contents
+from pgdyno.journal.runs.stopped_server import find_stopped
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.target import this_machine
 from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, StillChangedError, UsageError

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pgdyno.app.changes.stopped_server import Stopped, files_of_named, find_stopped, receipts_of_named
 from pgdyno.journal.configuration.standby_order import check_standby_order
 from pgdyno.journal.ledger.log import Contents, Journal, open_journal, read_journal
 from pgdyno.journal.ledger.places import candidate_directories, other_journals
 from pgdyno.journal.runs.by_hand import outcome, restoring_edits, restoring_statements, still_changed
 from pgdyno.journal.runs.host_run import HostRun, drift_on_host, receipts_of_host
 from pgdyno.journal.runs.server_writers import RunningWriters, running_writers, stopped_writers
+from pgdyno.journal.runs.stopped_server import Stopped, files_of_named, find_stopped, receipts_of_named
 from pgdyno.journal.runs.undo import Undoing, Undone, find_drift, other_programs, restore_all, undo
 from pgdyno.journal.session.access import ServerAccess, Steps, no_steps
 from pgdyno.journal.session.session import Session, locked_session, reading_session
