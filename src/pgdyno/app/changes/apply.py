@@ -13,7 +13,7 @@ from typing import TypeAlias
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.changes.persist import Persisted, Persisting
 from pgdyno.host.files.tree import Tree
-from pgdyno.journal.runs.run import Checked, Opened, open_for_apply, open_for_preview
+from pgdyno.journal.apply import Checked, Opened, open_for_apply, open_for_preview
 from pgdyno.journal.configuration.standby_order import check_standby_order
 from pgdyno.journal.runs.changes import new_apply_id
 from pgdyno.journal.session.access import ServerAccess, Steps, no_steps
