@@ -37,11 +37,11 @@ from tests.integration.journal_support import (
 )
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.changes.status import journal_status, server_status
 from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.revert import RevertRequest, preview_revert, revert
 from pgdyno.journal.revert_host import preview_revert_host, revert_host
 from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.status import journal_status, server_status
 from pgdyno.model.errors import (
     ConnectionFailedError,
     PermissionNotGivenError,

@@ -23,13 +23,13 @@ from tests.integration.journal_support import (
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.server_access import server_access
-from pgdyno.app.changes.status import journal_status, server_status
 from pgdyno.journal.files.directory import Directory
 from pgdyno.journal.ledger.log import open_journal, read_journal
 from pgdyno.journal.revert import RevertRequest, preview_revert, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import locked_session
+from pgdyno.journal.status import journal_status, server_status
 from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
 from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
 from pgdyno.report.plain.journal_text import revert_text, status_text

@@ -17,11 +17,11 @@ from tests.unit.journal.machines import AUTOGROUP, BOOT, make_machine, put, valu
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
-from pgdyno.app.changes.status import server_status
 from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.status import server_status
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import OwnershipError
 from pgdyno.model.plans.journal import ReceiptState

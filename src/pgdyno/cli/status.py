@@ -17,7 +17,7 @@ from pgdyno.cli.output import json_option, print_json
 def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     """Show pgdyno's changes that are not yet reverted, and other journals on this host."""
     from pgdyno.app.changes.server_access import server_access
-    from pgdyno.app.changes.status import journal_status, server_status
+    from pgdyno.journal.status import journal_status, server_status
     from pgdyno.model.document import to_document
     from pgdyno.report.plain.journal_text import status_text
 

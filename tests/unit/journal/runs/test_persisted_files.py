@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.unit.journal.machines import BOOT, SWAPPINESS, change, make_machine, put, value_of
 
-from pgdyno.app.changes.status import journal_status
 from pgdyno.journal.ledger.log import open_journal
 from pgdyno.journal.revert import RevertRequest
 from pgdyno.journal.revert_host import preview_revert_host, revert_host
@@ -16,6 +15,7 @@ from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
 from pgdyno.journal.session.access import ServerAccess, no_steps
 from pgdyno.journal.session.query import Connection
+from pgdyno.journal.status import journal_status
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plans.journal import OnDrift, Receipt, ReceiptState, StatusEntry
 from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect

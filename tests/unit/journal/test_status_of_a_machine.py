@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.unit.journal.machines import AUTOGROUP, BOOT, SWAPPINESS, carry_out, make_machine, put
 
-from pgdyno.app.changes.status import journal_status
 from pgdyno.journal.ledger.log import open_journal
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
+from pgdyno.journal.status import journal_status
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plans.journal import StatusEntry
 from pgdyno.server.inspection.inspection import inspect_server
