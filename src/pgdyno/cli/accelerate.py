@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,11 +20,11 @@ from pgdyno.cli._server_options import (
 )
 from pgdyno.cli.measuring import CYCLE, phase_option
 from pgdyno.cli.output import json_option, open_progress
+from pgdyno.cli.quantities import duration, percent
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Phase
 from pgdyno.model.plans.plan import Layer
-from pgdyno.model.units import parse_duration_s, parse_percent
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.accelerate import AccelerateRequest
@@ -38,35 +37,14 @@ _STILL_CHANGED = 3  # exit code
 _ALL = 1.0  # a loss that no server can exceed
 
 
-def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    """Return seconds. Raises: UsageError naming the option."""
-    with _named(parameter):
-        return parse_duration_s(text)
-
-
-def _percent(_: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    """Return a share; None if the option was not given. Raises: UsageError naming the option."""
-    with _named(parameter):
-        return None if text is None else parse_percent(text)
-
-
 def _loss(context: click.Context, parameter: click.Parameter, text: str) -> float | None:
     """Return a share that something may be lost of. Raises: UsageError, for all of it or more as well."""
-    share = _percent(context, parameter, text)
+    share = percent(context, parameter, text)
     if share is not None and share >= _ALL:
         raise UsageError(
             f'{parameter.opts[0]} "{text}" would let any plan pass', hint="write a percentage below 100%"
         )
     return share
-
-
-@contextmanager
-def _named(parameter: click.Parameter) -> Iterator[None]:
-    """Name the option in the error about its value."""
-    try:
-        yield
-    except UsageError as error:
-        raise UsageError(f"{parameter.opts[0]} {error.message}", hint=error.hint) from error
 
 
 @click.command(
@@ -87,7 +65,7 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
     "--budget",
     "budget_s",
     default="10m",
-    callback=_duration,
+    callback=duration,
     show_default=True,
     metavar="TIME",
     help="How long it may take, the loading of data included. From 15m on, the report also has latencies at "
@@ -96,7 +74,7 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
 @click.option(
     "--min-gain",
     metavar="PERCENT",
-    callback=_percent,
+    callback=percent,
     help="The gain of throughput that makes the change worth while [default: 5% for other programs, 2% for a "
     "restart, 1% for a reload].",
 )
@@ -111,7 +89,7 @@ def _named(parameter: click.Parameter) -> Iterator[None]:
 @click.option(
     "--max-tail-loss",
     default="10%",
-    callback=_percent,
+    callback=percent,
     show_default=True,
     metavar="PERCENT",
     help="No workload's slowest transactions may possibly take longer by more than this.",

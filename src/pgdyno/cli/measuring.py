@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pgdyno.cli.quantities import duration
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design, Phase
-from pgdyno.model.units import parse_duration_s
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.measure import Conditions
@@ -61,17 +61,26 @@ _OPTIONS = (
     click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Connections."),
     click.option("--blocks", type=click.IntRange(min=1), help="Blocks in all, instead of a budget."),
     click.option(
-        "--budget", metavar="TIME", help="Measure for about this long (8m, 90s), but at least five rounds."
+        "--budget",
+        "budget_s",
+        callback=duration,
+        metavar="TIME",
+        help="Measure for about this long (8m, 90s), but at least five rounds.",
     ),
     click.option(
         "--until", metavar="WHEN", help='Stop at "decided" or "precision=1%"; anytime-valid intervals.'
     ),
     click.option(
-        "--block", metavar="TIME", help="Length of a block [default: 6s; alternating: 10s a trial]."
+        "--block",
+        "block_s",
+        callback=duration,
+        metavar="TIME",
+        help="Length of a block [default: 6s; alternating: 10s a trial].",
     ),
     click.option(
         "--slice",
-        "slice_",
+        "slice_s",
+        callback=duration,
         metavar="TIME",
         help="Length of one turn [default: 50ms, 500ms if the workload writes; a study's own].",
     ),
@@ -145,10 +154,10 @@ class Measuring:
     generator: str | None
     clients: int
     blocks: int | None
-    budget: str | None
+    budget_s: float | None
     until: str | None
-    block: str | None
-    slice_: str | None
+    block_s: float | None
+    slice_s: float | None
     kind: str | None
     isolate: bool | None
     seed: int
@@ -159,11 +168,6 @@ class Measuring:
     phase: str = "minute"
 
     @property
-    def budget_s(self) -> float | None:
-        """The budget in seconds, or None when the number of blocks decides."""
-        return parse_duration_s(self.budget) if self.budget else None
-
-    @property
     def whole_scale(self) -> int | None:
         """The scale of bundled workloads. Raises: UsageError for a fraction, or less than 1."""
         if self.scale is None or (self.scale >= 1 and self.scale.is_integer()):
@@ -172,8 +176,8 @@ class Measuring:
 
     def or_budget(self, usual_s: float | None) -> Measuring:
         """Return the same with a usual budget if nothing else says how long to measure."""
-        is_told = self.budget or self.blocks or self.until or usual_s is None
-        return self if is_told else replace(self, budget=f"{usual_s}s")
+        is_told = self.budget_s or self.blocks or self.until or usual_s is None
+        return self if is_told else replace(self, budget_s=usual_s)
 
     def or_workloads(self, usual: tuple[str, ...]) -> Measuring:
         """Return the same with the ``usual`` workloads if none was requested."""
@@ -227,8 +231,8 @@ class Measuring:
     def _refuse_what_passes_decide(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""
         given = {
-            "--block": self.block,
-            "--slice": self.slice_,
+            "--block": self.block_s,
+            "--slice": self.slice_s,
             "--design": self.kind,
             "--phase cycle": self.phase == CYCLE or None,
         }
@@ -270,8 +274,8 @@ class Measuring:
             seed=self.seed,
             clients=self.clients,
             blocks=self.blocks,
-            block_s=None if self.block is None else parse_duration_s(self.block),
-            slice_s=None if self.slice_ is None else parse_duration_s(self.slice_),
+            block_s=self.block_s,
+            slice_s=self.slice_s,
             is_alternating=self.kind == "alternating",
             is_isolated=self.isolate,
             is_whole_cycle=self.phase == CYCLE,

@@ -31,15 +31,8 @@ from pgdyno.experiments.decisions.notes import (
     noise_note,
     step_labels,
 )
-from pgdyno.experiments.decisions.stopping import (
-    as_even,
-    counts_nothing,
-    is_finished,
-    minimum_rounds,
-    rounds_extended,
-    rounds_to_repeat,
-    rounds_within,
-)
+from pgdyno.experiments.decisions.round_plan import RoundPlan
+from pgdyno.experiments.decisions.stopping import counts_nothing, is_finished
 from pgdyno.experiments.design.phase import with_phase
 from pgdyno.experiments.verdicts.analysis import analyse
 from pgdyno.experiments.verdicts.durability import is_hopeless, withhold
@@ -235,38 +228,22 @@ class ExperimentRun:
         running = self._running(arena, study, experiment, evidence)
         experiment = validated(experiment, arena, [self.workloads[n] for n in study.workloads], self.progress)
         self.store.save(experiment)
-        first = done = _rounds_done(experiment)
-        planned, repeats, longest_s, half = study.design.rounds, 0, 0.0, 0
-        while done < planned + repeats:
+        plan = RoundPlan.of(study, budget_s, _rounds_done(experiment))
+        while plan.left:
             round_started = self.clock()
-            names = _names(study, experiment, planned + repeats - done)
+            names = _names(study, experiment, plan.left)
             for workloads in workloads_by_server([self.workloads[name] for name in names]):
-                self.progress.step(_label(done, planned + repeats, workloads))
+                self.progress.step(_label(plan.done, plan.total, workloads))
                 shuffled = in_random_order(workloads, running.random)
-                self.store.add_blocks(experiment.id, self.run_round(running, done, shuffled))
+                self.store.add_blocks(experiment.id, self.run_round(running, plan.done, shuffled))
                 self.arena.loads.forget(experiment.id)
-            done += 1
             experiment = evidence.added_to(self.store.load(experiment.id))
             self.store.save(experiment)
             experiment = judge_again(experiment)
             round_s, elapsed_s = self.clock() - round_started, self.clock() - started
-            longest_s = max(longest_s, round_s)
-            least = minimum_rounds(study.design)
-            if budget_s is not None and (done == first + 1 or study.is_adaptive):
-                # Rounds of an adaptive study become shorter, as fewer cells are in question.
-                more = rounds_within(budget_s - elapsed_s, round_s, max(1, least - (done - first - 1)))
-                planned = as_even(done - 1 + more, least, study.design)
-            wanted = planned if budget_s is None else least
-            if not study.is_adaptive:  # which looks at what counts before each round
-                lost = rounds_to_repeat(experiment.blocks, study.workloads, done, wanted)
-                repeats = max(0, lost - (planned - wanted))
-                if budget_s is not None and done == planned + repeats:
-                    planned = rounds_extended(planned, budget_s - elapsed_s, longest_s, study.design)
-            half = half or (planned + 1) // 2  # of those that were planned at first
-            self.progress.advance(elapsed_s, elapsed_s + max(0, planned + repeats - done) * round_s)
-            if counts_nothing(experiment.blocks) or is_hopeless(experiment):
-                break
-            if self._is_finished(study, experiment) or self._is_futile(experiment, is_half=done == half):
+            plan = plan.after(round_s, elapsed_s, experiment.blocks)
+            self.progress.advance(elapsed_s, elapsed_s + plan.left * round_s)
+            if self._is_over(study, experiment, is_half=plan.is_half):
                 break
         measured = self.store.load(experiment.id)
         told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
@@ -293,12 +270,14 @@ class ExperimentRun:
             ),
         )
 
-    def _is_finished(self, study: Study, experiment: Experiment) -> bool:
-        if study.design.stopping is Stopping.FIXED:
-            return False
-        return is_finished(_verdicts(study, experiment, self.workloads), study.design, experiment.blocks)
-
-    def _is_futile(self, experiment: Experiment, *, is_half: bool) -> bool:
+    def _is_over(self, study: Study, experiment: Experiment, *, is_half: bool) -> bool:
+        """Whether the experiment ends before its planned rounds are done."""
+        if counts_nothing(experiment.blocks) or is_hopeless(experiment):
+            return True
+        if study.design.stopping is not Stopping.FIXED:
+            verdicts = _verdicts(study, experiment, self.workloads)
+            if is_finished(verdicts, study.design, experiment.blocks):
+                return True
         return self.is_futile is not None and is_half and self.is_futile(experiment)
 
     def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
