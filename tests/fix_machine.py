@@ -161,7 +161,7 @@ def _may_be_written() -> bool:
     """Whether this is a whole machine, and not a container that only sees it."""
     try:
         Path(SWAPPINESS).write_text(Path(SWAPPINESS).read_text())
-        Path(POOL).write_text(Path(POOL).read_text())
+        Path(POOL).write_text(str(_pages_that_stay()))  # with those that are lent, they all would stay
     except OSError:
         return False
     return True
