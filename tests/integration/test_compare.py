@@ -336,9 +336,9 @@ def test_an_experiment_file_may_and_every_output_is_marked(home: Path) -> None:
 
 
 def test_options_that_an_experiment_file_decides_about_are_refused_instead_of_ignored(home: Path) -> None:
-    done = pgdyno("run", str(home / "any.toml"), "--embedded", "--seed", "3", "--no-isolate")
+    done = pgdyno("run", str(home / "any.toml"), "--embedded", "--seed", "3", "--phase", "cycle")
     assert done.returncode == 2
-    assert "an experiment file decides itself about --isolate, --seed" in done.stderr
+    assert "an experiment file decides itself about --phase, --seed" in done.stderr
     assert "[design]" in done.stderr
 
 

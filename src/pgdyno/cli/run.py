@@ -32,6 +32,7 @@ _THE_FILES = {
     "isolate": "--isolate",
     "seed": "--seed",
     "generator": "--generator",
+    "phase": "--phase",
 }
 """Options by parameter that an experiment file speaks about, or that its design has no place for yet."""
 _OF_SERVERS_OF_OUR_OWN = {

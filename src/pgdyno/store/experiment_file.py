@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pgdyno.model.errors import ExperimentFileError
-from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.experiment import Design, Phase
 from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant, require_measurable
 
 V = TypeVar("V")
+_PHASES = {"minute": Phase.AFTER_CHECKPOINT, "cycle": Phase.CYCLE}
 
 
 def _named_once(settings: dict[str, V]) -> dict[str, V]:
@@ -48,6 +49,7 @@ class DesignTable(_Strict):
     slice_s: Annotated[float, Field(ge=0.02)] | None = None
     seed: int | None = None
     clients: Annotated[int, Field(ge=1)] | None = None
+    phase: Literal["minute", "cycle"] | None = None
     equivalence_margin: Annotated[float, Field(gt=0, lt=1)] | None = None
 
 
@@ -100,6 +102,8 @@ def _study(path: Path, parsed: ExperimentFile) -> Study:
     changes = {name: value for name, value in parsed.design.model_dump().items() if value is not None}
     if parsed.design.slice_s is not None:
         changes["writing_slice_s"] = parsed.design.slice_s
+    if parsed.design.phase is not None:
+        changes["phase"] = _PHASES[parsed.design.phase]
     return Study(
         name=path.stem,
         question=parsed.question,

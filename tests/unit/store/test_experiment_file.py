@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import ExperimentFileError
+from pgdyno.model.experiments.experiment import Phase
 from pgdyno.store.experiment_file import read_experiment_file
 
 GOOD = """
@@ -30,6 +31,18 @@ def test_a_file_becomes_a_study_whose_first_variant_is_the_baseline(tmp_path: Pa
     study = read_experiment_file(write(tmp_path, GOOD))
     assert (study.name, study.baseline, study.design.rounds) == ("buffers", "default", 4)
     assert dict(study.variants[1].settings) == {"shared_buffers": "1GB"}
+
+
+@pytest.mark.parametrize(("written", "phase"), [("minute", Phase.AFTER_CHECKPOINT), ("cycle", Phase.CYCLE)])
+def test_a_file_names_the_phase_that_its_figures_cover(tmp_path: Path, written: str, phase: Phase) -> None:
+    text = GOOD.replace("rounds = 4", f'phase = "{written}"')
+    assert read_experiment_file(write(tmp_path, text)).design.phase is phase
+
+
+def test_a_phase_that_there_is_not_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, GOOD.replace("rounds = 4", 'phase = "hour"')))
+    assert caught.value.detail == "\"design.phase\": input should be 'minute' or 'cycle', found 'hour'"
 
 
 def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:

@@ -18,11 +18,12 @@ from pgdyno.app.studying.io_support import find_io_support
 from pgdyno.app.studying.page_support import find_page_support
 from pgdyno.app.studying.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.experiments.decisions.stopping import minimum_rounds
+from pgdyno.experiments.design.phase import require_writing
 from pgdyno.experiments.planner.sql_text import first_word
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.experiment import Experiment, Phase
 from pgdyno.model.experiments.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
@@ -88,9 +89,14 @@ def _check_query(query: str | None, *, may_write: bool) -> None:
 
 
 def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Progress) -> Experiment:
-    """Run the experiment in a TOML file; its design and workloads hold."""
+    """Run the experiment in a TOML file; its design and workloads hold.
+
+    Raises: UsageError for a whole checkpoint cycle of workloads that only read; what measuring raises.
+    """
     study = read_experiment_file(path)
     workloads = find_workloads(study.workloads, (), scale)
+    if study.design.phase is Phase.CYCLE:
+        require_writing(workloads.values())
     own = replace(conditions, workloads=workloads, design=study.design)
     return measure(study, own, progress)
 

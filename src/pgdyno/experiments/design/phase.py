@@ -56,7 +56,7 @@ def require_writing(workloads: Collection[Workload]) -> None:
     """Raise UsageError for a checkpoint cycle of workloads that bring about none."""
     if workloads and all(workload.is_read_only for workload in workloads):
         raise UsageError(
-            "--phase cycle concerns workloads that write, and none of these does",
+            "a whole checkpoint cycle concerns workloads that write, and none of these does",
             detail=", ".join(workload.name for workload in workloads),
-            hint="leave it out, or add one, for example pgbench-tpcb",
+            hint="leave out --phase cycle, or phase in the file; or add a workload, for example pgbench-tpcb",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -92,7 +93,19 @@ def test_a_cycle_of_workloads_that_only_read_is_refused(arguments: list[str]) ->
     done = CliRunner().invoke(cli, [*arguments, "--phase", "cycle"])
     assert isinstance(done.exception, UsageError)
     assert str(done.exception) == (
-        "--phase cycle concerns workloads that write, and none of these does\n"
+        "a whole checkpoint cycle concerns workloads that write, and none of these does\n"
         "DETAIL:  pgbench-select\n"
-        "HINT:  leave it out, or add one, for example pgbench-tpcb"
+        "HINT:  leave out --phase cycle, or phase in the file; or add a workload, for example pgbench-tpcb"
+    )
+
+
+def test_a_file_of_workloads_that_only_read_has_no_cycle(tmp_path: Path) -> None:
+    file = tmp_path / "reading.toml"
+    file.write_text(
+        'question = "?"\nworkloads = ["pgbench-select"]\n[design]\nphase = "cycle"\n[variants.a]\n'
+    )
+    done = CliRunner().invoke(cli, ["run", str(file), "--embedded"])
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.message == (
+        "a whole checkpoint cycle concerns workloads that write, and none of these does"
     )
