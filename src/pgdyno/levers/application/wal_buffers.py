@@ -18,7 +18,8 @@ How it is undone:
     The value found is restored; takes a restart.
 
 Evidence:
-    The manual: automatic tuning gives reasonable results in most cases.
+    The manual: automatic tuning gives reasonable results in most cases. 64 MB instead of 16: −1.1 % (−3.6 to
+    1.4), sysbench read-write, 4 clients, CPUs awake (docs/results).
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-WAL-BUFFERS

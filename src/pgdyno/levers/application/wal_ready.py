@@ -20,8 +20,9 @@ How it is undone:
 
 Evidence:
     The manual; pgtune keeps a quarter too. Without segments, 0.8 to 1.1 % of sysbench's read-write
-    transactions took 40 to 60 ms here (docs/decisions/0028). By itself it is measured against a variant that
-    is given fewer segments than the default keeps: pgdyno compare missing:min_wal_size=32MB ready.
+    transactions took 40 to 60 ms here (docs/decisions/0028). By itself, against a variant that is given fewer
+    segments than the default keeps (min_wal_size=32MB): missing segments cost 9.0 % of throughput (7.5 to
+    10.5), and make the slowest 5 % twice as slow (+110 %, 99 to 123; docs/results).
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-MIN-WAL-SIZE

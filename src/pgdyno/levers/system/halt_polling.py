@@ -24,7 +24,9 @@ How it is undone:
 
 Evidence:
     Throughput +44.9 % (24.4 to 68.9) read-only and +35.3 % (25.1 to 46.3) read-write, in a guest whose
-    wake-ups took 115 µs and 10 µs with polling; by turns, 8 rounds, 4 clients. SAP measured 3 to 12 % with
+    wake-ups took 115 µs and 10 µs with polling; by turns, 8 rounds, 4 clients. In one with 17 and 4 µs,
+    read-only: +107 % (90 to 125) at 1 client, +20.4 % (16.8 to 24.2) at 2, +11.1 % (8.5 to 13.8) at 4, +12.9
+    % (7.3 to 18.8) at 16; read-write +133, +32.5, +18.0, +16.7 % (docs/results). SAP measured 3 to 12 % with
     HANA (Linux, commit 2cffe9f6b).
 
 References:

@@ -23,8 +23,9 @@ How it is undone:
     The former number is written back. Pages in use are given back when the server ends.
 
 Evidence:
-    pgdyno pilot (2 CPUs, 2 GB of shared_buffers, 612 MB of data): ×1.08 read-only, ×1.10 read-write over
-    4 kB pages. Others: +7.5 % for pgbench -S (7.4 GB of data in 16 GB of buffers), +3.8 % for TPROC-C.
+    pgdyno pilot (2 CPUs, 2 GB of shared_buffers, 612 MB of data): ×1.08 read-only, ×1.10 read-write over 4 kB
+    pages. With 1 GB and CPUs awake: +6.7 % (3.2 to 10.3) and +8.8 % (3.7 to 14.1; docs/results). Others: +7.5
+    % for pgbench -S (7.4 GB of data in 16 GB of buffers), +3.8 % for TPROC-C.
 
 References:
     https://www.postgresql.org/docs/current/kernel-resources.html#LINUX-HUGE-PAGES
