@@ -360,6 +360,31 @@ def test_ctrl_c_undoes_what_was_done_so_far(server: RealServer, access: ServerAc
     assert read_journal(access.journal_directory).open == ()
 
 
+def test_an_error_that_nobody_expects_undoes_everything_too(server: RealServer, access: ServerAccess) -> None:
+    before = snapshot(server)
+
+    def fail(step: str) -> None:
+        if step == "changed work_mem":
+            raise FileNotFoundError(2, "No usable temporary directory found")
+
+    with pytest.raises(FileNotFoundError):
+        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB"), steps=fail))
+    assert snapshot(server) - before == []
+    assert read_journal(access.journal_directory).open == ()
+
+
+def test_a_roll_back_that_fails_unexpectedly_says_what_is_left(access: ServerAccess) -> None:
+    def fail(step: str) -> None:
+        if step in ("changed work_mem", "restored work_mem"):
+            raise MemoryError(step)
+
+    with pytest.raises(StillChangedError) as caught:
+        apply_plan(access, ApplyRequest(plan_of(work_mem="8MB"), steps=fail))
+    assert caught.value.message == "unforeseen MemoryError: changed work_mem; something is still changed"
+    assert caught.value.detail == "undoing it failed as well: unforeseen MemoryError: restored work_mem"
+    assert "ALTER SYSTEM RESET work_mem" in (caught.value.hint or "")
+
+
 def test_a_server_that_does_not_come_up_gets_its_old_values_back_at_once(
     server: RealServer, access: ServerAccess
 ) -> None:

@@ -41,10 +41,10 @@ from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.program import program_writers
 from pgdyno.model.errors import (
     ConnectionFailedError,
-    PgdynoError,
     ServerError,
     ServerStartError,
     StillChangedError,
+    as_pgdyno_error,
 )
 from pgdyno.model.plans.journal import OnDrift, Outcome, Receipt
 from pgdyno.model.plans.plan import HOST_KINDS, PROGRAM_KINDS, SETTING, Change, Effect
@@ -161,7 +161,7 @@ class ApplyRun:
         try:
             receipts = self._change(prepared)
             gucs = read_gucs(self._session.connection)
-        except (PgdynoError, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt) as error:
             self._roll_back(error)
             raise
         return tuple(outcome(receipt, gucs.get(receipt.key)) for receipt in receipts)
@@ -211,7 +211,7 @@ class ApplyRun:
             self._restart()
         return read_back(self.journal, writers, receipts, self.steps)
 
-    def _roll_back(self, error: PgdynoError | KeyboardInterrupt) -> None:
+    def _roll_back(self, error: Exception | KeyboardInterrupt) -> None:
         """Restore the original values, through the files if the server does not start.
 
         The machine comes first: a restarted server must not find huge pages that are to be given back.
@@ -224,7 +224,7 @@ class ApplyRun:
                 on_host = self._host.undo(one for one in receipts if one.is_on_host)
             finally:
                 done, was_up = self._undo_server([one for one in receipts if not one.is_on_host])
-        except (PgdynoError, KeyboardInterrupt) as second:
+        except (Exception, KeyboardInterrupt) as second:  # noqa: BLE001 — whatever it is, something is still changed
             raise self._still_changed(error, _words(second)) from error
         if left := ", ".join(filter(None, (_left(done), _left(on_host)))):
             raise self._still_changed(error, f"not restored: {left}") from error
@@ -278,7 +278,7 @@ class ApplyRun:
         writer = AlterSystemWriter(self._session, self.opened.files)
         return Undoing(self.journal, self._session, writer, self._restarter, steps=self.steps)
 
-    def _still_changed(self, error: PgdynoError | KeyboardInterrupt, second: str) -> StillChangedError:
+    def _still_changed(self, error: Exception | KeyboardInterrupt, second: str) -> StillChangedError:
         """Return the error for an apply whose roll-back failed as well."""
         receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
         return still_changed(
@@ -289,10 +289,9 @@ class ApplyRun:
         )
 
 
-def _words(error: PgdynoError | KeyboardInterrupt) -> str:
-    if not isinstance(error, PgdynoError):
-        return "interrupted"
-    return f"{error.message}: {error.detail}" if error.detail else error.message
+def _words(error: Exception | KeyboardInterrupt) -> str:
+    known = as_pgdyno_error(error)
+    return f"{known.message}: {known.detail}" if known.detail else known.message
 
 
 def _left(done: Undone) -> str:

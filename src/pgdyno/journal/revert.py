@@ -28,10 +28,10 @@ from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.program import former_programs
 from pgdyno.model.errors import (
     ConnectionFailedError,
-    InterruptedByUserError,
     PgdynoError,
     StillChangedError,
     UsageError,
+    as_pgdyno_error,
 )
 from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, RevertResult, Target
 from pgdyno.model.plans.plan import PROGRAM_KINDS
@@ -81,8 +81,8 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
         connect = bound_to(stopped.target, access.connect, by_address=False)
         try:
             replace(access.restarter, connect=connect).restart()
-        except (PgdynoError, KeyboardInterrupt) as error:
-            failure = _as_error(error)
+        except (Exception, KeyboardInterrupt) as error:
+            failure = as_pgdyno_error(error)
             raise StillChangedError(
                 f"{failure.message}; the server may be down",
                 detail=failure.detail,
@@ -184,18 +184,14 @@ def telling_what_is_left(
     """Turn errors and interrupts of a revert into a StillChangedError while receipts are open."""
     try:
         yield
-    except (PgdynoError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:
         open_ids = {receipt.id for receipt in journal.read().open}
         left = [receipt for receipt in receipts if receipt.id in open_ids]
         if not left:
             raise
         raise still_changed(
-            _as_error(error), left, is_server_up=is_server_up(), revert_command=access.revert_command
+            as_pgdyno_error(error), left, is_server_up=is_server_up(), revert_command=access.revert_command
         ) from error
-
-
-def _as_error(error: PgdynoError | KeyboardInterrupt) -> PgdynoError:
-    return error if isinstance(error, PgdynoError) else InterruptedByUserError("interrupted")
 
 
 def _check_restart(

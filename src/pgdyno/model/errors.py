@@ -26,7 +26,8 @@
     ├── StorageError                   PGD-500  exit 1   disk full, unreadable store or bundle
     ├── MeasurementError               PGD-600  exit 1   the machine is too noisy to say anything
     ├── StillChangedError              PGD-700  exit 3   failed, and something is still changed
-    └── InterruptedByUserError         PGD-800  exit 130 partial results kept
+    ├── InterruptedByUserError         PGD-800  exit 130 partial results kept
+    └── UnforeseenError                PGD-900  exit 1   what nobody expected, undone like any other failure
 
 Messages follow PostgreSQL's style guide: the message is lower case without a full stop and names the
 value; ``detail`` states facts; ``hint`` says what to do, with the command to type.
@@ -217,3 +218,18 @@ class InterruptedByUserError(PgdynoError):
 
     code = "PGD-800"
     exit_code = 130
+
+
+class UnforeseenError(PgdynoError):
+    """An error that no code of pgdyno expects: of the machine, or a mistake in pgdyno."""
+
+    code = "PGD-900"
+
+
+def as_pgdyno_error(error: Exception | KeyboardInterrupt) -> PgdynoError:
+    """Return any error as one with message, detail and hint."""
+    if isinstance(error, PgdynoError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return InterruptedByUserError("interrupted")
+    return UnforeseenError(f"unforeseen {type(error).__name__}: {error}")

@@ -33,6 +33,7 @@ from pgdyno.model.errors import (
     ServerError,
     StillChangedError,
     UsageError,
+    as_pgdyno_error,
 )
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
@@ -132,10 +133,10 @@ def watch_after(access: ServerAccess, apply: Callable[[], None], progress: Progr
                 ratios += [] if ratio is None else [ratio]
                 if is_harm(ratios):
                     break
-    except (PgdynoError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:
         raise StillChangedError(
             "the watch ended early, and the plan is in force",
-            detail=error.message if isinstance(error, PgdynoError) else "interrupted",
+            detail=as_pgdyno_error(error).message,
             hint=f"to undo it: {access.revert_command} --allow-restart --restart-command '…'",
         ) from error
     return watched(ratios, pace.pairs, is_applied=True)

@@ -24,7 +24,7 @@ from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, wri
 from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers, receipts_of_host
 from pgdyno.journal.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.journal.session.access import no_steps
-from pgdyno.model.errors import InterruptedByUserError, PgdynoError, SettingError, StillChangedError
+from pgdyno.model.errors import SettingError, StillChangedError, as_pgdyno_error
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.journal import Receipt
 from pgdyno.model.plans.plan import HUGE_PAGES, Change, Effect, kind_of
@@ -101,7 +101,7 @@ class HostState:
                 turns = Turns(self.writers, shared.by_arm, shared.at_first)
                 try:
                     turns.try_all()
-                except (PgdynoError, KeyboardInterrupt):
+                except (Exception, KeyboardInterrupt):
                     run.claim(_open_receipts(run, apply_id))
                     raise
                 yield turns.begin if any(shared.by_arm) else None
@@ -203,10 +203,11 @@ def _give_back(run: HostRun, apply_id: str) -> None:
     """Restore the original values. Raises: StillChangedError."""
     try:
         drifted = run.undo(_open_receipts(run, apply_id)).drifted
-    except (PgdynoError, KeyboardInterrupt) as error:
-        failure = error if isinstance(error, PgdynoError) else InterruptedByUserError("interrupted")
+    except (Exception, KeyboardInterrupt) as error:
         left = _open_receipts(run, apply_id)
-        raise still_changed(failure, left, is_server_up=True, revert_command=REVERT_HOST) from error
+        raise still_changed(
+            as_pgdyno_error(error), left, is_server_up=True, revert_command=REVERT_HOST
+        ) from error
     if drifted:
         raise StillChangedError(
             "the machine was changed by others while it was measured",

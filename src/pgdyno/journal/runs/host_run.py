@@ -82,7 +82,7 @@ class HostRun:
         try:
             applied = make_changes(self.journal, self.writers, receipts, self.steps)
             return read_back(self.journal, self.writers, applied, self.steps)
-        except (PgdynoError, KeyboardInterrupt):
+        except (Exception, KeyboardInterrupt):
             self.claim(receipts)
             raise
 
