@@ -33,12 +33,12 @@ class FrozenTurns:
         """Thaw one program after the other. CPU time is read after each slice's head and at its end."""
         for arm in order:
             load = self.loads[arm]
-            start_ns = time.time_ns()
+            start_ns, begun_s = time.time_ns(), time.monotonic()
             load.thaw()
             try:
-                _sleep_until(start_ns + int(head_s * 1e9))
+                _sleep_until(begun_s + head_s)
                 before = servers.read_cpu_ns()
-                _sleep_until(start_ns + int(slice_s * 1e9))
+                _sleep_until(begun_s + slice_s)
                 end_ns = time.time_ns()
             finally:
                 load.freeze()
@@ -67,7 +67,7 @@ class FrozenTurns:
             load.stop()
 
 
-def _sleep_until(wall_ns: int) -> None:
-    remaining_s = (wall_ns - time.time_ns()) / 1e9
+def _sleep_until(monotonic_s: float) -> None:
+    remaining_s = monotonic_s - time.monotonic()
     if remaining_s > 0:
         time.sleep(remaining_s)

@@ -270,7 +270,7 @@ class ApplyRun:
                 "the server is down, and its files or a way to start it are not accessible"
             )
         writers = stopped_writers(files)
-        restore_all(self.journal, writers, receipts, on_drift=OnDrift.SKIP, steps=self.steps)
+        restore_all(self.journal, writers, receipts, on_drift=OnDrift.SKIP, steps=self.steps).check()
         restarter.restart()
         self._session.reconnect()
 

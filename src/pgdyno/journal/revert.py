@@ -162,15 +162,14 @@ def _revert_files(
         try:
             on_host = _undo_on_host(access, request, journal, receipts)
         finally:
-            restored, drifted = restore_all(
-                journal, writers, on_server, on_drift=request.on_drift, steps=request.steps
-            )
+            done = restore_all(journal, writers, on_server, on_drift=request.on_drift, steps=request.steps)
+        done.check()
     return RevertResult(
         target=str(stopped.files.path),
         outcomes=tuple(outcome(receipt) for receipt in (*on_server, *on_host.receipts)),
-        statements=(*restoring_edits(restored), *restoring_statements(on_host.receipts)),
-        drifted=(*drifted, *on_host.drifted),
-        pending_restart=tuple(sorted(receipt.key for receipt in restored)),
+        statements=(*restoring_edits(done.restored), *restoring_statements(on_host.receipts)),
+        drifted=(*done.drifted, *on_host.drifted),
+        pending_restart=tuple(sorted(receipt.key for receipt in done.restored)),
         damage=journal.read().damage,
         notes=(f"the server is down: its files are restored; start it, then {access.revert_command} again",),
         revert_command=access.revert_command,

@@ -8,28 +8,29 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pgdyno.model.errors import LockHeldError
+
+_NOTE_BYTES = 32  # always as long, so that a shorter number leaves nothing of a longer one
 
 
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold the lock file ``path``, which tells the holder's process id.
 
-    Raises: LockHeldError naming that process if somebody else holds it; OSError if the file cannot be
-    written.
+    Raises: LockHeldError naming that process if somebody else holds it; OSError if the file cannot be opened.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(file, 32, 0).decode().strip()
+            holder = os.pread(file, _NOTE_BYTES, 0).decode().strip()
             raise _held(path, holder) from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # the lock holds without a note: a full disk does not keep a revert away
+            os.pwrite(file, f"{os.getpid()}\n".ljust(_NOTE_BYTES).encode(), 0)
         yield
     finally:
         os.close(file)

@@ -21,6 +21,7 @@ from pgdyno.journal.session.session import Session
 from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.journal.writers.program import are_former, running_programs
+from pgdyno.model.errors import PgdynoError
 from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState
 from pgdyno.model.plans.plan import PROGRAM_KINDS
 from pgdyno.model.ports import ChangeWriter, Restarter
@@ -57,15 +58,32 @@ class Undone:
     restarts: int
 
 
+@dataclass(frozen=True)
+class Restoring:
+    """Result of restoring: receipts with their value back, drift that was left alone, and errors."""
+
+    restored: tuple[Receipt, ...]
+    drifted: tuple[Drift, ...]
+    errors: tuple[PgdynoError, ...]
+
+    def check(self) -> None:
+        """Raise the first error, if there was one."""
+        for error in self.errors:
+            raise error
+
+
 def undo(context: Undoing, receipts: Sequence[Receipt]) -> Undone:
     """Restore over a connection, newest receipt first as they are given, reload, and read back.
 
-    Raises: ServerStartError if a restart that the former values need fails.
+    A receipt that cannot be restored does not keep the others from it.
+    Raises: ServerStartError if a restart for the former values fails; else the first error of restoring.
     """
-    restored, drifted = restore_all(
+    done = restore_all(
         context.journal, context.writers, receipts, on_drift=context.on_drift, steps=context.steps
     )
+    restored, drifted = done.restored, done.drifted
     if not restored:
+        done.check()
         return Undone(tuple(receipts), drifted, (), 0)
     reload_and_wait(context.session.connection, context.session.connect)
     context.steps("reloaded")
@@ -76,6 +94,7 @@ def undo(context: Undoing, receipts: Sequence[Receipt]) -> Undone:
     restarts = _restart_if_needed(context, restored)
     waiting = _waiting(context.session, restored)
     closed = {receipt.id: _close(context, receipt) for receipt in restored if receipt.key not in waiting}
+    done.check()
     return Undone(
         receipts=tuple(closed.get(receipt.id, receipt) for receipt in receipts),
         drifted=drifted,
@@ -91,25 +110,32 @@ def restore_all(
     *,
     on_drift: OnDrift,
     steps: Steps,
-) -> tuple[tuple[Receipt, ...], tuple[Drift, ...]]:
+) -> Restoring:
     """Restore each receipt's value unless another process has changed it since.
 
-    Returns: the receipts restored, and what drifted and was left alone.
+    Where one cannot be restored, older ones of the same key stay as well, and all others are restored.
     """
-    restored, drifted = [], []
+    restored, drifted, errors = list[Receipt](), list[Drift](), list[PgdynoError]()
+    staying = set[str]()
     for receipt in receipts:
+        if receipt.key in staying:
+            continue
         writer = writers[receipt.change.kind]
-        drift = find_drift(writer, receipt)
-        if drift is not None and on_drift is OnDrift.KEEP:
-            journal.advance(receipt, ReceiptState.RELEASED, note="left as others have changed it")
-            steps(f"released {receipt.key}")
-        elif drift is not None and on_drift is OnDrift.SKIP:
-            drifted.append(drift)
-        else:
-            writer.restore(receipt.key, receipt.found)
-            steps(f"restored {receipt.key}")
-            restored.append(receipt)
-    return tuple(restored), tuple(drifted)
+        try:
+            drift = find_drift(writer, receipt)
+            if drift is not None and on_drift is OnDrift.KEEP:
+                journal.advance(receipt, ReceiptState.RELEASED, note="left as others have changed it")
+                steps(f"released {receipt.key}")
+            elif drift is not None and on_drift is OnDrift.SKIP:
+                drifted.append(drift)
+            else:
+                writer.restore(receipt.key, receipt.found)
+                steps(f"restored {receipt.key}")
+                restored.append(receipt)
+        except PgdynoError as error:
+            errors.append(error)
+            staying.add(receipt.key)
+    return Restoring(tuple(restored), tuple(drifted), tuple(errors))
 
 
 def find_drift(writer: ChangeWriter, receipt: Receipt) -> Drift | None:

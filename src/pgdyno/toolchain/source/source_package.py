@@ -136,7 +136,9 @@ def unpack(package: SourcePackage, downloads: Path, tree: Path) -> None:
 def unpack_tarball(tarball: Path, tree: Path) -> None:
     """Unpack a tarball, whose one directory becomes ``tree``. Raises: InstallationError with tar's words."""
     tree.mkdir(parents=True)
-    argv = ["tar", "--extract", "--no-same-owner", "--strip-components=1", f"--file={tarball}"]
+    # Root's tar keeps owners and permissions by default: a tarball could bring programs that run as root.
+    kept = ["--no-same-owner", "--no-same-permissions"]
+    argv = ["tar", "--extract", *kept, "--strip-components=1", f"--file={tarball}"]
     done = capture([*argv, f"--directory={tree}"], limit_s=_UNPACK_LIMIT_S)
     if done.returncode != 0:
         raise InstallationError(f"could not unpack {tarball}", detail=_said(done))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
+import signal
 import stat
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from tests.fix_disk import small_disk
 from tests.unit.journal.receipts import receipt
 
+from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.journal.ledger.log import FILE, open_journal, read_journal
 from pgdyno.model.errors import LockHeldError, StorageError
 from pgdyno.model.plans.journal import Receipt, ReceiptState
@@ -199,11 +202,13 @@ def test_of_several_receipts_all_are_written_or_none(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.root
-def test_on_a_full_disk_no_journal_is_opened() -> None:
+def test_on_a_full_disk_a_journal_opens_for_a_revert_and_takes_no_receipt() -> None:
     with small_disk() as disk:
         disk.fill()
-        with pytest.raises(StorageError) as caught, open_journal(disk.directory / "journal"):
-            pytest.fail("it was opened")
+        with open_journal(disk.directory / "journal") as journal:
+            with pytest.raises(StorageError) as caught:
+                journal.add(receipt())
+            assert journal.read().receipts == ()
     assert caught.value.detail == "No space left on device"
 
 
@@ -237,6 +242,20 @@ def test_a_journal_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
     assert caught.value.detail == f"process {os.getpid()} holds {tmp_path / 'lock'}"
     with open_journal(tmp_path):
         pass
+
+
+def test_a_full_disk_does_not_keep_anybody_from_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    before, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))  # nothing can be written
+    try:
+        with exclusive_lock(path), pytest.raises(LockHeldError) as caught, exclusive_lock(path):
+            pytest.fail("the second one got it")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert caught.value.detail == f"a process that has not yet said its number holds {path}"
 
 
 def test_a_restart_counts_as_running_until_it_is_known_to_have_ended(tmp_path: Path) -> None:

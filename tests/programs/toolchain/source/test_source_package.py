@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 import shutil
 import subprocess
+import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from pgdyno.toolchain.source.source_package import (
     choose_suites,
     describe_package,
     unpack,
+    unpack_tarball,
     version_in_tarball,
 )
 
@@ -55,6 +59,22 @@ class Suite:
 
 def unreachable(suite: str) -> Suite:
     return Suite(suite, InstallationError(f'could not read the index of suite "{suite}"', detail="Timeout"))
+
+
+def test_a_tarball_brings_no_programs_that_run_as_their_owner(tmp_path: Path) -> None:
+    tarball = tmp_path / "x.tar"
+    with tarfile.open(tarball, "w") as archive:
+        for name, mode in (("x/configure", 0o6777), ("x/src", 0o6666)):
+            member = tarfile.TarInfo(name)
+            member.mode, member.size = mode, 2
+            archive.addfile(member, io.BytesIO(b"#!"))
+    before = os.umask(0o022)
+    try:
+        unpack_tarball(tarball, tmp_path / "tree")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (tmp_path / "tree").iterdir()}
+    assert modes == {"configure": 0o755, "src": 0o644}
 
 
 def test_the_first_suite_that_has_a_version_gives_it() -> None:

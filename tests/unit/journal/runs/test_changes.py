@@ -24,6 +24,7 @@ from pgdyno.journal.session.access import Steps, no_steps
 from pgdyno.model.errors import ServerError, SettingError, UsageError
 from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plans.plan import Change, Effect
+from pgdyno.model.ports import Found
 
 VALUES = st.sampled_from(["1", "2", "3"])
 STATES = st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES)
@@ -142,10 +143,10 @@ def test_a_key_that_somebody_else_changed_gets_what_the_user_wants(
     one = receipt(found="4MB")
     with open_journal(tmp_path) as journal:
         journal.add(one)
-        _, drifted = restore_all(journal, {"setting": writer}, [one], on_drift=on_drift, steps=no_steps)
+        done = restore_all(journal, {"setting": writer}, [one], on_drift=on_drift, steps=no_steps)
     assert writer.values["work_mem"] == value
     assert read_journal(tmp_path).receipts[0].state is state
-    assert drifted == (Drift("work_mem", "4MB", "8MB", "5MB"),) * drifts
+    assert done.drifted == (Drift("work_mem", "4MB", "8MB", "5MB"),) * drifts
 
 
 @pytest.mark.parametrize("now", ["4MB", "8MB", "512"])
@@ -154,11 +155,32 @@ def test_what_was_found_what_we_set_and_what_we_set_in_passing_is_no_drift(tmp_p
     with open_journal(tmp_path) as journal:
         journal.add(receipt(found="4MB"))
         one = journal.intend(receipt(found="4MB"), "512")
-        restored, drifted = restore_all(
-            journal, {"setting": writer}, [one], on_drift=OnDrift.SKIP, steps=no_steps
-        )
-    assert (len(restored), drifted) == (1, ())
+        done = restore_all(journal, {"setting": writer}, [one], on_drift=OnDrift.SKIP, steps=no_steps)
+    assert (len(done.restored), done.drifted) == (1, ())
     assert writer.values == {"work_mem": "4MB"}
+
+
+class Stubborn(MemoryWriter):
+    """Does not restore ``jit``."""
+
+    def restore(self, key: str, found: Found) -> None:
+        if key == "jit":
+            raise SettingError("jit stays as it is")
+        super().restore(key, found)
+
+
+def test_a_value_that_cannot_be_restored_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    writer = Stubborn({"jit": "8MB", "work_mem": "8MB"})
+    older, newer = receipt("jit", found="2MB", number=1), receipt("jit", found="4MB", number=2)
+    other = receipt("work_mem", found="4MB", number=3)
+    with open_journal(tmp_path) as journal:
+        journal.add(older, newer, other)
+        receipts = [newer, older, other]
+        done = restore_all(journal, {"setting": writer}, receipts, on_drift=OnDrift.SKIP, steps=no_steps)
+    assert writer.values == {"jit": "8MB", "work_mem": "4MB"}
+    assert (done.restored, done.drifted, len(done.errors)) == ((other,), (), 1)
+    with pytest.raises(SettingError, match="jit stays as it is"):
+        done.check()
 
 
 def test_receipts_of_one_apply_for_machine_and_server_are_told_apart(tmp_path: Path) -> None:
