@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
+import pytest
 from tests.fix_home import pgdyno
+
+from pgdyno.server.process.account import current_account
 
 
 def test_a_version_that_is_none_is_a_usage_error() -> None:
@@ -34,6 +38,23 @@ def test_the_list_has_a_manifest_or_why_there_is_none(tmp_path: Path) -> None:
     assert listed["schema_version"] == 1
     for server in listed["servers"]:
         assert server["manifest"]["unknown"] == "not built by pgdyno"
+
+
+@pytest.mark.root
+def test_listing_runs_no_program_of_others_as_root() -> None:
+    with tempfile.TemporaryDirectory(prefix="pgdyno-list-") as name:
+        home = Path(name)
+        home.chmod(0o755)
+        programs = home / "servers/source-18/bin"
+        programs.mkdir(parents=True)
+        postgres = programs / "postgres"
+        postgres.write_text('#!/bin/sh\necho "postgres (PostgreSQL) 18.$(id -u)"\n')
+        postgres.chmod(0o755)
+        done = pgdyno("server", "list", "--json", PGDYNO_HOME=name)
+    assert done.returncode == 0, done.stderr
+    (version,) = (one["version"] for one in json.loads(done.stdout)["servers"] if one["name"] == "source-18")
+    assert version == f"18.{current_account().uid}"
+    assert version != "18.0"
 
 
 def test_the_help_says_what_is_built_and_how_long_it_takes() -> None:

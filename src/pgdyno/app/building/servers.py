@@ -12,7 +12,6 @@ from pgdyno.journal.ledger.log import read_journal
 from pgdyno.model.errors import RefusedError, ServerError, UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.plans.plan import PROGRAM_KINDS
-from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.processes import running_from
 from pgdyno.server.process.registry import RegisteredServer, registered_servers
@@ -38,7 +37,7 @@ def list_servers() -> list[ListedServer]:
 def _listed(server: RegisteredServer) -> ListedServer:
     place, manifest = str(server.bin_directory), read_manifest(server.bin_directory.parent)
     try:
-        version = installation_at(server.bin_directory, caller()).version
+        version = installation_at(server.bin_directory, workspace().account).version
     except ServerError as error:
         return ListedServer(server.name, None, place, manifest, error.detail or error.message)
     return ListedServer(server.name, version, place, manifest)

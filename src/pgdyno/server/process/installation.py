@@ -209,6 +209,7 @@ def embedded_installation(workspace: Workspace) -> Installation:
     account = workspace.account
     if not account.is_other:
         return installation_at(source / "bin", account, EMBEDDED)
+    # Root's own Python environment, which already runs as root.
     version = installation_at(source / "bin", caller()).version
     target = workspace.installations() / f"embedded-{version}"
     if not target.is_dir():
