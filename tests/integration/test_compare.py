@@ -339,7 +339,16 @@ def test_options_that_an_experiment_file_decides_about_are_refused_instead_of_ig
     done = pgdyno("run", str(home / "any.toml"), "--embedded", "--seed", "3", "--phase", "cycle")
     assert done.returncode == 2
     assert "an experiment file decides itself about --phase, --seed" in done.stderr
-    assert "[design]" in done.stderr
+    assert (
+        "HINT:  a file has workloads = […], and under [design] block_s, blocks_per_round, clients, "
+        "equivalence_margin, phase, rounds, seed, slice_s\n"
+    ) in done.stderr
+
+
+def test_an_experiment_file_does_not_measure_a_running_server(home: Path) -> None:
+    done = pgdyno("run", str(home / "any.toml"), "--dsn", "host=/nowhere", "--allow-load")
+    assert done.returncode == 2
+    assert "ERROR:  an experiment file measures servers of pgdyno's own  (PGD-100)" in done.stderr
 
 
 def test_the_durability_lock_holds_for_factors_too() -> None:

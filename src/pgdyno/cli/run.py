@@ -151,10 +151,13 @@ def command(
         raise UsageError(
             "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
         )
+    is_file = path.suffix == ".toml" or path.is_file()
     if dsn is not None:
+        if is_file:
+            raise UsageError("an experiment file measures servers of pgdyno's own", hint="leave out --dsn")
         _run_on_server(study, asked, given, dsn, is_allowed=allow_load, is_json=is_json)
         return
-    if path.suffix == ".toml" or path.is_file():
+    if is_file:
         refuse_all_but((), given, "an experiment file")
         _run_file(path, asked, accept=accept, emulated=emulated, is_json=is_json)
     else:
@@ -290,6 +293,8 @@ def _run_file(path: Path, asked: Measuring, *, accept: bool, emulated: bool, is_
 
 def _refuse_what_the_file_decides() -> None:
     """Raise UsageError for options that would otherwise be ignored: a file holds its own design."""
+    from pgdyno.store.experiment_file import DESIGN_KEYS
+
     context = click.get_current_context()
     given = [
         name
@@ -300,7 +305,7 @@ def _refuse_what_the_file_decides() -> None:
         options = ", ".join(sorted(_THE_FILES[name] for name in given))
         raise UsageError(
             f"an experiment file decides itself about {options}",
-            hint="write it into the file: workloads = […], and under [design] blocks_per_round, slice_s, …",
+            hint=f"a file has workloads = […], and under [design] {', '.join(DESIGN_KEYS)}",
         )
 
 

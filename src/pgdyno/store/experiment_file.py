@@ -53,6 +53,9 @@ class DesignTable(_Strict):
     equivalence_margin: Annotated[float, Field(gt=0, lt=1)] | None = None
 
 
+DESIGN_KEYS = tuple(sorted(DesignTable.model_fields))
+
+
 class ExperimentFile(_Strict):
     """The whole file. The first variant, or the first value of every factor, is the baseline."""
 
