@@ -151,17 +151,18 @@ def command(
         raise UsageError(
             "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
         )
-    is_file = path.suffix == ".toml" or path.is_file()
     if dsn is not None:
-        if is_file:
-            raise UsageError("an experiment file measures servers of pgdyno's own", hint="leave out --dsn")
         _run_on_server(study, asked, given, dsn, is_allowed=allow_load, is_json=is_json)
         return
-    if is_file:
+    if _is_file(path):
         refuse_all_but((), given, "an experiment file")
         _run_file(path, asked, accept=accept, emulated=emulated, is_json=is_json)
     else:
         _run_bundled(study, asked, given, factors, accept=accept, emulated=emulated, is_json=is_json)
+
+
+def _is_file(path: Path) -> bool:
+    return path.suffix == ".toml" or path.is_file()
 
 
 def _run_bundled(
@@ -240,6 +241,8 @@ def _run_on_server(
     from pgdyno.cli.results import deliver
     from pgdyno.studies.parallel_degree import QUERY, WRITES
 
+    if _is_file(Path(study)):
+        raise UsageError("an experiment file measures servers of pgdyno's own", hint="leave out --dsn")
     bundled = find_study(study)
     if not bundled.takes_server:
         raise UsageError(f"the study {study} measures servers of its own", hint="leave out --dsn")
