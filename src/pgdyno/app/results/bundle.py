@@ -16,7 +16,7 @@ from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.report.page.page import render_page
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, read_verified
-from pgdyno.store.documents import dump_experiment, experiment_schema
+from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
 from pgdyno.store.experiments import Place
 from pgdyno.store.files import write_whole
 from pgdyno.store.histograms_file import FILE as HISTOGRAMS
@@ -85,9 +85,14 @@ def export_bundle(
     """
     name = file_name(experiment)
     path = destination or Path(f"{name}.zip")
-    files = _files(portable(experiment), slices_of, is_signed=key is not None)
+    files = _files(portable_experiment(experiment), slices_of, is_signed=key is not None)
     write_whole(path, pack_bundle(name, files, None if key is None else partial(sign, key=key)))
     return path
+
+
+def portable_experiment(experiment: Experiment) -> Experiment:
+    """Return the experiment as a bundle has it, without what identifies people, hosts or their network."""
+    return load_experiment(portable(dump_experiment(experiment)))
 
 
 def part_ids(experiment: Experiment) -> tuple[str, ...]:

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.results.bundle import read_bundle_slices, verify_bundle
-from pgdyno.app.results.privacy.portable import portable
+from pgdyno.app.results.bundle import portable_experiment, read_bundle_slices, verify_bundle
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.store.bundle import Verification
@@ -62,7 +61,7 @@ def _known(store: ExperimentStore, experiment: Experiment) -> Imported:
     """Return the result for a stored experiment. Raises: StorageError if another one has its id."""
     stored = store.load(experiment.id)
     was_measured_here = experiment.id not in store.origins()
-    here = portable(stored) if was_measured_here else stored
+    here = portable_experiment(stored) if was_measured_here else stored
     if here != experiment:
         different = [
             one.name for one in fields(here) if getattr(here, one.name) != getattr(experiment, one.name)

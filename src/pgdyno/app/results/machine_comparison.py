@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pgdyno.app.results.bundle import verify_bundle
+from pgdyno.app.results.bundle import portable_experiment, verify_bundle
 from pgdyno.app.results.bundle_import import verified_experiment
-from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.stored import load_stored
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiments.experiment import Experiment
@@ -38,4 +37,4 @@ def _experiment(reference: str) -> Experiment:
     path = Path(reference)
     if path.suffix == _BUNDLE or path.is_file():
         return verified_experiment(verify_bundle(path))
-    return portable(load_stored(reference))
+    return portable_experiment(load_stored(reference))

@@ -8,6 +8,7 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.app.results.privacy.redaction import without_secrets
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.page.page import render_page
+from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.files import write_whole
 
 
@@ -17,7 +18,8 @@ def write_report(experiment: Experiment, destination: Path | None = None) -> Pat
     Raises: StorageError if it cannot be written.
     """
     path = destination or workspace().experiments() / f"{file_name(experiment)}.html"
-    write_whole(path, render_page(without_secrets(experiment)).encode())
+    shown = load_experiment(without_secrets(dump_experiment(experiment)))
+    write_whole(path, render_page(shown).encode())
     return path
 
 

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 from tests.golden.synthetic import READ_ONLY, experiment
 
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.results.bundle import export_bundle
+from pgdyno.app.results.bundle import export_bundle, portable_experiment
 from pgdyno.app.results.bundle_import import import_bundle
-from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.stored import list_stored, load_stored
 from pgdyno.cli.main import main
 from pgdyno.cli.report import command as report
@@ -60,7 +59,7 @@ def of_document(tmp_path: Path, changes: Mapping[str, object], **files: bytes) -
 def test_an_imported_experiment_is_there_with_its_raw_series(bundle: Path) -> None:
     done = import_bundle(bundle)
     assert (done.experiment, done.is_new, done.was_measured_here) == (ID, True, False)
-    assert load_stored(ID) == portable(experiment())
+    assert load_stored(ID) == portable_experiment(experiment())
     assert stored_slices(2, 1) == (Slice(0, 1, 20, (3, 4)), CUT_OFF)
     assert stored_slices(0, 0) == ()
 

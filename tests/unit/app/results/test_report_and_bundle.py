@@ -14,8 +14,7 @@ from tests.golden.synthetic_workers import experiment as of_workers
 from tests.unit.app.results.privacy.test_redaction_of_experiments import PRIVATE, SECRETS, planted
 from tests.unit.report.plan_of_parts import composed
 
-from pgdyno.app.results.bundle import export_bundle, verify_bundle
-from pgdyno.app.results.privacy.portable import portable
+from pgdyno.app.results.bundle import export_bundle, portable_experiment, verify_bundle
 from pgdyno.app.results.report import file_name, write_report
 from pgdyno.model.experiments.experiment import Slice
 
@@ -47,7 +46,7 @@ def test_names_of_files_hold_no_surprises() -> None:
 def test_exported_bundle_is_intact_and_holds_the_portable_experiment(tmp_path: Path) -> None:
     found = verify_bundle(export_bundle(experiment(), tmp_path / "b.zip", slices_of=no_slices))
     assert found.problems == ()
-    assert found.experiment == portable(experiment())
+    assert found.experiment == portable_experiment(experiment())
     assert [file.name for file in found.files] == [
         "README.txt",
         "blocks.csv",
@@ -145,7 +144,7 @@ def test_bundle_of_steps_holds_their_series_and_says_so(tmp_path: Path) -> None:
     path = export_bundle(of_ten_steps(), tmp_path / "b.zip")
     found = verify_bundle(path)
     assert found.problems == ()
-    assert found.experiment == portable(of_ten_steps())
+    assert found.experiment == portable_experiment(of_ten_steps())
     assert {"steps.csv", "intervals.csv"} <= {file.name for file in found.files}
     with zipfile.ZipFile(path) as archive:
         readme = archive.read("pgdyno-20261121-140312-insert-benchmark/README.txt").decode()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.app.results.privacy.portable import portable
+from pgdyno.app.results.bundle import portable_experiment
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.plans.terms import Terms
@@ -58,7 +58,7 @@ def test_nobody_is_told_to_wait_for_no_time(rounds: int, said: str) -> None:
 
 
 def test_a_bundle_carries_the_limits() -> None:
-    document = json.loads(json.dumps(dump_experiment(portable(judged()))))
+    document = json.loads(json.dumps(dump_experiment(portable_experiment(judged()))))
     assert decision_box(load_experiment(document)) == decision_box(judged())
 
 

@@ -14,12 +14,11 @@ from pgdyno.app.results.privacy.portable_facts import portable_host, portable_se
 from pgdyno.app.results.privacy.portable_text import portable_text
 from pgdyno.app.results.privacy.redaction import SETTING_VALUES, rewritten, setting_name
 from pgdyno.model.experiments.awake import AwakeMeans
-from pgdyno.model.experiments.experiment import DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.experiments.experiment import DesignKind, ResetPolicy, Stopping
 from pgdyno.model.experiments.step_record import StallCause
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import Effect, Layer, Risk
 from pgdyno.server.connection.redaction import REDACTED
-from pgdyno.store.documents import dump_experiment, load_experiment
 
 _NAME_MEMBERS = frozenset(
     {
@@ -39,20 +38,20 @@ _COMMON_NAMES = frozenset(
 )
 
 
-def portable(experiment: Experiment) -> Experiment:
-    """Return the experiment without anything that identifies people, hosts or their network."""
-    document: dict[str, Any] = dump_experiment(experiment)
-    host, server = document.pop("host"), document.pop("server")
-    structural = _structural_texts(experiment)
-    names = _pattern(set(_names([host, server, document])) - structural)
-    document = rewritten(
-        document,
+def portable(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an experiment's document without anything that identifies people, hosts or their network."""
+    structural = _structural_texts(document)
+    rest: dict[str, Any] = dict(document)
+    host, server = rest.pop("host"), rest.pop("server")
+    names = _pattern(set(_names([host, server, rest])) - structural)
+    rest = rewritten(
+        rest,
         lambda name, value: portable_setting(name, value, _vartype(server, name)),
         lambda text: text if text in structural else portable_text(_without(names, text)),
     )
-    _hide_installations(document)
-    document |= {"host": portable_host(host), "server": portable_server(server)}
-    return load_experiment(document)
+    _hide_installations(rest)
+    rest |= {"host": portable_host(host), "server": portable_server(server)}
+    return rest
 
 
 def _without(names: re.Pattern[str] | None, text: str) -> str:
@@ -75,23 +74,24 @@ def _hide_installations(document: dict[str, Any]) -> None:
         document["installation"] = REDACTED
 
 
-def _structural_texts(experiment: Experiment) -> set[str]:
+def _structural_texts(document: Mapping[str, Any]) -> set[str]:
     """Return texts that the experiment refers to by name; they stay unchanged."""
     enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause, AwakeMeans)
-    names = {experiment.id, experiment.created, experiment.baseline, *experiment.workloads}
-    names |= {experiment.emulated_machine}
-    names |= {variant.name for variant in experiment.variants}
-    names |= {cell.load for cell in experiment.cells.values()}
-    names |= {*experiment.operations.values(), *experiment.generators.values(), *_step_names(experiment)}
-    names |= {metric for block in experiment.blocks for arm in block.arms for metric in arm.values}
-    return names | {verdict.metric for verdict in experiment.verdicts} | {v.value for e in enums for v in e}
+    names = {document[member] for member in ("id", "created", "baseline", "emulated_machine")}
+    names |= {*document["workloads"], *document["operations"].values(), *document["generators"].values()}
+    names |= {variant["name"] for variant in document["variants"]}
+    names |= {cell["load"] for cell in document["cells"].values()}
+    arms = [arm for block in document["blocks"] for arm in block["arms"]]
+    names |= {metric for arm in arms for metric in arm["values"]}
+    names |= {*_step_names(arm["step"] for arm in arms if arm["step"])}
+    return names | {one["metric"] for one in document["verdicts"]} | {v.value for e in enums for v in e}
 
 
-def _step_names(experiment: Experiment) -> Iterator[str]:
+def _step_names(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the units that steps count, and the names of their kinds of clients."""
-    for step in (arm.step for block in experiment.blocks for arm in block.arms if arm.step):
-        yield step.operations
-        yield from (role.name for role in step.roles)
+    for step in steps:
+        yield step["operations"]
+        yield from (role["name"] for role in step["roles"])
 
 
 def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:

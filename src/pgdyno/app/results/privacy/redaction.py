@@ -1,7 +1,7 @@
 """Remove secrets from an experiment before display: passwords, keys, commands with them. Pure.
 
 It works on the document, so that a fact or a note added tomorrow is covered as well. What leaves the machine
-loses more: see ``app/results/privacy/portable.py``.
+loses more: see ``portable.py``.
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.server.connection.redaction import redacted
-from pgdyno.store.documents import dump_experiment, load_experiment
 
 SETTING_VALUES = ("setting", "boot_val", "reset_val", "value", "current", "requested", "effective")
 """Members that hold a value of the setting named by ``name`` or ``key`` beside them."""
 
 
-def without_secrets(experiment: Experiment) -> Experiment:
-    """Return the experiment without passwords and without commands that may hold them."""
-    document = rewritten(dump_experiment(experiment), redacted, lambda text: redacted("", text))
-    return load_experiment(document)
+def without_secrets(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an experiment's document without passwords and without commands that may hold them."""
+    shown: dict[str, Any] = rewritten(dict(document), redacted, lambda text: redacted("", text))
+    return shown
 
 
 def rewritten(node: Any, setting: Callable[[str, str], str], text: Callable[[str], str]) -> Any:

@@ -13,14 +13,14 @@ from tests.fix_settings import MAJORS, settings_of
 from tests.golden.synthetic import HOST, SERVER, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.app.results.privacy.portable import portable
+from pgdyno.app.results.privacy import portable as portable_documents
+from pgdyno.app.results.privacy import redaction
 from pgdyno.app.results.privacy.portable_facts import PRIVATE_TEXTS, PUBLIC_TEXTS
-from pgdyno.app.results.privacy.redaction import without_secrets
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
 from pgdyno.model.experiments.step_record import Stall, StallCause
 from pgdyno.model.plans.plan import Effect
 from pgdyno.model.variants.variant import Variant
-from pgdyno.store.documents import dump_experiment
+from pgdyno.store.documents import dump_experiment, load_experiment
 
 PASSWORD = "hunter2-Zebra"  # noqa: S105 — planted
 CONNINFO = (
@@ -43,6 +43,14 @@ UNIT = "/sys/fs/cgroup/system.slice/acme-prod.service"
 
 def guc(name: str, setting: str, **more: object) -> dict[str, object]:
     return {"name": name, "setting": setting, "unit": None, "source": "configuration file", **more}
+
+
+def portable(base: Experiment) -> Experiment:
+    return load_experiment(portable_documents.portable(dump_experiment(base)))
+
+
+def without_secrets(base: Experiment) -> Experiment:
+    return load_experiment(redaction.without_secrets(dump_experiment(base)))
 
 
 def planted() -> Experiment:
