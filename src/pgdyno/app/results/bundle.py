@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pgdyno.app.results.privacy.portable import portable
 from pgdyno.app.results.report import file_name
 from pgdyno.experiments.blocks.histogram_text import decode
 from pgdyno.experiments.blocks.slice_consistency import slice_contradictions
 from pgdyno.experiments.verdicts.consistency import contradictions
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.privacy.portable import portable
 from pgdyno.report.page.page import render_page
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, read_verified
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
@@ -91,7 +91,7 @@ def export_bundle(
 
 
 def portable_experiment(experiment: Experiment) -> Experiment:
-    """Return the experiment as a bundle has it, without what identifies people, hosts or their network."""
+    """Return the experiment as a bundle has it: nothing identifies people, hosts or their network."""
     return load_experiment(portable(dump_experiment(experiment)))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.results.privacy.redaction import without_secrets
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.privacy.redaction import without_secrets
 from pgdyno.report.page.page import render_page
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.files import write_whole

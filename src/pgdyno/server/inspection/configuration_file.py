@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgdyno.model.servers.guc_text import unquoted
+from pgdyno.model.servers.secrets import redacted
 from pgdyno.model.servers.server import FileSetting
-from pgdyno.server.connection.redaction import redacted
 
 _INCLUDE_DEPTH = 10  # as CONF_FILE_MAX_DEPTH in src/include/utils/conffiles.h
 _LINE = re.compile(

@@ -8,10 +8,10 @@ from typing import LiteralString
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
+from pgdyno.model.servers.secrets import redacted
 from pgdyno.model.servers.server import SettingOverride
 from pgdyno.server.connection.connection import Connection, without_session_limits
 from pgdyno.server.connection.query import Row, ask_rows
-from pgdyno.server.connection.redaction import redacted
 
 _OVERRIDES: LiteralString = """
     SELECT r.rolname, d.datname, c.setting,

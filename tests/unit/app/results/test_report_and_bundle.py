@@ -11,7 +11,7 @@ import pytest
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.golden.synthetic_workers import experiment as of_workers
-from tests.unit.app.results.privacy.test_redaction_of_experiments import PRIVATE, SECRETS, planted
+from tests.unit.privacy.test_redaction_of_experiments import PRIVATE, SECRETS, planted
 from tests.unit.report.plan_of_parts import composed
 
 from pgdyno.app.results.bundle import export_bundle, portable_experiment, verify_bundle

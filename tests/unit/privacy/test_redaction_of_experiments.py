@@ -13,13 +13,13 @@ from tests.fix_settings import MAJORS, settings_of
 from tests.golden.synthetic import HOST, SERVER, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.app.results.privacy import portable as portable_documents
-from pgdyno.app.results.privacy import redaction
-from pgdyno.app.results.privacy.portable_facts import PRIVATE_TEXTS, PUBLIC_TEXTS
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
 from pgdyno.model.experiments.step_record import Stall, StallCause
 from pgdyno.model.plans.plan import Effect
 from pgdyno.model.variants.variant import Variant
+from pgdyno.privacy import portable as portable_documents
+from pgdyno.privacy import redaction
+from pgdyno.privacy.portable_facts import PRIVATE_TEXTS, PUBLIC_TEXTS
 from pgdyno.store.documents import dump_experiment, load_experiment
 
 PASSWORD = "hunter2-Zebra"  # noqa: S105 — planted

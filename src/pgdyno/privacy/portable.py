@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pgdyno.app.results.privacy.portable_facts import portable_host, portable_server, portable_setting
-from pgdyno.app.results.privacy.portable_text import portable_text
-from pgdyno.app.results.privacy.redaction import SETTING_VALUES, rewritten, setting_name
 from pgdyno.model.experiments.awake import AwakeMeans
 from pgdyno.model.experiments.experiment import DesignKind, ResetPolicy, Stopping
 from pgdyno.model.experiments.step_record import StallCause
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import Effect, Layer, Risk
-from pgdyno.server.connection.redaction import REDACTED
+from pgdyno.model.servers.secrets import REDACTED
+from pgdyno.privacy.portable_facts import portable_host, portable_server, portable_setting
+from pgdyno.privacy.portable_text import portable_text
+from pgdyno.privacy.redaction import SETTING_VALUES, rewritten, setting_name
 
 _NAME_MEMBERS = frozenset(
     {

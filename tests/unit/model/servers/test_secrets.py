@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fix_settings import MAJORS, settings_of
 
-from pgdyno.server.connection.redaction import redacted
+from pgdyno.model.servers.secrets import redacted
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pgdyno.server.connection.redaction import redacted
+from pgdyno.model.servers.secrets import redacted
 
 SETTING_VALUES = ("setting", "boot_val", "reset_val", "value", "current", "requested", "effective")
 """Members that hold a value of the setting named by ``name`` or ``key`` beside them."""

@@ -1,14 +1,14 @@
 """Remove paths, addresses and quoted names from free texts. Pure.
 
 Texts are what people and servers wrote: questions, notes, log lines. The rules are for texts only; facts go
-by a list, see ``app/results/privacy/portable_facts.py``.
+by a list, see ``portable_facts.py``.
 """
 
 from __future__ import annotations
 
 import re
 
-from pgdyno.server.connection.redaction import REDACTED, redacted
+from pgdyno.model.servers.secrets import REDACTED, redacted
 
 _QUOTED_OR_WORD = r"(?:'(?:[^'\\]|\\.)*'|[^\s,;)]+)"
 _URI = re.compile(r"postgres(?:ql)?://[^\s\"']+", re.IGNORECASE)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-from pgdyno.app.results.privacy.portable_text import portable_text
-from pgdyno.server.connection.redaction import REDACTED, is_postgresqls, redacted
+from pgdyno.model.servers.secrets import REDACTED, is_postgresqls, redacted
+from pgdyno.privacy.portable_text import portable_text
 
 LEFT_OUT = "left out of the bundle"
 

@@ -1,1 +1,0 @@
-"""Facts about a machine that a bundle may contain."""
