@@ -16,10 +16,10 @@ from pgdyno.app.acceleration.in_place import loaded_time
 from pgdyno.app.arenas.datasets import place_of
 from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
+from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.plans.plan import Layer
-from pgdyno.report.text import numbers
 
 
 def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from pgdyno.model import numbers
 from pgdyno.model.plans.plan import MemoryProof
 from pgdyno.report.charts.labels import fitted
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, line, tag, text
-from pgdyno.report.text import numbers
 
 _BAR_Y, _BAR_PX, _HEIGHT_PX = 24.0, 26.0, 76.0
 _SHADES = 2

@@ -8,12 +8,12 @@ from math import ceil
 
 from markupsafe import Markup
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.step_record import Stall
 from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.marks import arm_class
 from pgdyno.report.charts.scales import LinearScale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, line, tag, text
-from pgdyno.report.text import numbers
 
 _LEFT_PX, _BOTTOM_PX = 58.0, 40.0
 _STRIP_PX, _HEADING_PX = 58.0, 22.0

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.labels import spread
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.charts.rounds import RoundColumns, round_columns
 from pgdyno.report.charts.scales import RatioScale, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text
-from pgdyno.report.text import numbers
 from pgdyno.report.text.series import RatioPoint
 
 _TOP, _BOTTOM_PX = 12.0, 46.0

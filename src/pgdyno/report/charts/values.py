@@ -7,13 +7,13 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.metric import Metric
 from pgdyno.report.charts.labels import BOLD_PX, fitted, spread
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.charts.rounds import RoundColumns, round_columns
 from pgdyno.report.charts.scales import LinearScale, value_scale
 from pgdyno.report.charts.svg import NARROW, Caption, drawing, line, text
-from pgdyno.report.text import numbers
 from pgdyno.report.text.series import ArmSeries, ValuePoint
 
 _TOP, _BOTTOM_PX, _LEFT_PX = 12.0, 46.0, 58.0

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.scales import RatioScale, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text
-from pgdyno.report.text import numbers
 
 _AXIS_PX, _HEADING_PX = 30.0, 42.0
 _TICK_ROOM_PX = 46.0

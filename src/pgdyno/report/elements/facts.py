@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgdyno.model import numbers
 from pgdyno.model.servers.guc import format_with_unit
-from pgdyno.report.text import numbers
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NOT_CONFIGURED = ("default", "override", "client", "session", "interactive")

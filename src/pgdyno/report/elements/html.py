@@ -13,7 +13,7 @@ from functools import lru_cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pgdyno.report.text import numbers
+from pgdyno.model import numbers
 from pgdyno.report.text.words import sentence
 
 _STYLE = "page.css"

@@ -12,10 +12,10 @@ from pgdyno.experiments.verdicts.degree_settings import (
     DegreeSetting,
     degree_settings,
 )
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.grids.grid_tables import counted
 from pgdyno.report.grids.scaling import bounded
-from pgdyno.report.text import numbers
 
 _UNIT = "workers"
 _WHERE = (

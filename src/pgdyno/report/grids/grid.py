@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from pgdyno.experiments.verdicts.scaling import ScalingCurve, scaling_curves
 from pgdyno.experiments.verdicts.transaction_split import transaction_splits
+from pgdyno.model import numbers
 from pgdyno.model.errors import SettingError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.loop import BESIDE
@@ -40,7 +41,6 @@ from pgdyno.report.grids.grid_tables import (
 )
 from pgdyno.report.grids.scaling import level_table, sentences
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import effect_text, listed, symbol
 
 _PAGE_TABLES = "page_table_bytes"

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pgdyno.experiments.verdicts.scaling import scaling_curves
 from pgdyno.experiments.verdicts.transaction_split import transaction_splits
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING
@@ -19,7 +20,6 @@ from pgdyno.report.grids.grid_tables import Load, compared_variants, gaps, loads
 from pgdyno.report.grids.scaling import level_table, sentences
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
 from pgdyno.report.steps.rqps_text import half_width
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import effect_text, legend, symbol
 
 

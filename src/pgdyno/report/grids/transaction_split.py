@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.experiments.verdicts.transaction_split import TimePart, TransactionSplit
+from pgdyno.model import numbers
 from pgdyno.model.experiments.loop import C_LOOP, CLIENT, PLPGSQL_LOOP
 from pgdyno.report.elements.tables import NOTHING, Table, columns
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import sentence
 from pgdyno.stats.amount import Amount
 

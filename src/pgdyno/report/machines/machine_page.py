@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.elements.html import render
 from pgdyno.report.machines.machine_tables import (
@@ -16,7 +17,6 @@ from pgdyno.report.machines.machine_tables import (
     side_line,
     withheld,
 )
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import SIGNS
 
 _PAGE = "machines.html.j2"

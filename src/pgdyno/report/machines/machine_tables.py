@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pgdyno.experiments.machines.difference_catalogue import ESTIMATE
+from pgdyno.model import numbers
 from pgdyno.model.experiments.machine_comparison import (
     ComparedMetric,
     DerivedRatio,
@@ -19,7 +20,6 @@ from pgdyno.model.experiments.metric import METRICS, P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.report.steps.rqps_text import compact, half_width
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import effect_text, listed, metric_of, sentence, symbol
 
 SCOPE = (

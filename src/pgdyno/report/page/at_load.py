@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import metric_of, sentence
 
 

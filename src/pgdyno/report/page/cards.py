@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
-from pgdyno.report.text import numbers
 from pgdyno.report.text.series import arm_series, typical
 from pgdyno.report.text.words import Statement, metric_of, primary_metric, state, symbol
 

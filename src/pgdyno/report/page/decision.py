@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, decide_plan, minutes_to_decide
 from pgdyno.experiments.decisions.stopping import round_s
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.terms import PLAN, Terms
 from pgdyno.report.page.awake import awake_remark
 from pgdyno.report.page.per_application import without_per_application
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import symbol
 
 _STYLES = {

@@ -7,6 +7,7 @@ from functools import partial
 
 from markupsafe import Markup
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment, NoiseFloor
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Verdict
@@ -17,7 +18,6 @@ from pgdyno.report.charts.ratios import RatioChart, ratio_chart
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.charts.values import value_chart
 from pgdyno.report.elements.tables import Column, Figure, Table, columns, figure
-from pgdyno.report.text import numbers
 from pgdyno.report.text.series import RatioPoint, Trial, arm_series, ratios
 from pgdyno.report.text.words import direction_hint, effect_text, metric_of, sentence, symbol
 

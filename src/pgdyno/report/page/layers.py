@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from pgdyno.experiments.verdicts.layer_effects import LayerEffects, layer_effects
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.charts.waterfall import Fall, Step, waterfall
 from pgdyno.report.elements.tables import Column, Figure, Table, figure
 from pgdyno.report.plain.layers_text import OVERLAP, WHOLE, overlap_remark, remark
-from pgdyno.report.text import numbers
 
 
 def layers_figure(experiment: Experiment) -> Figure | None:

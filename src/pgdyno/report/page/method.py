@@ -10,13 +10,13 @@ from pgdyno.experiments.blocks.blocks import BY_OTHERS
 from pgdyno.experiments.blocks.disturbance import LEFT_OUT
 from pgdyno.experiments.blocks.drains import DIFFERENCE
 from pgdyno.experiments.design.phase import phase_of
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
 from pgdyno.model.experiments.metric import DRAIN_SHARE
 from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.report.page.repeat import is_attached_as_found
 from pgdyno.report.plain.parts import parts_design, parts_sentences
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import listed, metric_of
 
 _VOID_RULES = {

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from pgdyno.experiments.design.phase import phase_of
 from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
 from pgdyno.model.variants.variant import Variant
@@ -38,7 +39,6 @@ from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.plain.layers_text import NEED_NOT_ADD_UP
 from pgdyno.report.plain.parts import parts_table
 from pgdyno.report.steps.steps import StepView, overview, step_views
-from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import metrics_of
 from pgdyno.report.text.words import SIGNS, answers, emulation_warning

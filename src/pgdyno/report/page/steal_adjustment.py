@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.experiments.verdicts.steal_adjustment import AdjustedEffect, Adjustment, adjustments
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import effect_text, metric_of
 
 

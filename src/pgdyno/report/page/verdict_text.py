@@ -13,6 +13,7 @@ from pgdyno.experiments.design.phase import phase_of
 from pgdyno.experiments.verdicts.durability import warnings
 from pgdyno.experiments.verdicts.scaling import shown_by_curves
 from pgdyno.experiments.verdicts.transaction_split import shown_by_splits
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Decision, Verdict
@@ -23,7 +24,6 @@ from pgdyno.report.page.at_load import at_load_table
 from pgdyno.report.page.cards import measured
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.steps.rqps_text import step_tables
-from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import typical
 from pgdyno.report.text.words import answers, effect_text, emulation_warning, metric_of, symbol

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.experiments.verdicts.layer_effects import LayerEffects, layer_effects, layers_left_out
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.report.text import numbers
 
 OVERLAP, WHOLE = "overlap", "whole plan"
 NEED_NOT_ADD_UP = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import DesignKind, Experiment, Part
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import Table, columns
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import effect_text, listed, symbol
 
 _KINDS = {DesignKind.DUET: "duet", DesignKind.ALTERNATING: "whole trials"}

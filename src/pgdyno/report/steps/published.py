@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pgdyno.model import numbers
 from pgdyno.report.elements.tables import NOTHING, Column, Table
 from pgdyno.report.steps.step_series import Recorded, mean_of, of_variant
-from pgdyno.report.text import numbers
 
 FIELDS: Mapping[str, str] = {
     "ips": "rows inserted per second",

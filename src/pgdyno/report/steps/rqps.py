@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pgdyno.experiments.verdicts.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Interval, Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
-from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names, step_workloads
 from pgdyno.report.text.series import arm_series, blocks_of, typical
 from pgdyno.report.text.words import direction_hint, metric_of, sentence, symbol

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
@@ -22,7 +23,6 @@ from pgdyno.report.steps.rqps import (
     step_results,
     variants_of,
 )
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import legend, metric_of
 
 _THOUSANDS, _MILLIONS = 99_999.5, 999_500.0

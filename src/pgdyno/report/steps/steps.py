@@ -8,6 +8,7 @@ from functools import partial
 
 from markupsafe import Markup
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.report.charts.rates import RateStrip, rate_chart
@@ -33,7 +34,6 @@ from pgdyno.report.steps.step_tables import (
     stall_table,
     wait_table,
 )
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import SIGNS, SINGULARS, Sign
 
 

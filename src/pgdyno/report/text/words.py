@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from pgdyno.experiments.verdicts.analysis import is_comparable
 from pgdyno.experiments.verdicts.scaling import CurveKnee, knees
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
 from pgdyno.model.experiments.verdict import Decision, Verdict
-from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names, tpch_runs
 
 _DIRECTIONS = {

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from pgdyno.experiments.verdicts.query_degrees import SETTING, QueryDegree, QueryDegrees, query_degrees
 from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.scaling import Knee, Level
 from pgdyno.model.experiments.tpch import TPCH_RUNS
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
 from pgdyno.report.grids.scaling import bounded
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import listed
 from pgdyno.stats.curves.knee import LEVEL, TOLERANCE
 

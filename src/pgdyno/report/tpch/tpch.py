@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pgdyno.experiments.planner.query_plan import kinds_of_difference, plan_difference, shape
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, TPCH_RUNS, TpchFacts
 from pgdyno.model.experiments.verdict import Interval, Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 from pgdyno.report.steps.rqps import bounds_text, variants_of
-from pgdyno.report.text import numbers
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import Estimate, estimates
 from pgdyno.report.text.words import symbol

@@ -10,12 +10,12 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.elements.tables import NOTHING
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text
 from pgdyno.report.steps.rqps import variants_of
 from pgdyno.report.steps.rqps_text import half_width
-from pgdyno.report.text import numbers
 from pgdyno.report.text.words import legend, symbol
 from pgdyno.report.tpch.query_degrees import best_degrees
 from pgdyno.report.tpch.tpch import (

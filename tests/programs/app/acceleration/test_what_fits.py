@@ -17,10 +17,10 @@ from pgdyno.cli.main import cli
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.numbers import SPACE
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.variants.variant import Variant
-from pgdyno.report.text.numbers import SPACE
 from pgdyno.server.process.account import caller
 
 ALL = (Layer.APPLICATION, Layer.COMPILER, Layer.SYSTEM, Layer.HARDWARE)

@@ -11,10 +11,10 @@ from tests.golden.synthetic import experiment
 from pgdyno.app.results.bundle import portable_experiment
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.numbers import SPACE
 from pgdyno.model.plans.terms import Terms
 from pgdyno.report.page.decision import decision_box, more_sentence
 from pgdyno.report.page.page import render_page
-from pgdyno.report.text.numbers import SPACE
 from pgdyno.store.documents import dump_experiment, load_experiment
 
 # The made-up plan gains 20 % where it reads; where it reads and writes its p99 is 7 to 12 % longer.

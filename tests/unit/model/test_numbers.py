@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.metric import METRICS, Better, Metric
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.report.text import numbers
 
 NBSP = "\N{NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
