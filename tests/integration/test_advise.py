@@ -12,7 +12,9 @@ def test_a_plan_that_does_not_fit_memory_is_refused_as_unsafe() -> None:
     refused = pgdyno("advise", "--embedded", "--ram", "200MB")
     assert refused.returncode == 4
     assert refused.stdout == ""
-    assert "of the 200 MB this server may use; above 85% is refused" in refused.stderr
-    assert "1200 MB  connections' work_mem: 100 × 4MB × (1 for a sort + 2 for a hash table)" in refused.stderr
+    assert "of the 200\xa0MB this server may use; above 85\xa0% is refused" in refused.stderr
+    assert (
+        "1.17\xa0GB  connections' work_mem: 100 × 4MB × (1 for a sort + 2 for a hash table)" in refused.stderr
+    )
     assert "the limit was read from --ram" in refused.stderr
     assert "HINT:" in refused.stderr

@@ -92,7 +92,7 @@ def test_a_machine_without_room_for_it_makes_a_note(
     found = with_latencies_at_load(decided, CONDITIONS, Lines())
     assert found.at_load == ()
     assert found.notes[-1] == (
-        "latencies at 60% of the baseline's throughput were not measured: no pages are left"
+        "latencies at 60\xa0% of the baseline's throughput were not measured: no pages are left"
     )
     with closing(open_store()) as store:
         assert store.load(decided.id).notes == found.notes

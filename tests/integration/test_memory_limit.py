@@ -173,7 +173,7 @@ def test_a_kill_for_memory_while_a_server_starts_is_told(pg18_bin: Path) -> None
         with pytest.raises(ServerCrashedError) as caught, arena.arms([variant], [0], data_set, 4 << 20):
             pass
     assert caught.value.message == (
-        "the kernel killed a process of a server that needed more than its 4 MB of memory"
+        "the kernel killed a process of a server that needed more than its 4\xa0MB of memory"
     )
 
 
@@ -200,7 +200,7 @@ def test_an_io_bound_preset_says_how_memory_is_limited_and_measures_the_step_ask
     notes = document["notes"]
     assert any("preset io-bound-quick, 2 clients, 2000/400/100 rows" in note for note in notes)
     assert any(
-        note.startswith("the server's memory, page cache included, is limited to 96 MB by cgroup v")
+        note.startswith("the server's memory, page cache included, is limited to 96\xa0MB by cgroup v")
         for note in notes
     )
     assert not any("NOT DURABLE" in note for note in notes)
@@ -217,4 +217,4 @@ def test_shared_buffers_that_do_not_fit_into_the_limit_are_refused() -> None:
         *("--factor", "shared_buffers=16MB,1GB"),
     )
     assert done.returncode == 4
-    assert "the server of shared_buffers.1GB does not fit into the 96 MB it is limited to" in done.stderr
+    assert "the server of shared_buffers.1GB does not fit into the 96\xa0MB it is limited to" in done.stderr

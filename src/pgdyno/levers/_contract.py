@@ -42,7 +42,6 @@ from pgdyno.model.plans.plan import (
     kind_of,
 )
 from pgdyno.model.servers.guc import Guc, format_bytes
-from pgdyno.model.servers.guc import readable_bytes as readable
 
 __all__ = [
     "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "SERVER", "WORTH_A_CHANGE",
@@ -50,7 +49,7 @@ __all__ = [
     "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
     "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
     "choices_in", "detect_files", "detect_report", "detect_settings", "display_name", "format_bytes",
-    "is_virtual", "lines_or_skipped", "matches", "owner_of", "propose", "propose_file", "readable",
+    "is_virtual", "lines_or_skipped", "matches", "owner_of", "propose", "propose_file",
     "reserved_connections", "shared_memory_bytes", "sysctl_path", "verify_files", "verify_settings",
     "why_absent",
 ]  # fmt: skip

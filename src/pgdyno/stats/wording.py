@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.verdict import Equivalence, Interval
 
 
-def percent(ratio: float, *others: float) -> str:
-    """Format a ratio as a signed change: ``+1.9 %``.
-
-    It has the decimals that it needs next to ``others``.
-    """
-    places = _places(ratio, *others)
-    text = f"{(ratio - 1) * 100:+.{places}f}"
-    return f"{text.lstrip('+-') if float(text) == 0 else text} %"
-
-
-def share(part: float) -> str:
-    """Return a share without sign and without needless decimals: 0.95 → ``95 %``, 0.034 → ``3.4 %``."""
-    return f"{round(part * 100, _places(1 + part)):g} %"
-
-
 def interval(bounds: Interval) -> str:
-    """Return ``95 % interval +17.1 %..+21.4 %``."""
-    low, high = percent(bounds.low, bounds.high), percent(bounds.high, bounds.low)
-    return f"{share(bounds.level)} interval {low}..{high}"
+    """Return ``95 % interval +17.1 % … +21.4 %``."""
+    return f"{numbers.share(bounds.level)} interval {numbers.interval(bounds)}"
 
 
 def difference(effect: float, bounds: Interval) -> str:
     """Say how much higher or lower the variant is."""
-    size = percent(effect, bounds.low, bounds.high).lstrip("+-")
+    size = numbers.size_of_change(effect, numbers.percent_digits(effect, bounds.low, bounds.high))
     return f"{size} {'higher' if effect > 1 else 'lower'}, {interval(bounds)}"
 
 
@@ -39,7 +24,8 @@ def explanatory(effect: float, bounds: Interval) -> str:
 
 def equivalent(shown: Equivalence, level: float) -> str:
     """Say that the difference is too small to matter."""
-    return f"within ±{share(shown.margin)} with {share(level)} confidence ({interval(shown.interval)})"
+    confidence = f"{numbers.share(level)} confidence"
+    return f"within ±{numbers.share(shown.margin)} with {confidence} ({interval(shown.interval)})"
 
 
 def undecided(bounds: Interval, mde: float | None, power: float) -> str:
@@ -47,8 +33,8 @@ def undecided(bounds: Interval, mde: float | None, power: float) -> str:
 
     Includes the effect that would have been found.
     """
-    span = f"{percent(bounds.low, bounds.high)}..{percent(bounds.high, bounds.low)}"
-    return f"cannot tell: the interval {span} allows both{would_have_been_found(mde, power)}"
+    found = would_have_been_found(mde, power)
+    return f"cannot tell: the interval {numbers.interval(bounds)} allows both{found}"
 
 
 def corrected_away(effect: float, bounds: Interval, p_values: tuple[float, float], comparisons: int) -> str:
@@ -71,7 +57,7 @@ def too_few_rounds(rounds: int, wanted: int) -> str:
 def drifted(first: float, last: float, p_value: float) -> str:
     """Say that the effect moved; ``first`` and ``last`` are the ratios of the outer rounds' thirds."""
     return (
-        f"withheld: the ratio drifted from {percent(first, last)} to {percent(last, first)} "
+        f"withheld: the ratio drifted from {_side_by_side(first, last)} "
         f"during the experiment (p = {_p(p_value)}), so its average says little"
     )
 
@@ -79,14 +65,17 @@ def drifted(first: float, last: float, p_value: float) -> str:
 def drifted_apart(first: float, last: float, p_value: float) -> str:
     """Say that one of two machines became faster or slower; both are relative to its own mean."""
     return (
-        f"withheld: it drifted from {percent(first, last)} to {percent(last, first)} against its mean while "
+        f"withheld: it drifted from {_side_by_side(first, last)} against its mean while "
         f"it was measured (p = {_p(p_value)}), so its average says little"
     )
 
 
 def would_have_been_found(mde: float | None, power: float) -> str:
     """Return the clause about the minimum detectable effect, empty if there is none."""
-    return "" if mde is None else f"; a change of {share(mde)} would have been found ({share(power)} power)"
+    if mde is None:
+        return ""
+    change = numbers.size_of_change(1 + mde)
+    return f"; a change of {change} would have been found ({numbers.share(power)} power)"
 
 
 def agreement(*, agrees: bool, figures: str) -> str:
@@ -103,7 +92,6 @@ def _p(probability: float) -> str:
     return f"{probability:.3f}" if probability >= 0.001 else f"{probability:.1g}"
 
 
-def _places(*ratios: float) -> int:
-    """Return the decimals for changes shown side by side: small ones need two, large ones none."""
-    largest = max(abs(ratio - 1) for ratio in ratios)
-    return 0 if largest >= 1 else 1 if largest >= 0.003 else 2
+def _side_by_side(first: float, last: float) -> str:
+    digits = numbers.percent_digits(first, last)
+    return f"{numbers.change(first, digits)} to {numbers.change(last, digits)}"

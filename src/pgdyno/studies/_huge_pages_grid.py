@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from pgdyno.model import numbers
 from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.studies._contract import Machine, Option, Sizing, last
 
 DEFAULT_PRESET, PUBLISHED_PRESET = "scaled", "published"
@@ -110,7 +110,7 @@ def _preset(sizing: Sizing) -> tuple[int, Mapping[str, str], tuple[int, ...]]:
         raise MemoryProofError(
             "there is not enough free memory for the servers of this study",
             detail=f"{ARMS} servers with {_STEP_BYTES // _MB} MB of shared_buffers each and data twice as "
-            f"large do not fit into the {readable_bytes(sizing.machine.available_bytes)} that are available",
+            f"large do not fit into the {numbers.size(sizing.machine.available_bytes)} that are available",
             hint="run it on a host with more free memory",
         )
     # One checkpoint at a round's end, none in between.

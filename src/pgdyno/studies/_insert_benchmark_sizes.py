@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
-from pgdyno.model.servers.guc import bytes_of, readable_bytes
+from pgdyno.model.servers.guc import bytes_of
 from pgdyno.studies._contract import Option, Sizing, last
 
 DEFAULT_PRESET = "quick"
@@ -141,7 +142,7 @@ class Size:
         mode = _FAITHFUL if self.is_faithful else _CORRECTED
         rows = "/".join(str(count) for count in self.rows)
         clients = "1 client" if self.clients == 1 else f"{self.clients} clients"
-        memory = f", {readable_bytes(self.server_memory_bytes)} of memory" if self.server_memory_bytes else ""
+        memory = f", {numbers.size(self.server_memory_bytes)} of memory" if self.server_memory_bytes else ""
         return (
             f"Insert Benchmark, {mode}; preset {self.preset}, {clients}, {rows} rows each in l.i0/l.i1/l.i2, "
             f"q steps of {self.step_s} s{memory}"

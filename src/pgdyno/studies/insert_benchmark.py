@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.studies._contract import BundledStudy, Option, Sizing, StudyContext, separated
@@ -52,8 +53,8 @@ def study(context: StudyContext) -> Study:
 
 def _not_io_bound(size: Size) -> str:
     return (
-        f"not IO-bound at this size: about {size.loaded_bytes / 1e6:,.0f} MB of data, and "
-        f"{(size.server_memory_bytes or 0) / 1e6:,.0f} MB of memory for each server; take at least twice as "
+        f"not IO-bound at this size: about {numbers.size(size.loaded_bytes)} of data, and "
+        f"{numbers.size(size.server_memory_bytes or 0)} of memory for each server; take at least twice as "
         "much data as memory"
     )
 

@@ -18,11 +18,11 @@ from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
+from pgdyno.model import numbers
 from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.experiments.experiment import Design, ResetPolicy, VoidThresholds
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DataSet, Statement, Workload
-from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.model.variants.variant import setting_key
 from pgdyno.studies._contract import BundledStudy, Machine, Option, Sizing, StudyContext, is_given, last
 
@@ -258,7 +258,7 @@ def _data_set(sizing: Sizing) -> DataSet:
     if thousands == 0:
         raise MemoryProofError(
             "there is not enough free memory for the data of this study",
-            detail=f"{readable_bytes(sizing.machine.available_bytes)} are available",
+            detail=f"{numbers.size(sizing.machine.available_bytes)} are available",
             hint="run it on a host with more free memory",
         )
     return DataSet("t_bit", thousands, _BYTES_PER_THOUSAND_ROWS)

@@ -94,7 +94,7 @@ def test_without_enough_disk_nothing_begins(tree: Path, home: Path, monkeypatch:
         build(request(tree, "o2"), Remembered())
     assert str(caught.value) == (
         f"not enough disk space in {home} for building PostgreSQL\n"
-        "DETAIL:  needed 2.1 GB, free 1.0 GB\n"
+        "DETAIL:  needed 2\xa0GB, free 954\xa0MB\n"
         "HINT:  remove something, or set PGDYNO_HOME to a directory on a larger disk"
     )
     assert list((home / "builds").glob("built-*")) == []
@@ -109,7 +109,8 @@ def test_without_enough_memory_nothing_begins(
         build(request(tree, "o2"), Remembered())
     assert str(caught.value) == (
         "not enough memory for building PostgreSQL\n"
-        "DETAIL:  needed 3.7 GB, available 0.6 GB: 0.5 GB for a server, 0.2 GB for each of 16 compilers\n"
+        "DETAIL:  needed 3.61\xa0GB, available 572\xa0MB: 500\xa0MB for a server, "
+        "200\xa0MB for each of 16 compilers\n"
         "HINT:  stop something, or raise the limit of the container or service that this runs in"
     )
     assert list((home / "builds").glob("built-*")) == []

@@ -68,7 +68,9 @@ def test_bolt_takes_more_memory_than_compilers(tree: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "pgo+bolt"), Remembered())
-    assert caught.value.detail == ("needed 2.8 GB, available 2.0 GB: 0.5 GB for a server, 2.3 GB for BOLT")
+    assert caught.value.detail == (
+        "needed 2.73\xa0GB, available 1.86\xa0GB: 500\xa0MB for a server, 2.25\xa0GB for BOLT"
+    )
 
 
 @pytest.mark.usefixtures("plain")

@@ -85,7 +85,7 @@ class TestSharedBuffers:
     def test_small_data_still_gets_a_quarter(self) -> None:
         line = lines("shared_buffers", context(server_of(18)))["shared_buffers"]
         assert (line.change.current, line.change.value) == ("128MB", "6GB")
-        assert line.reason == "25 % of 24 GB, which holds all of the 612 MB of data"
+        assert line.reason == "25 % of 24\xa0GB, which holds all of the 612\xa0MB of data"
         assert line.change.effect is Effect.RESTART
         assert line.risk is Risk.RESTART
 
@@ -93,16 +93,16 @@ class TestSharedBuffers:
         # 7 GB and a quarter are 8.75 GB, within 9.6 GB = 40 % of 24 GB.
         line = lines("shared_buffers", context(server_of(18, data_bytes=7 * GB)))["shared_buffers"]
         assert line.change.value == "8960MB"
-        assert line.reason == "holds all of the 7 GB of data with room to grow, within 40 % of 24 GB"
+        assert line.reason == "holds all of the 7\xa0GB of data with room to grow, within 40 % of 24\xa0GB"
 
     def test_larger_data_gets_a_quarter(self) -> None:
         line = lines("shared_buffers", context(server_of(18, data_bytes=8 * GB)))["shared_buffers"]
         assert line.change.value == "6GB"
-        assert line.reason == "25 % of 24 GB; the 8 GB of data would need more than 40 %"
+        assert line.reason == "25 % of 24\xa0GB; the 8\xa0GB of data would need more than 40 %"
 
     def test_unknown_data_gets_a_quarter(self) -> None:
         line = lines("shared_buffers", context(server_of(18, data_bytes=None)))["shared_buffers"]
-        assert line.reason == "25 % of 24 GB; the size of the data is not known"
+        assert line.reason == "25 % of 24\xa0GB; the size of the data is not known"
 
     def test_a_container_counts_its_limit_and_not_the_machine(self) -> None:
         host = host_of()
@@ -112,7 +112,7 @@ class TestSharedBuffers:
 
     def test_a_larger_value_found_is_kept(self) -> None:
         reason = skipped("shared_buffers", context(server_of(18, changes={"shared_buffers": "10GB"})))
-        assert reason.startswith("10GB is not below the rule: 25 % of 24 GB")
+        assert reason.startswith("10GB is not below the rule: 25 % of 24\xa0GB")
 
     def test_many_connections_leave_less(self) -> None:
         line = lines("shared_buffers", context(server_of(18), host_of(memory_bytes=4 * GB)))["shared_buffers"]
@@ -160,8 +160,8 @@ class TestHugePages:
 
     def test_try_stays_and_says_whether_the_pool_suffices(self) -> None:
         assert skipped("huge_pages", context(server_of(18))) == (
-            "already try, which uses huge pages if they suffice: 150 MB of shared memory are planned and "
-            "the pool has 0 kB"
+            "already try, which uses huge pages if they suffice: 150\xa0MB of shared memory are planned and "
+            "the pool has 0\xa0B"
         )
 
     def test_on_without_enough_pages_for_the_planned_buffers_becomes_try(self) -> None:
@@ -170,7 +170,8 @@ class TestHugePages:
         line = lines("huge_pages", context(server, host, {"shared_buffers": "6GB"}))["huge_pages"]
         assert line.change.value == "try"
         assert line.reason.startswith(
-            "6362 MB of shared memory are planned and the pool has 200 MB: with on the server might not start"
+            "6.21\xa0GB of shared memory are planned and the pool has 200\xa0MB: with on the server "
+            "might not start"
         )
 
     def test_on_with_an_unknown_pool_becomes_try(self) -> None:
@@ -195,7 +196,7 @@ class TestHugePages:
 class TestWalSettings:
     def test_automatic_wal_buffers_stay_automatic(self) -> None:
         ctx = context(server_of(18), planned={"shared_buffers": "6GB"})
-        assert skipped("wal_buffers", ctx) == "automatic sizing gives 16 MB"
+        assert skipped("wal_buffers", ctx) == "automatic sizing gives 16\xa0MB"
 
     def test_wal_buffers_that_were_made_smaller_become_automatic_again(self) -> None:
         ctx = context(server_of(18, changes={"wal_buffers": "1MB"}), planned={"shared_buffers": "6GB"})
@@ -211,8 +212,8 @@ class TestWalSettings:
         found = lines("max_wal_size", ctx)
         assert found["max_wal_size"].change.value == "16GB"
         assert found["max_wal_size"].reason == (
-            "2 CPUs writing for 15min need about 11.2 GB; at most 64 GB and a quarter of 80 GB of free "
-            "disk. Crash recovery replays at most about 8623 MB"
+            "2 CPUs writing for 15min need about 11.2\xa0GB; at most 64\xa0GB and a quarter of 80\xa0GB "
+            "of free disk. Crash recovery replays at most about 8.42\xa0GB"
         )
 
     def test_a_quarter_of_it_is_kept_for_reuse(self) -> None:
@@ -231,7 +232,7 @@ class TestWalSettings:
         # 100 GB, chosen by hand: a quarter is 25 GB, and of 80 GB 5 may be taken.
         server = server_of(18, changes={"max_wal_size": "100GB"})
         assert skipped("wal_ready", context(server)) == (
-            "80MB stays: 25 GB is more than a sixteenth of the free disk, 80 GB"
+            "80MB stays: 25\xa0GB is more than a sixteenth of the free disk, 80\xa0GB"
         )
 
     def test_more_that_is_kept_stays(self) -> None:
@@ -244,7 +245,7 @@ class TestWalSettings:
 
     def test_a_nearly_full_disk_changes_nothing(self) -> None:
         ctx = context(server_of(18), host_of(free_disk_bytes=2 * GB))
-        assert skipped("max_wal_size", ctx) == "1GB is not below the rule, with 2 GB of free disk"
+        assert skipped("max_wal_size", ctx) == "1GB is not below the rule, with 2\xa0GB of free disk"
 
     def test_a_larger_value_found_is_kept(self) -> None:
         ctx = context(server_of(18, changes={"max_wal_size": "100GB", "min_wal_size": "8GB"}))
@@ -255,7 +256,7 @@ class TestWalSettings:
         line = lines("wal_compression", ctx)["wal_compression"]
         assert line.change.value == "lz4"
         assert line.reason == (
-            "64 sampled pages become 75% smaller, which takes 10.0 µs each; writing what is saved takes "
+            "64 sampled pages become 75\xa0% smaller, which takes 10.0 µs each; writing what is saved takes "
             "12.0 µs"
         )
         assert skipped("wal_compression", context(server_of(18))) == (
@@ -266,8 +267,8 @@ class TestWalSettings:
     def test_compression_has_to_save_more_time_than_it_takes(self) -> None:
         ctx = with_pages(context(server_of(15)), compressed_bytes=7200)
         assert skipped("wal_compression", ctx) == (
-            "not worth it: 64 sampled pages become 10% smaller, which takes 10.0 µs each; writing what is "
-            "saved takes 1.6 µs"
+            "not worth it: 64 sampled pages become 10\xa0% smaller, which takes 10.0 µs each; writing "
+            "what is saved takes 1.6 µs"
         )
 
     def test_compression_is_left_alone_where_nothing_can_be_sampled(self) -> None:
@@ -306,7 +307,7 @@ class TestPlannerCosts:
     def test_data_that_stays_in_memory_does_too_whatever_it_lies_on(self) -> None:
         host = host_of(device="vda", is_rotational=True, virtualisation="kvm")
         found = lines("random_page_cost", context(server_of(18), host))
-        assert found["random_page_cost"].reason == "612 MB of data stay cached in 24 GB of memory"
+        assert found["random_page_cost"].reason == "612\xa0MB of data stay cached in 24\xa0GB of memory"
 
     def test_large_data_on_unknown_or_rotating_storage_changes_nothing(self) -> None:
         server = server_of(18, data_bytes=200 * GB)
@@ -328,7 +329,7 @@ class TestPlannerCosts:
     def test_a_larger_cache_within_memory_is_kept(self) -> None:
         server = server_of(18, changes={"effective_cache_size": "22GB"})
         reason = skipped("effective_cache_size", context(server))
-        assert reason.startswith("the present value is not below 75 % of 24 GB")
+        assert reason.startswith("the present value is not below 75 % of 24\xa0GB")
 
     def test_jit_is_switched_off_only_where_there_is_one(self) -> None:
         assert values("jit", context(server_of(15, has_jit=True))) == {"jit": "off"}
@@ -429,7 +430,7 @@ class TestReadingAndWriting:
         server = server_of(18, data_bytes=200 * GB)
         line = lines("autovacuum_cost_limit", context(server))["autovacuum_vacuum_cost_limit"]
         assert line.change.value == "500"
-        assert line.reason == "at 39 MB/s a pass over 200 GB takes 87.4 min"
+        assert line.reason == "at 39.1\xa0MB/s a pass over 200\xa0GB takes 87.4 min"
         assert "keeps up" in skipped("autovacuum_cost_limit", context(server_of(18)))
 
     def test_autovacuum_that_is_not_throttled_is_left_alone(self) -> None:

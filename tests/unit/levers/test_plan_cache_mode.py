@@ -55,8 +55,8 @@ def test_statements_that_are_planned_anew_are_planned_once() -> None:
     assert plan.settings == {"plan_cache_mode": "force_generic_plan"}
     # 0.1 ms of planning in 0.1 + 0.3 + 0.1 ms.
     assert plan.lines[0].reason == (
-        "reads: 1 of 2 statements (range) are planned at every execution, which takes 20% of the server's "
-        "time for reads"
+        "reads: 1 of 2 statements (range) are planned at every execution, which takes 20\xa0% of the "
+        "server's time for reads"
     )
     assert plan.without("plan_cache_mode").lines == ()
     assert plan.without("jit") == plan
@@ -92,7 +92,7 @@ def test_statements_that_are_planned_anew_are_planned_once() -> None:
         ),
         (
             {"planning_ms": 0.01},
-            "repeated planning takes 3.2% of the time of reads, less than 5%",  # 0.01 / 0.31
+            "repeated planning takes 3.2\xa0% of the time of reads, less than 5\xa0%",  # 0.01 / 0.31
         ),
     ],
 )
@@ -126,14 +126,14 @@ def test_a_value_that_somebody_chose_is_left_alone() -> None:
 def test_a_running_server_gets_advice_from_what_it_has_counted() -> None:
     server = replace(server_of(), planning=Fact(PlanningShare(80, 100, 25.0, 75.0), "pg_stat_statements"))
     assert advice(server) == (
-        "planning takes 25% of the statements' time (80 plans in 100 calls, pg_stat_statements). If they are "
-        "prepared by name, try it for one role or database: ALTER ROLE name SET plan_cache_mode = "
+        "planning takes 25\xa0% of the statements' time (80 plans in 100 calls, pg_stat_statements). If "
+        "they are prepared by name, try it for one role or database: ALTER ROLE name SET plan_cache_mode = "
         "force_generic_plan; back: ALTER ROLE name RESET plan_cache_mode"
     )
     little = replace(server, planning=Fact(PlanningShare(80, 100, 1.0, 99.0), "pg_stat_statements"))
     assert advice(little) == (
-        "planning takes 1% of the statements' time (80 plans in 100 calls, pg_stat_statements): too little "
-        "to gain"
+        "planning takes 1\xa0% of the statements' time (80 plans in 100 calls, pg_stat_statements): too "
+        "little to gain"
     )
 
 
@@ -142,8 +142,8 @@ def test_a_running_server_that_counts_nothing_is_told_how() -> None:
     assert advice(server) == (
         "how long statements are planned is not known (pg_stat_statements.track_planning is off); "
         "pg_stat_statements.track_planning = on counts it. Where statements are prepared by name and "
-        "planning takes 5% or more, try it for one role or database: ALTER ROLE name SET plan_cache_mode = "
-        "force_generic_plan; back: ALTER ROLE name RESET plan_cache_mode"
+        "planning takes 5\xa0% or more, try it for one role or database: ALTER ROLE name SET "
+        "plan_cache_mode = force_generic_plan; back: ALTER ROLE name RESET plan_cache_mode"
     )
 
 

@@ -107,7 +107,7 @@ class TestHugePagePool:
         line = lines("huge_page_pool", context(planned=SHARED_MEMORY))[SMALL_POOL]
         assert (line.change.current, line.change.value) == ("0", "2170")
         assert line.reason == (
-            "4253 MB of shared memory (estimated, with a margin of 2 %) take 2170 pages of 2 MB, "
+            "4.15\xa0GB of shared memory (estimated, with a margin of 2 %) take 2170 pages of 2\xa0MB, "
             "and 0 are to be had. To borrow them from the server's start to its end instead: echo 2170 > "
             "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages, while memory is not scattered"
         )
@@ -175,21 +175,23 @@ class TestHugePagePool:
 
     def test_little_shared_memory_needs_no_pool(self) -> None:
         assert skipped("huge_page_pool", context()) == (
-            "150 MB of shared memory (estimated, with a margin of 2 %) take 77 pages of 2 MB; "
+            "150\xa0MB of shared memory (estimated, with a margin of 2 %) take 77 pages of 2\xa0MB; "
             "that is too little for page tables to matter"
         )
 
     def test_memory_that_is_not_there_is_not_reserved(self) -> None:
         ctx = context(host_of(memory_bytes=4 * GB), planned=SHARED_MEMORY)
         assert skipped("huge_page_pool", ctx).endswith(
-            "; 4340 MB are missing, and only 4 GB of memory are available"
+            "; 4.24\xa0GB are missing, and only 4\xa0GB of memory are available"
         )
 
     def test_a_control_groups_limit_is_respected(self) -> None:
         host = host_of()
         limits = replace(host.limits, hugetlb_bytes=Fact({2 * MB: GB, GB: GB}, "hugetlb.2MB.max"))
         ctx = context(replace(host, limits=limits), planned=SHARED_MEMORY)
-        assert skipped("huge_page_pool", ctx).endswith("; the server's control group may have 1 GB of them")
+        assert skipped("huge_page_pool", ctx).endswith(
+            "; the server's control group may have 1\xa0GB of them"
+        )
 
     def test_a_server_that_wants_none_gets_none(self) -> None:
         ctx = context(server=server_of(18, changes={"huge_pages": "off"}), planned=SHARED_MEMORY)
@@ -249,7 +251,7 @@ class TestDirtyWriteback:
         found = {path: line.change.value for path, line in planned.items()}
         assert found == {self.BEGINS: "67108864", self.WAITS: "536870912"}
         # 10 % of 24 GB
-        assert planned[self.BEGINS].reason == ("up to 2458 MB may be dirty now, which an fsync waits for")
+        assert planned[self.BEGINS].reason == ("up to 2.4\xa0GB may be dirty now, which an fsync waits for")
 
     def test_each_limit_is_judged_for_itself(self) -> None:
         # 10 % of 1 GB are 102 MB, more than 64; 20 % are 205 MB, less than 512.
@@ -258,7 +260,7 @@ class TestDirtyWriteback:
     def test_bytes_that_somebody_has_set_count_and_not_the_ratios(self) -> None:
         host = host_of(kernel_files={self.BEGINS: str(32 * MB), self.WAITS: str(256 * MB)})
         assert skipped("dirty_writeback", context(host)) == (
-            "limited already: dirty_background 32 MB, dirty 256 MB"
+            "limited already: dirty_background 32\xa0MB, dirty 256\xa0MB"
         )
 
 
@@ -306,19 +308,20 @@ class TestMemoryOvercommit:
         # 8 × 18 for workers, 64 for an index, 3 × 64 for autovacuum, 28 of page tables.
         assert skipped("memory_overcommit", context()) == (
             "vm.overcommit_memory stays at 0: 2 is about stability, not speed. All programs together could "
-            "then reserve 12 GB and the swap space; this server alone takes 2378 MB at worst, which would fit"
+            "then reserve 12\xa0GB and the swap space; this server alone takes 2.32\xa0GB at worst, "
+            "which would fit"
         )
 
     def test_a_limit_in_kb_goes_before_the_ratio(self) -> None:
         ctx = context(with_file("/proc/sys/vm/overcommit_kbytes", "1048576"))
         reason = skipped("memory_overcommit", ctx)
-        assert "could then reserve 1 GB" in reason
+        assert "could then reserve 1\xa0GB" in reason
         assert reason.endswith("which would not fit")
 
     def test_huge_pages_are_not_part_of_the_limit(self) -> None:
         # Half of 24 GB less 1024 pages of 2 MB.
         ctx = context(host_of(huge_pages={2 * MB: HugePagePool(1024, 1024, 0, 0)}))
-        assert "could then reserve 11 GB" in skipped("memory_overcommit", ctx)
+        assert "could then reserve 11\xa0GB" in skipped("memory_overcommit", ctx)
 
     def test_a_limit_that_is_not_told_is_not_made_up(self) -> None:
         ctx = context(with_file("/proc/sys/vm/overcommit_ratio", None))
@@ -391,12 +394,12 @@ class TestBasePageSize:
 
     def test_x86_has_not(self) -> None:
         assert skipped("base_page_size", self.machine("x86_64", 4096)) == (
-            "the kernel's pages are 4 kB: kernels for x86_64 come with no others"
+            "the kernel's pages are 4\xa0kB: kernels for x86_64 come with no others"
         )
 
     def test_larger_pages_are_seen(self) -> None:
         ctx = self.machine("aarch64", 65536)
-        assert skipped("base_page_size", ctx).startswith("the kernel's pages are 64 kB: fewer page table")
+        assert skipped("base_page_size", ctx).startswith("the kernel's pages are 64\xa0kB: fewer page table")
         assert LEVERS["base_page_size"].detect(ctx).state is State.ON
 
 
@@ -407,10 +410,10 @@ class TestAtomicWrites:
         ("found", "promise"),
         [
             ("0", "sda promises no atomic writes"),
-            ("4096", "sda can write up to 4 kB whole, and a page has 8 kB"),
+            ("4096", "sda can write up to 4\xa0kB whole, and a page has 8\xa0kB"),
             (
                 "16384",
-                "sda can write up to 16 kB whole, which holds a page of 8 kB; but only for writes that ask",
+                "sda can write up to 16\xa0kB whole, which holds a page of 8\xa0kB; but only for",
             ),
         ],
     )
@@ -496,17 +499,17 @@ class TestReadAhead:
         line = lines("read_ahead", context(server=server_of(18, data_bytes=200 * GB)))[self.PATH]
         assert (line.change.current, line.change.value) == ("8192", "128")
         assert line.reason == (
-            "up to 8 MB are read ahead on sda where reads look like a sequence, and push out what is cached "
-            "(200 GB of data and 24 GB of memory)"
+            "up to 8\xa0MB are read ahead on sda where reads look like a sequence, and push out what is "
+            "cached (200\xa0GB of data and 24\xa0GB of memory)"
         )
 
     def test_data_that_fit_into_memory_are_hardly_read(self) -> None:
         assert skipped("read_ahead", context()) == (
-            "up to 8 MB are read ahead on sda, but all data fit into memory (612 MB of data and 24 GB of "
-            "memory): little is read"
+            "up to 8\xa0MB are read ahead on sda, but all data fit into memory (612\xa0MB of data and "
+            "24\xa0GB of memory): little is read"
         )
 
-    @pytest.mark.parametrize(("found", "shown"), [("128", "128 kB"), ("1024", "1 MB")])
+    @pytest.mark.parametrize(("found", "shown"), [("128", "128\xa0kB"), ("1024", "1\xa0MB")])
     def test_a_megabyte_or_less_stays(self, found: str, shown: str) -> None:
         ctx = context(with_file(self.PATH, found), server_of(18, data_bytes=200 * GB))
         assert skipped("read_ahead", ctx) == f"up to {shown} are read ahead on sda"
@@ -975,8 +978,8 @@ class TestTcpBuffers:
     def test_it_says_which_rate_they_allow(self) -> None:
         # 4 MB in every 100 ms.
         assert skipped("tcp_buffers", context(with_nic(), open_server())).startswith(
-            "buffers grow by themselves, to 4 MB for sending and 32 MB for receiving: a client 100 ms away "
-            "gets up to 40 MB per second."
+            "buffers grow by themselves, to 4\xa0MB for sending and 32\xa0MB for receiving: a client 100 "
+            "ms away gets up to 40\xa0MB per second."
         )
 
 

@@ -67,8 +67,8 @@ def test_a_machine_that_drifted_or_has_few_rounds_is_named() -> None:
     assert drifted.is_withheld
     assert drifted.interval is not None
     assert drifted.reason == (
-        "A: withheld: it drifted from -25.9 % to +35.0 % against its mean while it was measured (p = 2e-09), "
-        "so its average says little"
+        "A: withheld: it drifted from −25.9\xa0% to +35.0\xa0% against its mean while it was measured (p "
+        "= 2e-09), so its average says little"
     )
     assert judge(FAST[:4], SLOW).reason == (
         "B: withheld: 4 rounds of started servers are too few to rule out luck, at least 5 are needed"

@@ -42,7 +42,7 @@ def judge(
 def test_a_change_for_the_better_comes_with_its_figures() -> None:
     verdict = judge(CHANGED)
     assert verdict.decision is Decision.BETTER
-    assert verdict.reason == "2.9 % higher, 95 % interval +1.6 %..+4.2 %"
+    assert verdict.reason == "2.9\xa0% higher, 95\xa0% interval +1.6\xa0%\xa0…\xa0+4.2\xa0%"
     assert verdict.effect == pytest.approx(math.exp(0.0283333333))
     assert verdict.interval is not None
     assert verdict.interval.low == pytest.approx(math.exp(0.0157284506519))
@@ -60,7 +60,7 @@ def test_the_mde_afterwards_follows_from_the_standard_error_found() -> None:
 def test_more_of_what_should_be_low_is_worse() -> None:
     verdict = judge(CHANGED, metric="latency_ms_p99")
     assert verdict.decision is Decision.WORSE
-    assert verdict.reason == "2.9 % higher, 95 % interval +1.6 %..+4.2 %"
+    assert verdict.reason == "2.9\xa0% higher, 95\xa0% interval +1.6\xa0%\xa0…\xa0+4.2\xa0%"
 
 
 def test_a_metric_that_only_explains_never_decides() -> None:
@@ -73,7 +73,10 @@ def test_no_difference_is_shown_and_not_assumed() -> None:
     """R: t.test(x, conf.level = .9) gives -0.0028259 … 0.0043259; TOST's p is 1.0055e-05."""
     verdict = judge(UNCHANGED)
     assert verdict.decision is Decision.EQUIVALENT
-    assert verdict.reason == "within ±2 % with 95 % confidence (90 % interval -0.3 %..+0.4 %)"
+    assert (
+        verdict.reason
+        == "within ±2\xa0% with 95\xa0% confidence (90\xa0% interval −0.3\xa0%\xa0…\xa0+0.4\xa0%)"
+    )
     assert verdict.equivalence is not None
     assert verdict.equivalence.p_value == pytest.approx(1.00547574476e-05)
     assert verdict.equivalence.interval.low == pytest.approx(math.exp(-0.00282593869826))
@@ -84,8 +87,8 @@ def test_noise_leaves_the_question_open_and_says_what_would_have_been_found() ->
     assert verdict.decision is Decision.INCONCLUSIVE
     assert verdict.mde is not None
     assert verdict.reason == (
-        "cannot tell: the interval -3.6 %..+5.4 % allows both; "
-        f"a change of {verdict.mde * 100:.1f} % would have been found (80 % power)"
+        "cannot tell: the interval −3.6\xa0%\xa0…\xa0+5.4\xa0% allows both; "
+        f"a change of {verdict.mde * 100:.1f}\xa0% would have been found (80\xa0% power)"
     )
 
 
@@ -115,7 +118,7 @@ def test_an_effect_that_moves_is_not_averaged_into_a_verdict() -> None:
     verdict = judge([[0.01], [0.021], [0.03], [0.041], [0.05], [0.061]])
     assert verdict.decision is Decision.INCONCLUSIVE
     assert verdict.reason.startswith(
-        "withheld: the ratio drifted from +1.6 % to +5.7 % during the experiment"
+        "withheld: the ratio drifted from +1.6\xa0% to +5.7\xa0% during the experiment"
     )
 
 
@@ -139,7 +142,7 @@ def test_robustness_checks_come_from_20_blocks_on() -> None:
     few = judge([[value, value + 0.001] for (value,) in CHANGED])
     many = judge([[value, value + 0.001, value - 0.001, value + 0.002] for (value,) in CHANGED])
     assert "BCa bootstrap" not in few.checks
-    assert many.checks["BCa bootstrap"].startswith("agrees: 95 % interval +")
+    assert many.checks["BCa bootstrap"].startswith("agrees: 95\xa0% interval +")
     assert many.checks["signed rank"] == "agrees: p = 0.031"  # 2/2⁶: all six rounds on one side
 
 
@@ -156,7 +159,7 @@ def test_holm_takes_back_a_difference_that_may_be_luck_among_several() -> None:
     assert first.decision is Decision.INCONCLUSIVE
     assert first.p_adjusted == pytest.approx(0.06)
     assert first.reason == (
-        "cannot tell: 2.9 % higher, 95 % interval +1.6 %..+4.2 %, "
+        "cannot tell: 2.9\xa0% higher, 95\xa0% interval +1.6\xa0%\xa0…\xa0+4.2\xa0%, "
         "but with 2 comparisons p = 0.030 counts as 0.060 (Holm)"
     )
     assert second.decision is Decision.INCONCLUSIVE
@@ -167,7 +170,10 @@ def test_a_small_difference_that_holm_takes_back_is_equivalent_if_that_was_shown
     lucky = replace(judge(CHANGED), p_value=0.03, equivalence=shown)
     first, _ = adjust([lucky, lucky])
     assert first.decision is Decision.EQUIVALENT
-    assert first.reason == "within ±2 % with 95 % confidence (90 % interval +0.1 %..+0.7 %)"
+    assert (
+        first.reason
+        == "within ±2\xa0% with 95\xa0% confidence (90\xa0% interval +0.1\xa0%\xa0…\xa0+0.7\xa0%)"
+    )
 
 
 def test_metrics_are_corrected_on_their_own() -> None:

@@ -144,4 +144,4 @@ def test_a_small_machine_is_told_what_does_not_fit() -> None:
     with pytest.raises(MemoryProofError) as caught:
         grid_of(replace(SIZING, machine=Machine(2, 2 * GB)))
     assert caught.value.message == "there is not enough free memory for the servers of this study"
-    assert "2 GB" in (caught.value.detail or "")
+    assert "2\xa0GB" in (caught.value.detail or "")

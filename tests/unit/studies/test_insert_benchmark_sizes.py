@@ -106,7 +106,7 @@ def test_the_label_says_mode_and_size() -> None:
     assert size.label == (
         "Insert Benchmark, corrected mode: clients start together, q steps end by time, their inserts and "
         "deletes arrive as an open loop, latency counts from the intended start; preset io-bound-small, "
-        "4 clients, 200/50/10 rows each in l.i0/l.i1/l.i2, q steps of 60 s, 32 GB of memory"
+        "4 clients, 200/50/10 rows each in l.i0/l.i1/l.i2, q steps of 60 s, 32\xa0GB of memory"
     )
     assert replace(size, is_faithful=True).label.startswith(
         "Insert Benchmark, faithful mode: inserts and deletes of q steps come in bursts once a second"
@@ -160,12 +160,12 @@ def test_the_short_wait_of_a_small_preset_grows_with_the_rows_asked_for(
 
 
 def test_an_io_bound_preset_with_too_few_rows_says_so() -> None:
-    # 96 MiB are 101 MB; 490,000 rows of 205 bytes are 100 MB.
+    # 490,000 rows of 205 bytes are 95.8 × 2^20 bytes.
     asked = Sizing({"preset": ("io-bound-quick",), "rows": ("490000/50/5",)}, clients=1)
     (note,) = notes(asked)
     assert note == (
-        "not IO-bound at this size: about 100 MB of data, and 101 MB of memory for each server; take at "
-        "least twice as much data as memory"
+        "not IO-bound at this size: about 95.8\xa0MB of data, and 96\xa0MB of memory for each server; "
+        "take at least twice as much data as memory"
     )
     assert notes(replace(asked, given={**asked.given, "rows": ("1000000/50/5",)})) == ()  # 205 MB
     assert notes(Sizing()) == ()

@@ -13,6 +13,7 @@ from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.verdicts.at_load import latencies_at_load, rates_at_load
+from pgdyno.model import numbers
 from pgdyno.model.errors import HugePagesError, MemoryProofError, PgdynoError
 from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, Phase
@@ -75,11 +76,11 @@ def with_latencies_at_load(experiment: Experiment, conditions: Conditions, progr
     rates = rates_at_load(experiment, SHARE)
     if not rates or experiment.design.kind is not DesignKind.DUET:
         return experiment
-    progress.step(f"latencies at {SHARE:.0%} of the baseline's throughput")
+    progress.step(f"latencies at {numbers.share(SHARE)} of the baseline's throughput")
     workloads = {name: replace(conditions.workloads[name], rate_tps=rate) for name, rate in rates.items()}
     study = Study(
         name=AT_LOAD,
-        question=f"How long do transactions take at {SHARE:.0%} of the baseline's throughput?",
+        question=f"How long do transactions take at {numbers.share(SHARE)} of the baseline's throughput?",
         variants=tuple(one for one in experiment.variants if one.name in {experiment.baseline, PLAN}),
         workloads=tuple(workloads),
         design=_design(conditions.design),
@@ -100,7 +101,7 @@ def with_latencies_at_load(experiment: Experiment, conditions: Conditions, progr
 
 
 def _with_note(experiment: Experiment, reason: str) -> Experiment:
-    note = f"latencies at {SHARE:.0%} of the baseline's throughput were not measured: {reason}"
+    note = f"latencies at {numbers.share(SHARE)} of the baseline's throughput were not measured: {reason}"
     return replace(experiment, notes=(*experiment.notes, note))
 
 

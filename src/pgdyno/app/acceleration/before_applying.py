@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from pgdyno import formats
 from pgdyno.levers.engine.effective import EffectiveSettings, owner_of
+from pgdyno.model import numbers
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plans.plan import Plan
-from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.model.servers.server import ConfigurationManager, Server
 
 _AWAY_S = 5.0  # a guess at a stop and a start; measured on idle machines: below 2 s
@@ -50,7 +50,7 @@ def _restart(plan: Plan, server: Server) -> str:
     longest_s = _AWAY_S + dirty_bytes / _WRITTEN_BYTES_PER_S
     return (
         f"Applying the plan takes one restart: about {_AWAY_S:.0f} s without the server, and up to "
-        f"{longest_s:.0f} s if all of its shared_buffers ({readable_bytes(dirty_bytes)}) have to be written "
+        f"{longest_s:.0f} s if all of its shared_buffers ({numbers.size(dirty_bytes)}) have to be written "
         "first. Both are estimates."
     )
 
@@ -59,7 +59,7 @@ def _memory(plan: Plan, server: Server) -> str:
     proof = plan.memory_proof
     if proof is None:
         return f"Memory: the limit is not known, so nothing is proven. {_standbys(server)}"
-    total, limit = readable_bytes(proof.total_bytes), readable_bytes(proof.limit_bytes)
+    total, limit = numbers.size(proof.total_bytes), numbers.size(proof.limit_bytes)
     return f"Memory: at worst {total} of {limit} on this server. {_standbys(server)}"
 
 

@@ -37,7 +37,7 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
     budget = numbers.duration(request.budget_s)
     at_load_s = 0.0 if is_loaded else _time_at_load_s(request)
     left_s = request.budget_s - at_load_s
-    besides = f", and latencies at {SHARE:.0%} of the throughput found" if at_load_s else ""
+    besides = f", and latencies at {numbers.share(SHARE)} of the throughput found" if at_load_s else ""
     fits = f"{budget}: the whole plan yes, about {whole.rounds_within(left_s)} rounds{besides}"
     layers = 0 if is_loaded else len(_layers(request))
     if layers < 2:

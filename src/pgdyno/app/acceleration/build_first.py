@@ -10,6 +10,7 @@ from pgdyno.app.building.built_servers import optimised_builds
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.planning.known_builds import known_builds
+from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError, InterruptedByUserError
 from pgdyno.model.plans.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
 from pgdyno.model.plans.builds import KnownBuild
@@ -44,7 +45,7 @@ class BuildAdvice:
     @property
     def sentence(self) -> str:
         """A sentence on a build's gain, with its duration and command or missing packages."""
-        gain = f"about +{self.gain:.0%} (docs/guides/build.md)"
+        gain = f"about {numbers.change(1 + self.gain, 0)} (docs/guides/build.md)"
         if self.missing:
             return f"A build with a profile could bring {gain}; it cannot be made here yet: {self.missing}."
         return (

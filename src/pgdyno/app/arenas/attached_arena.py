@@ -19,6 +19,7 @@ from pgdyno.app.arenas.attached_base import AttachedBase
 from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.arenas.load import Loads
 from pgdyno.generators._contract import Target
+from pgdyno.model import numbers
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
@@ -66,7 +67,7 @@ class AttachedArena(AttachedBase):
         if data_set.key in self._templates:
             return
         template = f"pgdyno_template_{len(self._templates)}"
-        self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB")
+        self.progress.step(f"loading {data_set.name}, {numbers.size(data_set.size_bytes)}")
         self.databases.create(template)
         server, environment = self.find()
         target = Target(server.host, server.port, server.user, template)

@@ -12,6 +12,7 @@ from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.generators._contract import Target
+from pgdyno.model import numbers
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
@@ -53,7 +54,7 @@ class DataSets:
         if target.is_dir():
             return target
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
-        self.progress.step(f"loading {data_set.name}, {data_set.size_bytes / 1e6:.0f} MB (once)")
+        self.progress.step(f"loading {data_set.name}, {numbers.size(data_set.size_bytes)} (once)")
         partial = self.scratch / f"load-{target.name}"
         try:
             self._load(data_set, installation, partial)

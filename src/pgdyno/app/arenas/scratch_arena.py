@@ -16,12 +16,13 @@ from pgdyno.app.arenas.datasets import DataSets
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.loop_library import LoopLibraries
 from pgdyno.app.changes.host_state import BeginTurn, HostState
+from pgdyno.model import numbers
 from pgdyno.model.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
 from pgdyno.model.experiments.experiment import DesignKind
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
-from pgdyno.model.servers.guc import normalise, readable_bytes
+from pgdyno.model.servers.guc import normalise
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance
@@ -93,7 +94,7 @@ class ScratchArena:
     def memory_note(self, limit_bytes: int) -> str:
         """Say how servers' memory is limited. Raises: PrivilegeError if it cannot be."""
         return (
-            f"the server's memory, page cache included, is limited to {readable_bytes(limit_bytes)} "
+            f"the server's memory, page cache included, is limited to {numbers.size(limit_bytes)} "
             f"by cgroup v{self.find_place().version}"
         )
 
@@ -280,7 +281,7 @@ def _explain_kill(limited: Sequence[Instance], error: PgdynoError) -> None:
     """Raise ServerCrashedError if the kernel has killed a server's process because of the limit on memory."""
     for instance in limited:
         if instance.memory is not None and instance.memory_kills():
-            limit = readable_bytes(instance.memory.limit_bytes)
+            limit = numbers.size(instance.memory.limit_bytes)
             raise ServerCrashedError(
                 f"the kernel killed a process of a server that needed more than its {limit} of memory",
                 detail=instance.last_log_lines(),

@@ -25,6 +25,7 @@ from pgdyno.app.building.fetch import Fetched, changed, fetch
 from pgdyno.app.building.inherited_features import InheritedFeatures, find_inherited_features
 from pgdyno.app.local_machine import available_memory_bytes, workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plans.build import (
@@ -65,9 +66,9 @@ if TYPE_CHECKING:
     from pgdyno.app.building.stages import Building
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
-_SERVER_BYTES = 500_000_000  # of memory: a server in training, with what loads it
-_COMPILER_BYTES = 200_000_000  # of each that runs at the same time; measured: clang 19, linking included
-_BOLT_BYTES = 2_300_000_000  # measured: BOLT 19 with a program of 9 MB of machine code
+_SERVER_BYTES = 500 << 20  # of memory: a server in training, with what loads it
+_COMPILER_BYTES = 200 << 20  # of each that runs at the same time; measured: clang 19, linking included
+_BOLT_BYTES = 2300 << 20  # measured: BOLT 19 with a program of 9 MB of machine code
 _WORD = re.compile(r"[\w/.+-]+")
 _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
 
@@ -143,16 +144,16 @@ def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
     compilers = len(os.sched_getaffinity(0))  # as many as make runs
     largest, what = (
         compilers * _COMPILER_BYTES,
-        f"{_COMPILER_BYTES / 1e9:g} GB for each of {compilers} compilers",
+        f"{numbers.size(_COMPILER_BYTES)} for each of {compilers} compilers",
     )
     if plan.bolt is not None and largest < _BOLT_BYTES:
-        largest, what = _BOLT_BYTES, f"{_BOLT_BYTES / 1e9:g} GB for BOLT"
+        largest, what = _BOLT_BYTES, f"{numbers.size(_BOLT_BYTES)} for BOLT"
     needed_bytes = _SERVER_BYTES + largest
     if 0 < available_bytes < needed_bytes:
         raise InstallationError(
             "not enough memory for building PostgreSQL",
-            detail=f"needed {needed_bytes / 1e9:.1f} GB, available {available_bytes / 1e9:.1f} GB: "
-            f"{_SERVER_BYTES / 1e9:g} GB for a server, {what}",
+            detail=f"needed {numbers.size(needed_bytes)}, available {numbers.size(available_bytes)}: "
+            f"{numbers.size(_SERVER_BYTES)} for a server, {what}",
             hint="stop something, or raise the limit of the container or service that this runs in",
         )
 

@@ -18,13 +18,13 @@ from pgdyno.experiments.design.trials import in_trials
 from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
+from pgdyno.model import numbers
 from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
 from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.ports import Progress
-from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.model.variants.variant import Variant, require_measurable
 from pgdyno.server.process.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
@@ -160,8 +160,8 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
     if sizes[largest] > _ALONE_SHARE * available:
         raise MemoryProofError(
             f"a scratch server of {largest} does not fit into the memory that is free",
-            detail=f"its shared memory takes {sizes[largest] / 1e9:.1f} GB, and {_ALONE_SHARE:.0%} of the "
-            f"{available / 1e9:.1f} GB that are available may be used",
+            detail=f"its shared memory takes {numbers.size(sizes[largest])}, and "
+            f"{numbers.share(_ALONE_SHARE)} of the {numbers.size(available)} that are available may be used",
             hint="measure on a host with more free memory, or variants with smaller shared_buffers",
         )
     needed = sum(sizes.values())
@@ -177,8 +177,9 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
     if needed <= MEMORY_SHARE * available:
         return study
     note = (
-        f"alternating trials instead of a duet: {needed / 1e9:.1f} GB of shared memory for all servers at "
-        f"once do not fit into {MEMORY_SHARE:.0%} of the {available / 1e9:.1f} GB that are available"
+        f"alternating trials instead of a duet: {numbers.size(needed)} of shared memory for all servers at "
+        f"once do not fit into {numbers.share(MEMORY_SHARE)} of the {numbers.size(available)} that are "
+        "available"
     )
     return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
 
@@ -191,8 +192,9 @@ def _require_memory_limit(
     smallest = min((limit for limit in limits if limit is not None), default=None)
     if smallest is not None and size_bytes > _ALONE_SHARE * smallest:
         raise MemoryProofError(
-            f"the server of {variant} does not fit into the {readable_bytes(smallest)} it is limited to",
-            detail=f"its shared memory takes {readable_bytes(size_bytes)}, and {_ALONE_SHARE:.0%} may be",
+            f"the server of {variant} does not fit into the {numbers.size(smallest)} it is limited to",
+            detail=f"its shared memory takes {numbers.size(size_bytes)}, and {numbers.share(_ALONE_SHARE)} "
+            "may be",
             hint="choose smaller shared_buffers",
         )
 

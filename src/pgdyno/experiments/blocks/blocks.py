@@ -12,6 +12,7 @@ from pgdyno.experiments.blocks.attribution import ArmCount, charged_running_s
 from pgdyno.experiments.blocks.drains import drain_share
 from pgdyno.experiments.blocks.tail import tail_mean
 from pgdyno.experiments.design.isolation import CpuSplit
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
 from pgdyno.model.experiments.metric import (
     DRAIN_SHARE,
@@ -133,7 +134,7 @@ def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str |
     for name, words in _RULES.items():
         limit = getattr(thresholds, name)
         if audit.get(name, 0.0) > limit:
-            return f"{audit[name]:.1%} {words} (limit {limit:.0%})"
+            return f"{numbers.share(audit[name], 1)} {words} (limit {numbers.share(limit, 0)})"
     return None
 
 
@@ -158,7 +159,7 @@ def huge_page_asymmetry(arms: Sequence[ArmBlock], *, is_comparable: bool) -> str
     """
     sizes = {o.variant: o.values["huge_page_bytes"] for o in arms if "huge_page_bytes" in o.values}
     if is_comparable and sizes and min(sizes.values()) < _ALIKE * max(sizes.values()):
-        listed = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in sizes.items())
+        listed = ", ".join(f"{name} {numbers.size(size)}" for name, size in sizes.items())
         return f"memory on huge pages differs between arms with equal settings ({listed})"
     return None
 
@@ -174,7 +175,7 @@ def missing_workers(arms: Sequence[ArmBlock], workers: int | None) -> str | None
     for arm in arms if workers else ():
         share = arm.values.get(LAUNCHED_WORKERS, 1.0)
         if share < 1:
-            return f"only {share:.0%} of the parallel workers of {arm.variant} were launched"
+            return f"only {numbers.share(share, 0)} of the parallel workers of {arm.variant} were launched"
     return None
 
 

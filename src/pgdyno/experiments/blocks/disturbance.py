@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.experiments.blocks.blocks import BY_OTHERS, is_from_audit, trials_void, void_reason
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Block, Experiment, Slice, VoidThresholds
 
 LEFT_OUT = "left_out_share"
@@ -116,10 +117,11 @@ def _throughout_notes(experiment: Experiment) -> Iterator[str]:
         above = [share for share in shares if share > threshold]
         if above:
             yield (
-                f"{DISTURBED} {who} took more than {threshold:.0%} of the CPU time in {len(above)} of "
-                f"{len(shares)} trials that count (up to {max(above):.0%}; median of the {len(shares)}: "
-                f"{statistics.median(shares):.0%}). They count because that is at most twice what is usual "
-                f"here, so the intervals are wider; repeat it {when}"
+                f"{DISTURBED} {who} took more than {numbers.share(threshold, 0)} of the CPU time in "
+                f"{len(above)} of {len(shares)} trials that count (up to {numbers.share(max(above), 0)}; "
+                f"median of the {len(shares)}: {numbers.share(statistics.median(shares), 0)}). They count "
+                "because that is at most twice what is usual here, so the intervals are wider; repeat it "
+                f"{when}"
             )
 
 
@@ -127,7 +129,7 @@ def _parts_notes(experiment: Experiment) -> Iterator[str]:
     shares = [block.audit[LEFT_OUT] for block in experiment.blocks if LEFT_OUT in block.audit]
     if some := [share for share in shares if share > 0]:
         yield (
-            f"{_PARTS} {sum(shares) / len(shares):.1%} of the measured time, in {len(some)} of "
+            f"{_PARTS} {numbers.share(sum(shares) / len(shares), 1)} of the measured time, in {len(some)} of "
             f"{len(shares)} blocks. There the hypervisor or processes that are not ours took more of the "
             "CPUs than usual; each variant lost the same part"
         )

@@ -12,6 +12,7 @@ from pgdyno.experiments.decisions.stopping import (
 )
 from pgdyno.experiments.design.phase import phase_note
 from pgdyno.experiments.verdicts.durability import is_hopeless
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
@@ -30,8 +31,9 @@ def noise_note(experiment: Experiment) -> tuple[str, ...]:
         else "rounds were repeated"
     )
     note = (
-        f"machine too noisy: {share:.0%} of the blocks are void (limit {limit:.0%}), for example "
-        f"because {why}; {consequence}: repeat it when less else runs"
+        f"machine too noisy: {numbers.share(share, 0)} of the blocks are void (limit "
+        f"{numbers.share(limit, 0)}), for example because {why}; {consequence}: repeat it when less else "
+        "runs"
     )
     return (note,)
 

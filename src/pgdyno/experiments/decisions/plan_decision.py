@@ -36,6 +36,7 @@ from scipy import special
 from pgdyno.experiments.decisions.stopping import round_s
 from pgdyno.experiments.verdicts.analysis import log_ratios
 from pgdyno.experiments.verdicts.durability import doubts
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.plans.terms import Terms
@@ -269,10 +270,14 @@ def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> st
     worthwhile, longer = max(_NOTHING - 1, terms.min_gain), terms.max_tail_loss
     return {
         PlanState.SLOWER: f"The plan does not pay, a workload is slower: {gains}.",
-        PlanState.PAYS: f"The plan pays: {gains}; no tail of latency can be longer by {longer:.0%}.",
+        PlanState.PAYS: (
+            f"The plan pays: {gains}; no tail of latency can be longer by {numbers.share(longer, 0)}."
+        ),
         PlanState.TAIL_WORSE: f"The plan is faster, but its slowest transactions take longer: {gains}.",
         PlanState.TAIL_UNKNOWN: f"The plan is faster: {gains}. Its slowest transactions may take longer.",
-        PlanState.NOTHING: f"There is nothing to gain: no workload can have gained {worthwhile:.0%}.",
+        PlanState.NOTHING: (
+            f"There is nothing to gain: no workload can have gained {numbers.share(worthwhile, 0)}."
+        ),
         PlanState.UNDECIDED: f"It is not decided whether the plan pays: {gains}.",
     }[state]
 
@@ -292,4 +297,4 @@ def _reason(outcome: Outcome) -> str:
 def _percent(found: Estimate) -> str:
     """Return an effect with its interval at 95 %: both of its ends at 2.5 %."""
     low, high = found.lower(_FASTER), found.upper(_FASTER)
-    return f"{found.ratio - 1:+.1%} ({low - 1:+.1%} … {high - 1:+.1%})"
+    return f"{numbers.change(found.ratio, 1)} ({numbers.change(low, 1)} … {numbers.change(high, 1)})"

@@ -33,6 +33,7 @@ from pgdyno.experiments.machines.recorded_facts import (
     stolen_share,
     yes_or_no,
 )
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.machine_comparison import Weight
 
@@ -103,7 +104,7 @@ def _options(value: Any) -> str:
 
 def _stolen(experiment: Experiment) -> str | None:
     share = stolen_share(experiment)
-    return None if share is None else f"{share * 100:.0f} %"
+    return None if share is None else numbers.share(share, 0)
 
 
 def _by_stolen_share(a: str, b: str) -> Weight:

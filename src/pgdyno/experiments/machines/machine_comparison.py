@@ -23,6 +23,7 @@ from pgdyno.experiments.machines.recorded_facts import client_share, fact_at, fr
 from pgdyno.experiments.machines.same_experiment import Common, common_part
 from pgdyno.experiments.verdicts.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
 from pgdyno.experiments.verdicts.durability import breaches, warnings
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
 from pgdyno.model.experiments.machine_comparison import (
     A,
@@ -137,8 +138,9 @@ def _missed(side: str, experiment: Experiment, workload: str, variant: str) -> I
     how = missed_rate(experiment.blocks, workload, variant)
     if how is not None:
         yield (
-            f"{side} missed the background rate in {how.passes} of {how.of_passes} passes: {how.lowest:.0%} "
-            f"of it at worst ({BACKGROUND_RATE_ASKED:.0%} is asked for)"
+            f"{side} missed the background rate in {how.passes} of {how.of_passes} passes: "
+            f"{numbers.share(how.lowest, 0)} of it at worst ({numbers.share(BACKGROUND_RATE_ASKED)} is "
+            "asked for)"
         )
 
 
@@ -230,7 +232,7 @@ def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | 
     for side, one in ((A, a), (B, b)):
         share = stolen_share(one)
         if share is not None and share > _DISTURBED:
-            yield f"{side} was disturbed: the hypervisor took {share:.0%} of its CPU time"
+            yield f"{side} was disturbed: the hypervisor took {numbers.share(share, 0)} of its CPU time"
         if not one.is_complete:
             yield f"{side} was interrupted: it did not run to its planned end"
 

@@ -11,9 +11,9 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import DesignKind, Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
-from pgdyno.model.servers.guc import readable_bytes
 
 Told: TypeAlias = "Callable[[Experiment], str | None]"
 """Returns a fact of an experiment in words, or None."""
@@ -58,7 +58,7 @@ def sysctls(experiment: Experiment) -> dict[str, str]:
 
 def size(value: Any) -> str:
     """Return an amount of bytes in words."""
-    return readable_bytes(value) if isinstance(value, int) else str(value)
+    return numbers.size(value) if isinstance(value, int) else str(value)
 
 
 def number(value: Any) -> str:

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.machine_comparison import A, B, Difference, Weight
 from pgdyno.model.experiments.workload import USER_SCRIPTS
 from pgdyno.model.hosts.kernel_file import display_name
-from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.model.variants.variant import Variant
 
 _NO_SOURCE = "arithmetic: another amount of work"
@@ -119,7 +119,7 @@ def _definition(workload: str, experiment: Experiment) -> list[tuple[str, str | 
         ("clients", str(clients)),
         ("what is counted", experiment.operations.get(workload, "transactions")),
         ("data between rounds", _text(experiment.reset_policies, workload)),
-        ("cell", f"{cell.load}, {readable_bytes(cell.database_bytes)}" if cell else "none"),
+        ("cell", f"{cell.load}, {numbers.size(cell.database_bytes)}" if cell else "none"),
     ]
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.experiments.metric import METRICS, Metric
 from pgdyno.model.experiments.verdict import Verdict
@@ -113,7 +114,7 @@ def _verdict(
     missed = {name: missed_rate(blocks, workload, name) for name in arms}
     reasons = [
         f"{name} missed the background rate in {how.passes} of {how.of_passes} "
-        f"{'pass' if how.of_passes == 1 else 'passes'}: {how.lowest:.0%} of it at worst"
+        f"{'pass' if how.of_passes == 1 else 'passes'}: {numbers.share(how.lowest, 0)} of it at worst"
         for name, how in missed.items()
         if how is not None
     ]
@@ -132,4 +133,6 @@ def _verdict(
     )
     if not reasons:
         return verdict
-    return replace(verdict, reason=f"{'; '.join(reasons)} ({BACKGROUND_RATE_ASKED:.0%} is asked for)")
+    return replace(
+        verdict, reason=f"{'; '.join(reasons)} ({numbers.share(BACKGROUND_RATE_ASKED)} is asked for)"
+    )

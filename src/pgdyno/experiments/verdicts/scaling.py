@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, geometric_mean
 
+from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Block, Cell, Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.scaling import Confirmation, Knee, Scaling
-from pgdyno.model.servers.guc import readable_bytes
 from pgdyno.stats.curves.confirmation import confirm
 from pgdyno.stats.curves.scaling import analyse, observe
 
@@ -77,7 +77,7 @@ def knees(experiment: Experiment) -> tuple[CurveKnee, ...]:
     """Return the knees of all curves, at once: without laws. A grid of fewer than three levels has none."""
     return tuple(
         CurveKnee(
-            f"{one.load}, {readable_bytes(one.database_bytes)}",
+            f"{one.load}, {numbers.size(one.database_bytes)}",
             one.unit,
             observe(one.rounds).knee if one.is_enough else None,
         )

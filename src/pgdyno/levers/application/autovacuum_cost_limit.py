@@ -41,9 +41,9 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 PASS_S = 30 * 60
 STEP, CAP = 100, 2000  # the cap lets 400 MB/s be dirtied, more than most volumes sustain
@@ -77,7 +77,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     limit = _limit(ctx)
     bytes_per_s = limit / page_cost * PAGE_BYTES / delay_s
     pass_s = ctx.data_bytes / bytes_per_s
-    rate, data = readable(int(bytes_per_s)), readable(ctx.data_bytes)
+    rate, data = numbers.size(int(bytes_per_s)), numbers.size(ctx.data_bytes)
     facts = f"at {rate}/s a pass over {data} takes {pass_s / 60:.1f} min"
     target = min(int(limit * pass_s / PASS_S) // STEP * STEP, CAP)
     if target <= limit:

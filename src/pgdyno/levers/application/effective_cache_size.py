@@ -41,9 +41,9 @@ from pgdyno.levers._contract import (
     format_bytes,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 SHARE = 0.75
 STEP_BYTES = 64 * MB
@@ -66,7 +66,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Raise it to the rule; lower it only if it is more than there is memory."""
     found_bytes = ctx.settings.size_bytes("effective_cache_size")
     target_bytes = int(ctx.memory_bytes * SHARE) // STEP_BYTES * STEP_BYTES
-    limit = readable(ctx.memory_bytes)
+    limit = numbers.size(ctx.memory_bytes)
     reason = f"75 % of {limit}, for the buffer pool and the kernel's cache together"
     if target_bytes < found_bytes:
         if found_bytes <= ctx.memory_bytes:

@@ -43,10 +43,10 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    readable,
     shared_memory_bytes,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 LEVER = Lever(
     name="huge_pages",
@@ -79,8 +79,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     needed_bytes = shared_memory_bytes(ctx.settings)
     pool = ctx.resources.huge_pages.or_none()
     pool_bytes = pool.usable * pool.page_bytes if pool is not None else 0
-    have = f"the pool has {readable(pool_bytes)}" if pool is not None else "the pool's size is not known"
-    facts = f"{readable(needed_bytes)} of shared memory are planned and {have}"
+    have = f"the pool has {numbers.size(pool_bytes)}" if pool is not None else "the pool's size is not known"
+    facts = f"{numbers.size(needed_bytes)} of shared memory are planned and {have}"
     if found == "try":
         return Skipped(LEVER.name, f"already try, which uses huge pages if they suffice: {facts}")
     if found == "off" and pool_bytes < needed_bytes:

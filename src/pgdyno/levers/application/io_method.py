@@ -47,9 +47,9 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 from pgdyno.model.hosts.host import Host
 
 CHOICE = "io_uring"
@@ -93,7 +93,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         LEVER,
         "io_method",
         CHOICE,
-        reason=f"{readable(ctx.data_bytes)} of data do not fit into {pool} of shared_buffers, this build "
+        reason=f"{numbers.size(ctx.data_bytes)} of data do not fit into {pool} of shared_buffers, this build "
         "lists io_uring and the kernel allows it",
         evidence="Insert Benchmark on PostgreSQL 18 beta 1 (2025): io_uring +7 % at index creation",
     )
@@ -106,7 +106,8 @@ def _obstacle(ctx: PlanContext) -> str | None:
         return f"this build has no {CHOICE}"
     if ctx.data_bytes <= ctx.settings.size_bytes("shared_buffers"):
         return (
-            f"{readable(ctx.data_bytes)} of data fit into shared_buffers, so there is next to nothing to read"
+            f"{numbers.size(ctx.data_bytes)} of data fit into shared_buffers, so there is next to "
+            "nothing to read"
         )
     if ctx.host is None:
         return "whether the server's kernel allows io_uring is not known"

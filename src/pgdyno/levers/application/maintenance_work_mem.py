@@ -47,9 +47,9 @@ from pgdyno.levers._contract import (
     format_bytes,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 SHARE, CAP_BYTES = 1 / 16, 2 * GB
 AUTOVACUUM_SHARE, AUTOVACUUM_CAP_BYTES = 1 / 64, 1 * GB  # before 17 a vacuum cannot use more than 1 GB
@@ -102,7 +102,7 @@ def _maintenance(ctx: PlanContext, size_bytes: int | None) -> PlanLine | None:
         LEVER,
         "maintenance_work_mem",
         format_bytes(size_bytes),
-        reason=f"at most 1/16 of {readable(ctx.memory_bytes)}, as far as the worst case allows",
+        reason=f"at most 1/16 of {numbers.size(ctx.memory_bytes)}, as far as the worst case allows",
         evidence=f"{EVIDENCE}; pgtune uses 1/16 too",
     )
 
@@ -117,7 +117,7 @@ def _autovacuum(ctx: PlanContext, autovacuum_bytes: int, maintenance_bytes: int)
         LEVER,
         "autovacuum_work_mem",
         format_bytes(autovacuum_bytes),
-        reason=f"else each of {workers} autovacuum workers may take {readable(maintenance_bytes)}; this "
+        reason=f"else each of {workers} autovacuum workers may take {numbers.size(maintenance_bytes)}; this "
         f"remembers {rows_millions:.0f} million dead rows at 6 bytes each",
         evidence=EVIDENCE,
     )
@@ -131,5 +131,5 @@ def _share_bytes(ctx: PlanContext, share: float, cap_bytes: int) -> int:
 def _why_nothing(ctx: PlanContext, target_bytes: int, found_bytes: int) -> str:
     found = ctx.settings.display("maintenance_work_mem")
     if target_bytes <= found_bytes:
-        return f"{found} is not below 1/16 of {readable(ctx.memory_bytes)}"
+        return f"{found} is not below 1/16 of {numbers.size(ctx.memory_bytes)}"
     return f"more than {found} would not fit the worst case"

@@ -51,9 +51,9 @@ from pgdyno.levers._contract import (
     format_bytes,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 WAL_BYTES_PER_CPU_S = 3 * MB
 CAP_BYTES = 64 * GB
@@ -82,7 +82,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     found_bytes = ctx.settings.size_bytes("max_wal_size")
     needed_bytes = _needed_bytes(ctx)
     target_bytes = _allowed_bytes(ctx, needed_bytes)
-    free = readable(ctx.free_disk_bytes)
+    free = numbers.size(ctx.free_disk_bytes)
     lines = [_line(ctx, target_bytes, needed_bytes)] if target_bytes > found_bytes else []
     found = ctx.settings.display("max_wal_size")
     return lines_or_skipped(LEVER, lines, f"{found} is not below the rule, with {free} of free disk")
@@ -91,14 +91,15 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 def _line(ctx: PlanContext, size_bytes: int, needed_bytes: int) -> PlanLine | None:
     timeout = ctx.settings.display("checkpoint_timeout")
     replay_bytes = int(size_bytes / _segments_kept(ctx))
-    disk = f"a quarter of {readable(ctx.free_disk_bytes)} of free disk"
+    disk = f"a quarter of {numbers.size(ctx.free_disk_bytes)} of free disk"
     return propose(
         ctx,
         LEVER,
         "max_wal_size",
         format_bytes(size_bytes),
-        reason=f"{ctx.cpu_count:g} CPUs writing for {timeout} need about {readable(needed_bytes)}; at most "
-        f"{readable(CAP_BYTES)} and {disk}. Crash recovery replays at most about {readable(replay_bytes)}",
+        reason=f"{ctx.cpu_count:g} CPUs writing for {timeout} need about {numbers.size(needed_bytes)}; at "
+        f"most {numbers.size(CAP_BYTES)} and {disk}. Crash recovery replays at most about "
+        f"{numbers.size(replay_bytes)}",
         evidence='PostgreSQL manual, "WAL Configuration"; pgdyno pilot: 8 GB with a larger buffer pool gave '
         "×1.18 on sysbench read-write",
     )

@@ -50,6 +50,7 @@ from pgdyno.levers._contract import (
     propose,
     verify_settings,
 )
+from pgdyno.model import numbers
 from pgdyno.model.facts import Unknown
 from pgdyno.model.servers.statements import PlannedStatement, WorkloadStatements
 
@@ -108,13 +109,13 @@ def _advice(ctx: PlanContext) -> str:
     if isinstance(counted.value, Unknown):
         return (
             f"how long statements are planned is not known ({counted.value.reason}); "
-            "pg_stat_statements.track_planning = on counts it. "
-            f"Where statements are prepared by name and planning takes {WORTHWHILE:.0%} or more, {_TRY}"
+            "pg_stat_statements.track_planning = on counts it. Where statements are prepared by name and "
+            f"planning takes {numbers.share(WORTHWHILE)} or more, {_TRY}"
         )
     found = counted.value
     said = (
-        f"planning takes {found.share:.0%} of the statements' time "
-        f"({found.plans} plans in {found.calls} calls, pg_stat_statements)"
+        f"planning takes {numbers.share(found.share, 0)} of the statements' time ({found.plans} plans in "
+        f"{found.calls} calls, pg_stat_statements)"
     )
     if found.share < WORTHWHILE:
         return f"{said}: too little to gain"
@@ -131,7 +132,10 @@ def _obstacle(workloads: Sequence[WorkloadStatements]) -> str | None:
         return "the server keeps the plan of every prepared statement by itself"
     best = max(workload.planning_share for workload in workloads)
     if best < WORTHWHILE:
-        return f"repeated planning takes {best:.1%} of the time of reads, less than {WORTHWHILE:.0%}"
+        return (
+            f"repeated planning takes {numbers.share(best, 1)} of the time of reads, less than "
+            f"{numbers.share(WORTHWHILE)}"
+        )
     return None
 
 
@@ -159,5 +163,5 @@ def _of_workload(found: WorkloadStatements) -> str:
     return (
         f"{found.workload}: {len(found.planned_anew)} of {len(found.names)} statements "
         f"({', '.join(found.planned_anew)}) are planned at every execution, which takes "
-        f"{found.planning_share:.0%} of the server's time for reads"
+        f"{numbers.share(found.planning_share, 0)} of the server's time for reads"
     )

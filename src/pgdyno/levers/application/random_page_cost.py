@@ -42,9 +42,9 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 CHEAP = "1.1"
 ALREADY_CHEAP = 2.0  # a value from here down was chosen for flash; which one exactly is its owner's choice
@@ -90,4 +90,4 @@ def _reason(ctx: PlanContext) -> str | Skipped:
         if storage is not None:
             return Skipped(LEVER.name, "storage rotates, and the data is not known to fit into memory")
         return Skipped(LEVER.name, ctx.why_unknown(ctx.resources.storage))
-    return f"{readable(data_bytes)} of data stay cached in {readable(memory_bytes)} of memory"
+    return f"{numbers.size(data_bytes)} of data stay cached in {numbers.size(memory_bytes)} of memory"

@@ -49,9 +49,9 @@ from pgdyno.levers._contract import (
     format_bytes,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 SHARE = 0.25
 SHARE_FOR_WHOLE_DATA_SET = 0.40
@@ -104,13 +104,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 def _rule(ctx: PlanContext) -> tuple[int, str]:
     """Return the size before the memory proof has a say, and the reason with this host's figures."""
-    limit = readable(ctx.memory_bytes)
+    limit = numbers.size(ctx.memory_bytes)
     quarter_bytes = _rounded_down(int(ctx.memory_bytes * SHARE))
     data_bytes = ctx.resources.data_bytes.or_none()
     if data_bytes is None:
         return quarter_bytes, f"25 % of {limit}; the size of the data is not known"
     whole_bytes = _rounded_up(int(data_bytes * GROWTH))
-    data = f"{readable(data_bytes)} of data"
+    data = f"{numbers.size(data_bytes)} of data"
     if whole_bytes <= quarter_bytes:
         return quarter_bytes, f"25 % of {limit}, which holds all of the {data}"
     if whole_bytes <= ctx.memory_bytes * SHARE_FOR_WHOLE_DATA_SET:

@@ -41,9 +41,9 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     owner_of,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 AUTOMATIC = "-1"
 SHARE_OF_SHARED_BUFFERS = 32
@@ -65,7 +65,7 @@ verify = verify_settings(LEVER)
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Propose automatic sizing only where it is larger than the present value."""
     automatic_bytes = _automatic_bytes(ctx)
-    automatic = f"automatic sizing gives {readable(automatic_bytes)}"
+    automatic = f"automatic sizing gives {numbers.size(automatic_bytes)}"
     is_automatic = owner_of(ctx.settings.guc("wal_buffers")) is None
     if is_automatic or ctx.settings.text("wal_buffers") == AUTOMATIC:
         return Skipped(LEVER.name, automatic)

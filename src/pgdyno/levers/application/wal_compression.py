@@ -52,6 +52,7 @@ from pgdyno.levers._contract import (
     propose,
     verify_settings,
 )
+from pgdyno.model import numbers
 from pgdyno.model.facts import Unknown
 from pgdyno.model.hosts.page_compression import LZ4, PageCompression
 
@@ -108,6 +109,7 @@ def _pages(ctx: PlanContext) -> PageCompression | Unknown:
 
 def _measured(pages: PageCompression) -> str:
     return (
-        f"{pages.pages} sampled pages become {1 - pages.compressed_bytes / pages.image_bytes:.0%} smaller, "
-        f"which takes {pages.compression_us:.1f} µs each; writing what is saved takes {pages.saved_us:.1f} µs"
+        f"{pages.pages} sampled pages become "
+        f"{numbers.share(1 - pages.compressed_bytes / pages.image_bytes, 0)} smaller, which takes "
+        f"{pages.compression_us:.1f} µs each; writing what is saved takes {pages.saved_us:.1f} µs"
     )

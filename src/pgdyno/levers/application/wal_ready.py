@@ -47,9 +47,9 @@ from pgdyno.levers._contract import (
     format_bytes,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 from pgdyno.model.facts import Unknown
 
 KEPT = 4  # the part of max_wal_size that is kept, as a divisor
@@ -77,7 +77,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if size_bytes <= ctx.settings.size_bytes("min_wal_size"):
         return Skipped(LEVER.name, f"{found} is a quarter of max_wal_size or more")
     if size_bytes > ctx.free_disk_bytes // FREE_DISK:
-        size, free = readable(size_bytes), readable(ctx.free_disk_bytes)
+        size, free = numbers.size(size_bytes), numbers.size(ctx.free_disk_bytes)
         return Skipped(LEVER.name, f"{found} stays: {size} is more than a sixteenth of the free disk, {free}")
     line = propose(
         ctx,

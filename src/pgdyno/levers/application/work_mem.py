@@ -48,9 +48,9 @@ from pgdyno.levers._contract import (
     format_bytes,
     lines_or_skipped,
     propose,
-    readable,
     verify_settings,
 )
+from pgdyno.model import numbers
 
 SIZES_BYTES = (
     *(size * MB for size in (64, 48, 40, 32, 28, 24, 20, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2)),
@@ -86,7 +86,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     found_bytes = ctx.settings.size_bytes("work_mem")
     fitting_bytes = ctx.largest_that_fits("work_mem", SIZES_BYTES)
     if fitting_bytes is None:
-        return Skipped(LEVER.name, f"not even {readable(SIZES_BYTES[-1])} for every connection would fit")
+        return Skipped(LEVER.name, f"not even {numbers.size(SIZES_BYTES[-1])} for every connection would fit")
     if fitting_bytes >= found_bytes * WORTH_A_CHANGE:
         return _line(
             ctx, fitting_bytes, f"all {_connections(ctx)} connections can use it at once within memory"

@@ -24,11 +24,11 @@ from pgdyno.levers.engine.overrides import (
     with_largest_overrides,
 )
 from pgdyno.levers.engine.resources import Resources
+from pgdyno.model import numbers
 from pgdyno.model.errors import MemoryProofError
 from pgdyno.model.facts import Fact
 from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryItem, MemoryProof
 from pgdyno.model.servers.guc import format_bytes
-from pgdyno.model.servers.guc import readable_bytes as readable
 
 PLANNED_BELOW = 0.80
 """Share that levers plan up to: what the estimates below may be wrong by stays free."""
@@ -82,8 +82,9 @@ def check_memory_proof(proof: MemoryProof, settings: EffectiveSettings, resource
     if proof.share <= REFUSED_ABOVE:
         return
     raise MemoryProofError(
-        f"the worst case of {readable(proof.total_bytes)} is {proof.share:.0%} of the "
-        f"{readable(proof.limit_bytes)} this server may use; above {REFUSED_ABOVE:.0%} is refused",
+        f"the worst case of {numbers.size(proof.total_bytes)} is {numbers.share(proof.share, 0)} of the "
+        f"{numbers.size(proof.limit_bytes)} this server may use; above {numbers.share(REFUSED_ABOVE)} "
+        "is refused",
         detail="\n".join([*map(item_line, proof.items), f"the limit was read from {proof.limit_source}"]),
         hint=_hint(settings, resources),
     )
@@ -91,7 +92,7 @@ def check_memory_proof(proof: MemoryProof, settings: EffectiveSettings, resource
 
 def item_line(item: MemoryItem) -> str:
     """Return one addend as ``SIZE  NAME: FORMULA``."""
-    return f"{readable(item.size_bytes):>9}  {item.name}: {item.formula}"
+    return f"{numbers.size(item.size_bytes):>9}  {item.name}: {item.formula}"
 
 
 def shared_memory_bytes(settings: EffectiveSettings) -> int:
@@ -118,7 +119,10 @@ def _other_shared_memory(settings: EffectiveSettings) -> MemoryItem:
     new_connections = int(settings.number("max_connections") - found.number("max_connections"))
     size_bytes = now_bytes + _overhead_of(settings.size_bytes("shared_buffers") - found_bytes)
     size_bytes += new_connections * SHARED_BYTES_PER_CONNECTION
-    formula = f"{readable(now_bytes)} now, and {SHARED_OVERHEAD_SHARE:.0%} of what shared_buffers grows by"
+    formula = (
+        f"{numbers.size(now_bytes)} now, and {numbers.share(SHARED_OVERHEAD_SHARE)} of what "
+        "shared_buffers grows by"
+    )
     return MemoryItem("other shared memory", formula, max(size_bytes, 0))
 
 
@@ -132,7 +136,7 @@ def _sessions(settings: EffectiveSettings) -> tuple[MemoryItem, ...]:
     connections, workers = int(settings.number("max_connections")), _parallel_worker_count(settings)
     own = own_sessions(settings) or OwnSessions(0, 0, "")
     own_workers = min(own.workers, workers)
-    private = f"{connections} × {readable(PRIVATE_BYTES)} of private memory"
+    private = f"{connections} × {numbers.size(PRIVATE_BYTES)} of private memory"
     items = [
         MemoryItem("connections", private, connections * PRIVATE_BYTES),
         _work_of_connections("connections' work_mem", settings, connections - own.count),
@@ -155,7 +159,7 @@ def _work_of_connections(name: str, settings: EffectiveSettings, connections: in
 
 
 def _work_of_workers(name: str, settings: EffectiveSettings, workers: int) -> MemoryItem:
-    formula = f"{workers} × ({readable(PRIVATE_BYTES)} + {_work_formula(settings)})"
+    formula = f"{workers} × ({numbers.size(PRIVATE_BYTES)} + {_work_formula(settings)})"
     return MemoryItem(name, formula, workers * (PRIVATE_BYTES + _work_bytes(settings)))
 
 

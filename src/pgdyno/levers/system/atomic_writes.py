@@ -37,9 +37,9 @@ from pgdyno.levers._contract import (
     Risk,
     Skipped,
     detect_report,
-    readable,
     verify_files,
 )
+from pgdyno.model import numbers
 
 LARGEST = "/sys/block/*/queue/atomic_write_unit_max_bytes"
 
@@ -60,15 +60,15 @@ def plan(ctx: PlanContext) -> Skipped:
     page_bytes = int(ctx.settings.text("block_size"))
     if largest_bytes == 0:
         return Skipped(LEVER.name, f"{disk} promises no atomic writes: full_page_writes stays on")
-    promise = f"{disk} can write up to {readable(largest_bytes)} whole"
+    promise = f"{disk} can write up to {numbers.size(largest_bytes)} whole"
     if largest_bytes < page_bytes:
         return Skipped(
-            LEVER.name, f"{promise}, and a page has {readable(page_bytes)}: full_page_writes stays on"
+            LEVER.name, f"{promise}, and a page has {numbers.size(page_bytes)}: full_page_writes stays on"
         )
     return Skipped(
         LEVER.name,
-        f"{promise}, which holds a page of {readable(page_bytes)}; but only for writes that ask for it, and "
-        "PostgreSQL's do not: full_page_writes stays on",
+        f"{promise}, which holds a page of {numbers.size(page_bytes)}; but only for writes that ask for it, "
+        "and PostgreSQL's do not: full_page_writes stays on",
     )
 
 

@@ -37,9 +37,9 @@ from pgdyno.levers._contract import (
     Risk,
     Skipped,
     detect_report,
-    readable,
     verify_files,
 )
+from pgdyno.model import numbers
 
 PAGE_BYTES, ARCHITECTURE = "host.memory.page_bytes", "host.cpu.architecture"
 ARM = "aarch64"
@@ -58,7 +58,7 @@ LEVER = Lever(
 def plan(ctx: PlanContext) -> Skipped:
     """Report the page size, and the requirements for another one."""
     architecture = ctx.known(ARCHITECTURE)
-    have = f"the kernel's pages are {readable(ctx.known(PAGE_BYTES))}"
+    have = f"the kernel's pages are {numbers.size(ctx.known(PAGE_BYTES))}"
     if _is_in_use(ctx):
         return Skipped(LEVER.name, f"{have}: fewer page table entries, and more memory for small things")
     if architecture != ARM:

@@ -44,10 +44,10 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    readable,
     sysctl_path,
     verify_files,
 )
+from pgdyno.model import numbers
 
 LIMITS = {"dirty_background": 64 * MB, "dirty": 512 * MB}
 
@@ -68,7 +68,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     lines, allowed = [], []
     for name, limit_bytes in LIMITS.items():
         now_bytes = _now_bytes(ctx, name)
-        allowed.append(f"{name} {readable(now_bytes)}")
+        allowed.append(f"{name} {numbers.size(now_bytes)}")
         if now_bytes > limit_bytes:
             lines.append(
                 propose_file(
@@ -76,7 +76,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
                     LEVER,
                     sysctl_path(f"vm.{name}_bytes"),
                     str(limit_bytes),
-                    reason=f"up to {readable(now_bytes)} may be dirty now, which an fsync waits for",
+                    reason=f"up to {numbers.size(now_bytes)} may be dirty now, which an fsync waits for",
                     evidence="Linux, sysctl/vm.rst; TuneD's profile postgresql has the same limits",
                 )
             )

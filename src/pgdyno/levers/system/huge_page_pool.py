@@ -54,10 +54,10 @@ from pgdyno.levers._contract import (
     State,
     lines_or_skipped,
     propose_file,
-    readable,
     shared_memory_bytes,
     why_absent,
 )
+from pgdyno.model import numbers
 from pgdyno.model.plans.plan import Effect
 
 POOLS = "/sys/kernel/mm/hugepages"
@@ -93,7 +93,7 @@ def detect(ctx: PlanContext) -> Detected:
     needed = math.ceil(shared_memory_bytes(ctx.settings) / pool.page_bytes)
     state = State.OFF if pool.usable == 0 else State.PARTIAL if pool.usable < needed else State.ON
     return Detected(
-        state, f"{pool.usable} pages of {readable(pool.page_bytes)} are free or its own, {needed} wanted"
+        state, f"{pool.usable} pages of {numbers.size(pool.page_bytes)} are free or its own, {needed} wanted"
     )
 
 
@@ -107,7 +107,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     size_bytes, margin_bytes, how = _shared_memory(ctx)
     least, needed = (math.ceil(size / pool.page_bytes) for size in (size_bytes, size_bytes + margin_bytes))
     facts = (
-        f"{readable(size_bytes)} of shared memory ({how}) take {needed} pages of {readable(pool.page_bytes)}"
+        f"{numbers.size(size_bytes)} of shared memory ({how}) take {needed} pages of "
+        f"{numbers.size(pool.page_bytes)}"
     )
     if pool.usable >= least:
         return Skipped(LEVER.name, f"{facts}; the pool has {pool.usable} for it")
@@ -174,12 +175,13 @@ def _obstacle(ctx: PlanContext, pool: HugePages, size_bytes: int, needed: int) -
     missing_bytes = (needed - pool.usable) * pool.page_bytes
     if available is not None and missing_bytes > AVAILABLE_SHARE * available:
         return (
-            f"{readable(missing_bytes)} are missing, and only {readable(available)} of memory are available"
+            f"{numbers.size(missing_bytes)} are missing, and only {numbers.size(available)} of "
+            "memory are available"
         )
     limits = None if host is None else host.limits.hugetlb_bytes.or_none()
     limit_bytes = (limits or {}).get(pool.page_bytes)
     if limit_bytes is not None and limit_bytes < size_bytes:
-        return f"the server's control group may have {readable(limit_bytes)} of them"
+        return f"the server's control group may have {numbers.size(limit_bytes)} of them"
     return None
 
 

@@ -39,10 +39,10 @@ from pgdyno.levers._contract import (
     Risk,
     Skipped,
     detect_report,
-    readable,
     sysctl_path,
     verify_files,
 )
+from pgdyno.model import numbers
 
 POLICY = sysctl_path("vm.overcommit_memory")
 LIMIT_KB, LIMIT_PERCENT = sysctl_path("vm.overcommit_kbytes"), sysctl_path("vm.overcommit_ratio")
@@ -71,8 +71,8 @@ def plan(ctx: PlanContext) -> Skipped:
     fits = "which would fit" if proof.total_bytes <= limit_bytes else "which would not fit"
     return Skipped(
         LEVER.name,
-        f"{left}. All programs together could then reserve {readable(limit_bytes)} and the swap space; this "
-        f"server alone takes {readable(proof.total_bytes)} at worst, {fits}",
+        f"{left}. All programs together could then reserve {numbers.size(limit_bytes)} and the swap space; "
+        f"this server alone takes {numbers.size(proof.total_bytes)} at worst, {fits}",
     )
 
 

@@ -44,9 +44,9 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    readable,
     verify_files,
 )
+from pgdyno.model import numbers
 
 READ_AHEADS = "/sys/block/*/queue/read_ahead_kb"
 DEFAULT_KB = 128  # Linux, include/linux/pagemap.h: VM_READAHEAD_PAGES
@@ -69,10 +69,10 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     found = ctx.value(path)
     if found is None:
         return Skipped(LEVER.name, f"{disk} does not say how much is read ahead")
-    facts = f"up to {readable(int(found) * KB)} are read ahead on {disk}"
+    facts = f"up to {numbers.size(int(found) * KB)} are read ahead on {disk}"
     if int(found) <= TOLERATED_KB:
         return Skipped(LEVER.name, facts)
-    sizes = f"{readable(ctx.data_bytes)} of data and {readable(ctx.memory_bytes)} of memory"
+    sizes = f"{numbers.size(ctx.data_bytes)} of data and {numbers.size(ctx.memory_bytes)} of memory"
     if ctx.data_bytes <= ctx.memory_bytes:
         return Skipped(LEVER.name, f"{facts}, but all data fit into memory ({sizes}): little is read")
     line = propose_file(

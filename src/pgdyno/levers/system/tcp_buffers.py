@@ -35,11 +35,11 @@ from pgdyno.levers._contract import (
     Risk,
     Skipped,
     detect_report,
-    readable,
     sysctl_path,
     verify_files,
 )
 from pgdyno.levers.system._network import nothing_to_gain
+from pgdyno.model import numbers
 
 SENT, RECEIVED = sysctl_path("net.ipv4.tcp_wmem"), sysctl_path("net.ipv4.tcp_rmem")
 FAR_AWAY_MS = 100  # a round trip between continents
@@ -59,12 +59,13 @@ def plan(ctx: PlanContext) -> Skipped:
     if obstacle := nothing_to_gain(ctx):
         return Skipped(LEVER.name, obstacle)
     sent_bytes, received_bytes = _largest_bytes(ctx, SENT), _largest_bytes(ctx, RECEIVED)
-    rate = readable(sent_bytes * 1000 // FAR_AWAY_MS)
+    rate = numbers.size(sent_bytes * 1000 // FAR_AWAY_MS)
     return Skipped(
         LEVER.name,
-        f"buffers grow by themselves, to {readable(sent_bytes)} for sending and {readable(received_bytes)} "
-        f"for receiving: a client {FAR_AWAY_MS} ms away gets up to {rate} per second. Only if that is too "
-        "little, raise the third figure of net.ipv4.tcp_wmem here, and of tcp_rmem on the client's side",
+        f"buffers grow by themselves, to {numbers.size(sent_bytes)} for sending and "
+        f"{numbers.size(received_bytes)} for receiving: a client {FAR_AWAY_MS} ms away gets up to {rate} "
+        "per second. Only if that is too little, raise the third figure of net.ipv4.tcp_wmem here, and of "
+        "tcp_rmem on the client's side",
     )
 
 

@@ -208,17 +208,6 @@ def format_bytes(count: int) -> str:
     return f"{count}B"
 
 
-def readable_bytes(count: int) -> str:
-    """Print an amount rounded for people: ``18.3 GB``, ``8 GB``, ``612 MB``, ``40 kB``."""
-    if count and count % _MEMORY_BYTES["GB"] == 0:
-        return f"{count // _MEMORY_BYTES['GB']} GB"
-    if count >= 10 * _MEMORY_BYTES["GB"]:
-        return f"{count / _MEMORY_BYTES['GB']:.1f} GB"
-    if count >= _MEMORY_BYTES["MB"]:
-        return f"{count / _MEMORY_BYTES['MB']:.0f} MB"
-    return f"{count / _MEMORY_BYTES['kB']:.0f} kB"
-
-
 def _plain(number: Decimal) -> str:
     """Print a Decimal without exponent and without trailing zeros."""
     text = format(number, "f")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pgdyno.model import numbers
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.hosts.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
 
@@ -13,7 +14,6 @@ _NAME_WIDTH = 24
 _SYSCTL_WIDTH = 36
 _MOST_ITEMS = 16  # longer lists are cut: /proc/cpuinfo shows more than a hundred features
 _SHM = "/dev/shm"  # noqa: S108 — a title, not a place to write to
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 # Of a long list of features these are shown: they decide which code PostgreSQL, libc or a compiler can use.
 _TELLING_FEATURES = (
@@ -113,7 +113,7 @@ def _value(name: str, fact: Fact[Any]) -> str:
     if name in _READABLE:
         return _READABLE[name](fact.value)
     if name.endswith("_bytes") and isinstance(fact.value, int):
-        return size_text(fact.value)
+        return numbers.size(fact.value)
     return _plain(fact.value)
 
 
@@ -128,14 +128,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, tuple):
         return _listed([str(item) for item in value], ", ")
     return " ".join(str(value).split())
-
-
-def size_text(count: int) -> str:
-    """Print bytes for reading: 25276510208 → ``23.5 GiB``."""
-    amount, unit = float(count), 0
-    while amount >= 1024 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{amount:.1f}".removesuffix(".0") + f" {_UNITS[unit]}"
 
 
 def _features(features: Sequence[str]) -> str:
@@ -158,7 +150,7 @@ def _cpus(cpus: Sequence[int]) -> str:
 
 def _pools(pools: Mapping[int, HugePagePool]) -> str:
     shown = (
-        f"{pool.total} × {size_text(size)} ({pool.free} free, {pool.reserved} reserved)"
+        f"{pool.total} × {numbers.size(size)} ({pool.free} free, {pool.reserved} reserved)"
         for size, pool in pools.items()
     )
     return "; ".join(shown) or "none"
@@ -166,7 +158,7 @@ def _pools(pools: Mapping[int, HugePagePool]) -> str:
 
 def _sizes(limits: Mapping[int, int]) -> str:
     """Describe the permitted uses of pages of each size."""
-    shown = (f"{size_text(limit)} on pages of {size_text(size)}" for size, limit in limits.items())
+    shown = (f"{numbers.size(limit)} on pages of {numbers.size(size)}" for size, limit in limits.items())
     return "; ".join(shown) or "none"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from pgdyno.model import numbers
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import REFUSED_ABOVE, Effect, Finding, MemoryProof, Plan, PlanLine, Skipped
-from pgdyno.model.servers.guc import readable_bytes
 
 WIDTH = 100
 INDENT = "    "
@@ -60,11 +60,12 @@ def _proof(proof: MemoryProof | None, width: int) -> Iterator[str]:
         yield "Memory at worst: not computed, the memory limit is not known"
         return
     yield (
-        f"Memory at worst: {readable_bytes(proof.total_bytes)} of {readable_bytes(proof.limit_bytes)}, "
-        f"{proof.share:.0%} (above {REFUSED_ABOVE:.0%} is refused; limit from {proof.limit_source})"
+        f"Memory at worst: {numbers.size(proof.total_bytes)} of {numbers.size(proof.limit_bytes)}, "
+        f"{numbers.share(proof.share, 0)} (above {numbers.share(REFUSED_ABOVE)} is refused; limit from "
+        f"{proof.limit_source})"
     )
     for item in proof.items:
-        yield _wrapped(f"{readable_bytes(item.size_bytes):>9}  {item.name}: {item.formula}", width, INDENT)
+        yield _wrapped(f"{numbers.size(item.size_bytes):>9}  {item.name}: {item.formula}", width, INDENT)
 
 
 def _skipped(skipped: tuple[Skipped, ...], width: int) -> Iterator[str]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pgdyno.model import numbers
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.server import Capabilities, DataDirectory, Server, SettingOverride, Standby
-from pgdyno.report.plain.host_text import size_text
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def _identity(server: Server, target: str, memory: Fact[int]) -> list[str]:
 def _means(means: Means) -> list[str]:
     return [
         "What it may use",
-        _field("memory", _with_source(means.memory_bytes, size_text)),
+        _field("memory", _with_source(means.memory_bytes, numbers.size)),
         _field("CPUs", _with_source(means.cpu_count, lambda count: f"{count:g}")),
         _field("storage", _with_source(means.storage, str)),
     ]
@@ -92,9 +92,11 @@ def _databases(size: Fact[int], memory: Fact[int]) -> str:
     def compared(size_bytes: int) -> str:
         limit_bytes = memory.or_none()
         if not limit_bytes:
-            return f"{size_text(size_bytes)}, memory unknown"
-        share = f"{size_bytes / limit_bytes:.1%} of the memory limit {size_text(limit_bytes)}"
-        return f"{size_text(size_bytes)}, {share}"
+            return f"{numbers.size(size_bytes)}, memory unknown"
+        share = (
+            f"{numbers.share(size_bytes / limit_bytes, 1)} of the memory limit {numbers.size(limit_bytes)}"
+        )
+        return f"{numbers.size(size_bytes)}, {share}"
 
     return _shown(size, compared)
 

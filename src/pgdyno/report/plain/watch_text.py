@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.experiments.decisions.watch_decision import LEAST_TRANSACTIONS, Watched, WatchState
+from pgdyno.model import numbers
 
 
 def watch_text(seen: Watched) -> str:
@@ -14,7 +15,7 @@ def watch_text(seen: Watched) -> str:
 
 def _seen(seen: Watched) -> str:
     of = f"{seen.pairs} of {seen.pairs_planned} pairs of periods"
-    mean = "" if seen.ratio is None else f"mean time per transaction {seen.ratio - 1:+.1%}"
+    mean = "" if seen.ratio is None else f"mean time per transaction {numbers.change(seen.ratio, 1)}"
     if seen.state is WatchState.HARM:
         return f"The server's own transactions take longer with the plan: {mean}, {of}."
     if seen.state is WatchState.NO_HARM:

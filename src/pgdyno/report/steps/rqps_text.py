@@ -55,11 +55,12 @@ def step_tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def half_width(verdict: Verdict) -> str:
-    """Return half the width of a verdict's interval: ``±0.03%``, ``±1.2%``, ``±14%``."""
+    """Return half the width of a verdict's interval: ``±0.03%``, ``±1.2%``, ``±14%``: columns are narrow."""
     if verdict.interval is None:
         return ""
     width = verdict.interval.half_width
-    return f"±{width * 100:.{0 if width >= _FINE else 1 if width >= _FINEST else 2}f}%"
+    digits = 0 if width >= _FINE else 1 if width >= _FINEST else 2
+    return f"±{numbers.share(width, digits)}".replace(numbers.SPACE, "")
 
 
 def _is_mixed(steps: tuple[StepResults, ...]) -> bool:

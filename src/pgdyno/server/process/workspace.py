@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from pgdyno.model import numbers
 from pgdyno.model.errors import LockHeldError, StorageError
 from pgdyno.server.process.account import Account
 from pgdyno.server.process.memory_limit import remove_recorded
@@ -127,7 +128,7 @@ class Workspace:
         if free_bytes < needed_bytes:
             raise StorageError(
                 f"not enough disk space in {self.root} for {purpose}",
-                detail=f"needed {needed_bytes / 1e9:.1f} GB, free {free_bytes / 1e9:.1f} GB",
+                detail=f"needed {numbers.size(needed_bytes)}, free {numbers.size(free_bytes)}",
                 hint=hint,
             )
 

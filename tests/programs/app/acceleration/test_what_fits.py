@@ -70,7 +70,7 @@ def test_one_layer_alone_is_the_whole_plan() -> None:
 def test_layers_apart_are_measured_where_they_fit() -> None:
     assert said(what_fits(request(1500, is_attributed=True))) == (
         "25 min: the whole plan, and without each of up to 3 layers, about 14 rounds, and latencies "
-        "at 60% of the throughput found"
+        "at 60 % of the throughput found"
     )
 
 

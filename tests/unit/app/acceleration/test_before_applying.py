@@ -41,7 +41,7 @@ def test_a_restart_says_how_long_the_server_is_away() -> None:
     server = server_of(changes={"shared_buffers": "4GB"})
     assert before_applying(RESTART, server)[0] == (
         "Applying the plan takes one restart: about 5 s without the server, and up to 26 s if all of its "
-        "shared_buffers (4 GB) have to be written first. Both are estimates."
+        "shared_buffers (4\xa0GB) have to be written first. Both are estimates."
     )
     assert before_applying(RELOAD, server)[0] == "Applying the plan takes a reload and no restart."
 
@@ -66,7 +66,9 @@ def test_a_restart_says_how_long_the_server_is_away() -> None:
 )
 def test_memory_is_said_for_the_server_and_its_standbys(server: Server, said: str) -> None:
     # 2 GB + 85 + 3800 + 256 + 256 + 192 + 432 MB of 10 GB
-    assert before_applying(plan(), server)[1] == f"Memory: at worst 7069 MB of 10 GB on this server. {said}"
+    assert (
+        before_applying(plan(), server)[1] == f"Memory: at worst 6.9\xa0GB of 10\xa0GB on this server. {said}"
+    )
     assert before_applying(RELOAD, server)[1].startswith(
         "Memory: the limit is not known, so nothing is proven"
     )

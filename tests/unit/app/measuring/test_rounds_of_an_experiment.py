@@ -155,7 +155,7 @@ def test_where_the_hypervisor_takes_time_throughout_measuring_goes_on_and_all_bl
     done = disturbed_rounds({"steal_share": 0.5}, store)
     assert done == store.load(done.id)
     assert [block.void for block in done.blocks] == [None] * 10
-    assert "the hypervisor took more than 10% of the CPU time in 10 of 10 trials" in done.notes[-1]
+    assert "the hypervisor took more than 10\xa0% of the CPU time in 10 of 10 trials" in done.notes[-1]
     (throughput,) = (verdict for verdict in done.verdicts if verdict.metric == "throughput_tps")
     assert throughput.effect == pytest.approx(2.0)
 
@@ -165,14 +165,14 @@ def test_where_other_processes_do_it_goes_on_as_well_and_says_how_much_they_took
 ) -> None:
     done = disturbed_rounds({"foreign_cpu_share": 0.5}, store)
     assert [block.void for block in done.blocks] == [None] * 10
-    assert done.notes[-1].startswith("machine disturbed: processes that are not ours took more than 10%")
-    assert "(up to 50%; median of the 10: 50%)" in done.notes[-1]
+    assert done.notes[-1].startswith("machine disturbed: processes that are not ours took more than 10\xa0%")
+    assert "(up to 50\xa0%; median of the 10: 50\xa0%)" in done.notes[-1]
 
 
 def test_where_nothing_counts_it_stops(store: ExperimentStore) -> None:
     done = disturbed_rounds({"client_saturation_share": 0.99}, store)
     assert len(done.blocks) == 8
-    assert done.notes[-1].startswith("machine too noisy: 100% of the blocks are void (limit 30%)")
+    assert done.notes[-1].startswith("machine too noisy: 100\xa0% of the blocks are void (limit 30\xa0%)")
     assert "nothing counts, so measuring stopped early" in done.notes[-1]
     assert all(verdict.effect is None for verdict in done.verdicts)
 
@@ -181,7 +181,7 @@ def test_where_something_counts_it_goes_on(store: ExperimentStore) -> None:
     saturated = {index: {"client_saturation_share": 0.99} for index in range(6)}
     done = disturbed_rounds({}, store, of_round=saturated)
     assert len(done.blocks) == 16  # six rounds are repeated
-    assert "38% of the blocks are void (limit 30%)" in done.notes[-1]
+    assert "38\xa0% of the blocks are void (limit 30\xa0%)" in done.notes[-1]
     assert done.notes[-1].endswith("rounds were repeated: repeat it when less else runs")
 
 

@@ -94,15 +94,15 @@ def test_turns_of_a_driver_lag_by_the_time_between_them_and_not_by_their_ends() 
 @pytest.mark.parametrize(
     ("audit", "reason"),
     [
-        ({"steal_share": 0.2}, "20.0% of the CPU time was stolen by the hypervisor (limit 10%)"),
+        ({"steal_share": 0.2}, "20.0\xa0% of the CPU time was stolen by the hypervisor (limit 10\xa0%)"),
         (
             {"foreign_cpu_share": 0.5},
-            "50.0% of the CPU time went to processes that are not ours (limit 10%)",
+            "50.0\xa0% of the CPU time went to processes that are not ours (limit 10\xa0%)",
         ),
-        ({"schedule_lag_share": 0.3}, "30.0% longer than planned were the slices in all (limit 20%)"),
+        ({"schedule_lag_share": 0.3}, "30.0\xa0% longer than planned were the slices in all (limit 20\xa0%)"),
         (
             {"client_saturation_share": 0.99},
-            "99.0% of the client's CPUs were busy: the client limited the result (limit 97%)",
+            "99.0\xa0% of the client's CPUs were busy: the client limited the result (limit 97\xa0%)",
         ),
     ],
 )
@@ -121,8 +121,16 @@ def test_unequal_checkpoints_void_a_block_only_between_comparable_arms() -> None
 @pytest.mark.parametrize(
     ("first", "second", "void"),
     [
-        (0.0, 644e6, "memory on huge pages differs between arms with equal settings (a 0 MB, b 644 MB)"),
-        (644e6, 0.0, "memory on huge pages differs between arms with equal settings (a 644 MB, b 0 MB)"),
+        (
+            0.0,
+            644e6,
+            "memory on huge pages differs between arms with equal settings (a 0\xa0B, b 614\xa0MB)",
+        ),
+        (
+            644e6,
+            0.0,
+            "memory on huge pages differs between arms with equal settings (a 614\xa0MB, b 0\xa0B)",
+        ),
         (644e6, 740e6, None),
         (0.0, 0.0, None),
     ],
@@ -140,7 +148,7 @@ def test_a_block_is_void_if_workers_that_were_asked_for_were_not_launched() -> N
     def launched(share: float) -> list[ArmBlock]:
         return [arm("a", parallel_workers_launched_share=share)]
 
-    assert missing_workers(launched(0.5), 4) == "only 50% of the parallel workers of a were launched"
+    assert missing_workers(launched(0.5), 4) == "only 50\xa0% of the parallel workers of a were launched"
     assert missing_workers(launched(1.0), 4) is None
     assert missing_workers(launched(0.5), None) is None  # how many there are is the server's own business
     assert missing_workers([arm("a")], 4) is None  # not counted before PostgreSQL 18

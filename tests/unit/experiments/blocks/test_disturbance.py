@@ -54,7 +54,9 @@ def test_where_less_than_half_would_be_left_the_block_is_judged_as_a_whole() -> 
     assert left_out(blocks, LIMITS) == [frozenset(), frozenset()]
     audit = audit_windows(blocks[1], frozenset())
     assert audit["steal_share"] == pytest.approx(0.375)
-    assert void_reason(audit, LIMITS) == "37.5% of the CPU time was stolen by the hypervisor (limit 10%)"
+    assert (
+        void_reason(audit, LIMITS) == "37.5\xa0% of the CPU time was stolen by the hypervisor (limit 10\xa0%)"
+    )
 
 
 def test_half_of_a_block_is_enough() -> None:
@@ -124,7 +126,7 @@ def test_where_few_trials_are_disturbed_they_stay_left_out() -> None:
     measured = experiment(*(pair(i, STOLEN if i < 2 else CALM, CALM) for i in range(8)))
     assert judge_again(measured) == measured
     assert with_disturbance_notes(measured) == measured
-    assert measured.blocks[0].void == "40.0% of the CPU time was stolen by the hypervisor (limit 10%)"
+    assert measured.blocks[0].void == "40.0\xa0% of the CPU time was stolen by the hypervisor (limit 10\xa0%)"
 
 
 def test_where_most_are_they_count_and_a_note_says_so() -> None:
@@ -134,9 +136,10 @@ def test_where_most_are_they_count_and_a_note_says_so() -> None:
     assert judged.design == measured.design
     (note,) = judged.notes
     assert note == (
-        "machine disturbed: the hypervisor took more than 10% of the CPU time in 12 of 16 trials that count "
-        "(up to 40%; median of the 16: 40%). They count because that is at most twice what is usual here, so "
-        "the intervals are wider; repeat it when less else runs on the physical machine"
+        "machine disturbed: the hypervisor took more than 10\xa0% of the CPU time in 12 of 16 trials "
+        "that count "
+        "(up to 40\xa0%; median of the 16: 40\xa0%). They count because that is at most twice what is "
+        "usual here, so the intervals are wider; repeat it when less else runs on the physical machine"
     )
 
 
@@ -144,7 +147,8 @@ def test_other_processes_are_judged_alike() -> None:
     judged = with_disturbance_notes(judge_again(experiment(*(duet(i, CROWDED) for i in range(8)))))
     assert [block.void for block in judged.blocks] == [None] * 8
     assert judged.notes[0].startswith(
-        "machine disturbed: processes that are not ours took more than 10% of the CPU time in 8 of 8 trials"
+        "machine disturbed: processes that are not ours took more than 10\xa0% of the CPU time in 8 of 8 "
+        "trials"
     )
     assert judged.notes[0].endswith("repeat it when less else runs")
 
@@ -179,7 +183,7 @@ def test_another_reason_of_the_audit_stays() -> None:
     late = {**STOLEN, "schedule_lag_share": 0.5}
     judged = judge_again(experiment(*(duet(i, late) for i in range(8))))
     assert {block.void for block in judged.blocks} == {
-        "50.0% longer than planned were the slices in all (limit 20%)"
+        "50.0\xa0% longer than planned were the slices in all (limit 20\xa0%)"
     }
     assert with_disturbance_notes(judged).notes == ()
 
@@ -195,7 +199,8 @@ def test_what_is_left_out_of_blocks_is_told_once() -> None:
     earlier, told = noted.notes
     assert earlier == "earlier"
     assert told == (
-        "parts of blocks are left out: 10.0% of the measured time, in 2 of 5 blocks. There the hypervisor or "
+        "parts of blocks are left out: 10.0\xa0% of the measured time, in 2 of 5 blocks. There the "
+        "hypervisor or "
         "processes that are not ours took more of the CPUs than usual; each variant lost the same part"
     )
     assert with_disturbance_notes(noted) == noted  # an experiment that is continued has been concluded before

@@ -92,7 +92,7 @@ def test_a_block_that_is_mostly_disturbed_is_judged_as_a_whole() -> None:
     later = tuple(replace(one, start_ns=one.start_ns + 4 * S, end_ns=one.end_ns + 4 * S) for one in calm)
     blocks = [ObservedBlock(10 * S, one, (), None, 0.0) for one in (disturbed, later)]
     first, second = build_blocks(ObservedRun("w", 0, arms, blocks), DESIGN, SPLIT)
-    assert first.void == "40.0% of the CPU time was stolen by the hypervisor (limit 10%)"
+    assert first.void == "40.0\xa0% of the CPU time was stolen by the hypervisor (limit 10\xa0%)"
     assert (first.left_out, second.left_out, second.void) == ((), (), None)
 
 

@@ -153,8 +153,8 @@ def test_the_sentence_says_it_to_somebody_who_has_to_decide() -> None:
     found = decide([outcome(measured(50, 2), SAFE, "sysbench-read-only")], TERMS)
     # ln 1.5 ± 2.160369 · 0.02, t(13) as above: 1.4366 … 1.5662
     assert found.sentence == (
-        "The plan pays: throughput +50.0% (+43.7% … +56.6%) on sysbench-read-only; "
-        "no tail of latency can be longer by 10%."
+        "The plan pays: throughput +50.0\xa0% (+43.7\xa0% … +56.6\xa0%) on sysbench-read-only; "
+        "no tail of latency can be longer by 10\xa0%."
     )
     assert found.pays
 

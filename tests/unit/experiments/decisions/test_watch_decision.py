@@ -82,11 +82,11 @@ MEAN, OF = "mean time per transaction", "30 pairs of periods"
     [
         (
             Watched(WatchState.HARM, 8, 30, 1.234, is_applied=False),
-            f"The server's own transactions take longer with the plan: {MEAN} +23.4%, 8 of {OF}.",
+            f"The server's own transactions take longer with the plan: {MEAN} +23.4\xa0%, 8 of {OF}.",
         ),
         (
             Watched(WatchState.NO_HARM, 29, 30, 0.97, is_applied=False),
-            f"The server's own transactions show no harm by the plan: {MEAN} -3.0%, 29 of {OF}.",
+            f"The server's own transactions show no harm by the plan: {MEAN} −3.0\xa0%, 29 of {OF}.",
         ),
         (
             Watched(WatchState.TOO_LITTLE, 2, 30, 1.0, is_applied=False),

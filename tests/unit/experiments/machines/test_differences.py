@@ -193,7 +193,7 @@ def stolen(share: float) -> Experiment:
 @pytest.mark.parametrize(("share", "weight"), [(0.05, Weight.FEW), (0.10, Weight.TENS)])
 def test_time_that_the_hypervisor_took_is_a_difference_between_machines(share: float, weight: Weight) -> None:
     assert known(stolen(0.002), stolen(share)) == [
-        ("CPU time taken by the hypervisor", "0 %", f"{share * 100:.0f} %", weight)
+        ("CPU time taken by the hypervisor", "0\xa0%", f"{share * 100:.0f}\xa0%", weight)
     ]
 
 
@@ -332,7 +332,7 @@ def test_what_the_machine_is_stands_apart_from_what_it_runs() -> None:
     assert facts == (
         MachineFact("processor", "Intel(R) Xeon(R)", "Arm Neoverse-N1"),
         MachineFact("frequency", "2.6 GHz", "3 GHz"),
-        MachineFact("L3 cache", "32 MB", "32 MB"),
+        MachineFact("L3 cache", "32\xa0MB", "32\xa0MB"),
     )
     assert [one.is_equal for one in facts] == [False, False, True]
 

@@ -169,8 +169,8 @@ def test_a_missed_background_rate_is_not_compared() -> None:
     missed = metric(found, "insert-benchmark-qr1000", "18-worker", TPS).verdict
     assert (missed.effect, missed.interval) == (None, None)
     assert missed.reason == (
-        "A missed the background rate in 6 of 6 passes: 91% of it at worst (95% is asked for); "
-        "B missed the background rate in 6 of 6 passes: 91% of it at worst (95% is asked for)"
+        "A missed the background rate in 6 of 6 passes: 91\xa0% of it at worst (95\xa0% is asked for); "
+        "B missed the background rate in 6 of 6 passes: 91\xa0% of it at worst (95\xa0% is asked for)"
     )
     kept = metric(found, "insert-benchmark-l.x", "17", TPS)
     assert (kept.operation, kept.verdict.effect) == ("rows", 1.0)
@@ -195,7 +195,7 @@ def test_a_machine_that_was_disturbed_throughout_is_named_though_its_limit_was_l
     design = replace(experiment().design, thresholds=thresholds)
     blocks = tuple(replace(block, audit={"steal_share": 0.263}) for block in faster(experiment()).blocks)
     found = compare_machines(experiment(), faster(experiment(), design=design, blocks=blocks))
-    assert "B was disturbed: the hypervisor took 26% of its CPU time" in found.warnings
+    assert "B was disturbed: the hypervisor took 26\xa0% of its CPU time" in found.warnings
     assert not [one for one in found.warnings if one.startswith("A was disturbed")]
 
 

@@ -62,7 +62,7 @@ def test_the_same_experiment_on_two_machines_has_everything_in_common() -> None:
         ),
         (
             {"cells": {READ_ONLY: Cell(READ_ONLY, 1 << 30, 4)}},
-            f"{READ_ONLY}: cell: none on A, {READ_ONLY}, 1 GB on B",
+            f"{READ_ONLY}: cell: none on A, {READ_ONLY}, 1\xa0GB on B",
         ),
     ],
 )

@@ -35,7 +35,7 @@ def test_the_clients_share_is_that_of_both_their_cpu_time() -> None:
 
 
 def test_knees_are_named_by_load_and_size() -> None:
-    assert knees(experiment()) == (CurveKnee("pgbench-select, 591 MB", "clients", Knee(4, 4, 0.05)),)
+    assert knees(experiment()) == (CurveKnee("pgbench-select, 591\xa0MB", "clients", Knee(4, 4, 0.05)),)
 
 
 def test_blocks_that_are_void_do_not_count() -> None:
@@ -67,4 +67,4 @@ def test_with_several_variants_the_question_is_another() -> None:
 )
 def test_a_curve_of_which_too_little_counts_is_named_without_a_knee(of: Experiment) -> None:
     assert scaling_curves(of) == ()
-    assert knees(of) == (CurveKnee("pgbench-select, 591 MB", "clients", None),)
+    assert knees(of) == (CurveKnee("pgbench-select, 591\xa0MB", "clients", None),)

@@ -133,7 +133,7 @@ def test_only_the_layers_asked_for_are_planned() -> None:
 def test_what_cannot_fit_is_refused_with_the_number_of_connections_that_would() -> None:
     with pytest.raises(MemoryProofError) as caught:
         make_plan(host_of(memory_bytes=1 * GB), server_of(18))
-    assert caught.value.message.startswith("the worst case of 2378 MB is 232% of the 1 GB")
+    assert caught.value.message.startswith("the worst case of 2.32\xa0GB is 232\xa0% of the 1\xa0GB")
     assert caught.value.hint is not None
     assert "--connections" in caught.value.hint
 

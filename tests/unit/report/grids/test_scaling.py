@@ -88,9 +88,11 @@ def test_the_page_answers_with_the_knee_and_has_every_level() -> None:
 
 
 def test_what_is_missing_or_not_finished_is_said() -> None:
-    assert answers(experiment(rounds=3)) == ("pgbench-select, 591 MB: too few rounds count to say anything.",)
+    assert answers(experiment(rounds=3)) == (
+        "pgbench-select, 591\xa0MB: too few rounds count to say anything.",
+    )
     (answer,) = answers(replace(experiment(), is_complete=False))
-    assert answer == "pgbench-select, 591 MB: the knee is 4 clients, as far as it was measured."
+    assert answer == "pgbench-select, 591\xa0MB: the knee is 4 clients, as far as it was measured."
 
 
 def test_a_terminal_shows_the_same_in_80_columns() -> None:

@@ -79,14 +79,14 @@ Server
   build             PostgreSQL 17.5 on x86_64
   connection        host=db port=5432 dbname=shop user=app (ordinary role)
   data directory    /data
-  databases         3 GiB, 50.0% of the memory limit 6 GiB
+  databases         3\xa0GB, 50.0\xa0% of the memory limit 6\xa0GB
   on this host      unknown: no process here has the backend's process id 7
   standbys          one (streaming, async)
   managed by        Patroni: a client says so
                     its settings are changed with patronictl edit-config
 
 What it may use
-  memory            6 GiB  (--ram)
+  memory            6\xa0GB  (--ram)
   CPUs              8  (--cpus)
   storage           unknown: state it with --storage
 
@@ -117,7 +117,7 @@ Hidden from this role
 
 def test_a_size_without_a_known_memory_limit_stands_alone() -> None:
     means = dataclasses.replace(MEANS, memory_bytes=unknown("why", "where"))
-    assert "  databases         3 GiB, memory unknown\n" in server_text(SERVER, target="x", means=means)
+    assert "  databases         3\xa0GB, memory unknown\n" in server_text(SERVER, target="x", means=means)
 
 
 def test_one_overlong_value_does_not_push_the_others_away() -> None:

@@ -45,7 +45,9 @@ def test_missed_cells_are_named_in_every_table() -> None:
     (worker,) = [line for line in lines if line.startswith("18-worker") and "0.94 ✗" in line]
     assert worker.endswith("missed      –")
     assert sum(line.strip() == "missed" for line in lines) == 4  # two cells, in rates and background
-    assert "? 9 comparisons: 17 missed the background rate in 6 of 6 passes: 93% of it at worst (95%" in shown
+    assert (
+        "? 9 comparisons: 17 missed the background rate in 6 of 6 passes: 93 % of it at worst (95 %" in shown
+    )
 
 
 def test_intervals_that_allow_both_need_no_line_of_their_own() -> None:
