@@ -18,7 +18,7 @@ from pgdyno.cli._server_options import (
     parse_layers,
     warn_about_password,
 )
-from pgdyno.cli.measuring import CYCLE, phase_option
+from pgdyno.cli.measuring import phase_option
 from pgdyno.cli.output import json_option, open_progress
 from pgdyno.cli.quantities import duration, percent
 from pgdyno.model.errors import UsageError
@@ -180,7 +180,7 @@ class Asked:
     layers: str | None
     attribute: bool
     build: bool
-    phase: str
+    phase: Phase
     seed: int
     as_booted: bool
     tail: str
@@ -243,7 +243,7 @@ class Asked:
                 "--build concerns scratch servers, and --dsn names a running one",
                 hint="pgdyno build makes a build, and pgdyno switch lets the server run from it",
             )
-        if self.allow_load and self.phase == CYCLE:
+        if self.allow_load and self.phase is Phase.CYCLE:
             raise UsageError(
                 "--allow-load measures by trials of seconds, and --phase cycle by minutes",
                 hint="leave out one of them",
@@ -321,12 +321,12 @@ class Asked:
         )
 
     def _phase(self, workloads: Mapping[str, Workload]) -> Phase:
-        if self.phase != CYCLE:
-            return Phase.AFTER_CHECKPOINT
+        """Return the phase. Raises: UsageError for a cycle of workloads that only read."""
         from pgdyno.experiments.design.phase import require_writing
 
-        require_writing(workloads.values())
-        return Phase.CYCLE
+        if self.phase is Phase.CYCLE:
+            require_writing(workloads.values())
+        return self.phase
 
     def _layers(self) -> tuple[Layer, ...]:
         from pgdyno.app.local_machine import may_change_host

@@ -12,7 +12,7 @@ import click
 from pgdyno.cli.quantities import duration
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Design, Phase
+from pgdyno.model.experiments.experiment import PHASES, Design, Phase
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.measure import Conditions
@@ -21,11 +21,10 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-CYCLE = "cycle"
-
 phase_option = click.option(
     "--phase",
-    type=click.Choice(["minute", "cycle"]),
+    type=click.Choice([*PHASES]),
+    callback=lambda _context, _option, name: PHASES[name],
     default="minute",
     show_default=True,
     help="Of workloads that write: the minute after a checkpoint, or a whole checkpoint cycle, where rarer "
@@ -165,7 +164,7 @@ class Measuring:
     resume: str | None
     gate: bool
     allow_files: tuple[str, ...] = ()
-    phase: str = "minute"
+    phase: Phase = Phase.AFTER_CHECKPOINT
 
     @property
     def whole_scale(self) -> int | None:
@@ -234,7 +233,7 @@ class Measuring:
             "--block": self.block_s,
             "--slice": self.slice_s,
             "--design": self.kind,
-            "--phase cycle": self.phase == CYCLE or None,
+            "--phase cycle": self.phase is Phase.CYCLE or None,
         }
         refused = [name for name, value in given.items() if value is not None]
         if refused:
@@ -278,7 +277,7 @@ class Measuring:
             slice_s=self.slice_s,
             is_alternating=self.kind == "alternating",
             is_isolated=self.isolate,
-            is_whole_cycle=self.phase == CYCLE,
+            phase=self.phase,
             until=self.until,
         )
         return design_of(base or Design(), asked)

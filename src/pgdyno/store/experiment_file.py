@@ -12,12 +12,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pgdyno.model.errors import ExperimentFileError
-from pgdyno.model.experiments.experiment import Design, Phase
+from pgdyno.model.experiments.experiment import PHASES, Design
 from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant, require_measurable
 
 V = TypeVar("V")
-_PHASES = {"minute": Phase.AFTER_CHECKPOINT, "cycle": Phase.CYCLE}
 
 
 def _named_once(settings: dict[str, V]) -> dict[str, V]:
@@ -106,7 +105,7 @@ def _study(path: Path, parsed: ExperimentFile) -> Study:
     if parsed.design.slice_s is not None:
         changes["writing_slice_s"] = parsed.design.slice_s
     if parsed.design.phase is not None:
-        changes["phase"] = _PHASES[parsed.design.phase]
+        changes["phase"] = PHASES[parsed.design.phase]
     return Study(
         name=path.stem,
         question=parsed.question,

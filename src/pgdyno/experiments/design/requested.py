@@ -26,7 +26,7 @@ class RequestedDesign:
     slice_s: float | None = None
     is_alternating: bool = False
     is_isolated: bool | None = None
-    is_whole_cycle: bool = False
+    phase: Phase = Phase.AFTER_CHECKPOINT
     until: str | None = None  # "decided", or "precision=1%"
 
 
@@ -45,6 +45,7 @@ def design_of(usual: Design, asked: RequestedDesign) -> Design:
         head_s=min(usual.head_s, slice_s / 5),
         seed=asked.seed,
         clients=asked.clients,
+        phase=asked.phase,
         is_isolated=usual.is_isolated if asked.is_isolated is None else asked.is_isolated,
     )
     if asked.block_s is not None:
@@ -55,8 +56,6 @@ def design_of(usual: Design, asked: RequestedDesign) -> Design:
         # A verdict needs several rounds; few blocks are therefore spread over as many rounds.
         per_round = design.blocks_per_round if asked.blocks >= _BLOCKS_FOR_TWO_A_ROUND else 1
         design = replace(design, rounds=math.ceil(asked.blocks / per_round), blocks_per_round=per_round)
-    if asked.is_whole_cycle:
-        design = replace(design, phase=Phase.CYCLE)
     return _with_stopping(design, asked.until)
 
 

@@ -48,6 +48,10 @@ class Phase(StrEnum):
     CYCLE = "whole checkpoint cycle"  # credits rarer checkpoints
 
 
+PHASES = {"minute": Phase.AFTER_CHECKPOINT, "cycle": Phase.CYCLE}
+"""By the names that users write, on the command line and in experiment files."""
+
+
 class ResetPolicy(StrEnum):
     """The treatment of the data between rounds."""
 
