@@ -8,7 +8,9 @@ import pytest
 
 from pgdyno.model.errors import ExperimentFileError
 from pgdyno.model.experiments.experiment import Phase
-from pgdyno.store.experiment_file import read_experiment_file
+from pgdyno.store.experiment_file import DESIGN_KEYS, read_experiment_file
+
+GUIDE = Path(__file__).parents[3] / "docs/guides/experiment-files.md"
 
 GOOD = """
 question = "Does it help?"
@@ -31,6 +33,18 @@ def test_a_file_becomes_a_study_whose_first_variant_is_the_baseline(tmp_path: Pa
     study = read_experiment_file(write(tmp_path, GOOD))
     assert (study.name, study.baseline, study.design.rounds) == ("buffers", "default", 4)
     assert dict(study.variants[1].settings) == {"shared_buffers": "1GB"}
+
+
+def test_the_example_of_the_guide_is_a_study(tmp_path: Path) -> None:
+    text = GUIDE.read_text().partition("```toml\n")[2].partition("```")[0]
+    study = read_experiment_file(write(tmp_path, text))
+    assert [variant.name for variant in study.variants] == ["default", "eager"]
+    assert study.design.phase is Phase.CYCLE
+
+
+@pytest.mark.parametrize("key", DESIGN_KEYS)
+def test_the_guide_explains_every_key(key: str) -> None:
+    assert f"| `{key}` |" in GUIDE.read_text()
 
 
 @pytest.mark.parametrize(("written", "phase"), [("minute", Phase.AFTER_CHECKPOINT), ("cycle", Phase.CYCLE)])
