@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import VERIFIED, put_tree, request, run_it
+from tests.integration.builds.small_tree import build, put_tree, request
 
 from pgdyno.app import local_machine
-from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import build
 from pgdyno.server.process.account import caller
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.compilers.gcc import Gcc
@@ -37,11 +35,9 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace of the test's own; neither training nor verification takes a server."""
+    """A workspace of the test's own."""
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(local_machine, "current_account", caller)  # the test's directory is closed to others
-    monkeypatch.setattr(build_stages, "train", run_it)
-    monkeypatch.setattr(build_stages, "verify", lambda *_: VERIFIED)
     monkeypatch.setattr(prerequisites, "_there", looked_for_once)
     expected = Gcc().coverage(Path())
     monkeypatch.setattr(Gcc, "coverage", lambda _, counts: Coverage((*_argv(counts),), expected.unit, 1))
@@ -66,9 +62,3 @@ def _argv(counts: Path) -> tuple[str, ...]:
 def plain(tree: Path) -> str:
     """Return the name of the plain build that others are held against."""
     return build(request(tree, "o2"), Remembered()).name
-
-
-@pytest.fixture
-def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is refused is refused before anything is fetched, which fails here."""
-    monkeypatch.setattr("pgdyno.app.building.build.fetch", None)

@@ -9,15 +9,20 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.app.building import stages as build_stages
 from pgdyno.app.building.build import BuildRequest
+from pgdyno.app.building.build import build as build_from
+from pgdyno.app.building.parts import BuildParts
 from pgdyno.server.process.installation import Installation
-from pgdyno.toolchain.product.manifest import Passed, Verified
+from pgdyno.toolchain.product.manifest import Manifest, Passed, Verified
 from pgdyno.toolchain.run.stages import Stage
 
 CONFIGURE = """\
@@ -110,15 +115,32 @@ def run_it(installation: Installation, _: Installation, environment: Mapping[str
     subprocess.run([program], env={**os.environ, **environment}, check=True)
 
 
-def interrupted(at: str) -> Callable[[Any], Iterator[Any]]:
-    """Return stages of which one is interrupted when its work is done, but not yet noted."""
+PARTS = BuildParts(train=run_it, verify=lambda *_: VERIFIED)
+"""Neither training nor verification takes a server."""
+
+
+def build(asked: BuildRequest, progress: Remembered, **parts: Any) -> Manifest:
+    """Build the small program, with these parts instead of the usual ones."""
+    return build_from(asked, progress, replace(PARTS, **parts))
+
+
+def unfetched(*_: object) -> Any:
+    """Stand for a fetch: a request is refused before anything is fetched."""
+    raise AssertionError("the source was fetched")
+
+
+@contextmanager
+def interrupted(at: str) -> Iterator[None]:
+    """Interrupt every build at a stage, when its work is done, but not yet noted."""
     original = build_stages.Building._in_order
 
-    def in_order(self: build_stages.Building) -> Iterator[Any]:
+    def in_order(self: build_stages.Building) -> Iterator[Stage]:
         for stage in original(self):
             yield Stage(stage.name, stage.expected_s, _broken(stage.run) if stage.name == at else stage.run)
 
-    return in_order
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(build_stages.Building, "_in_order", in_order)
+        yield
 
 
 def _broken(run: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import request
+from tests.integration.builds.small_tree import build, request, unfetched
 
-from pgdyno.app.building.build import BuildRequest, build
+from pgdyno.app.building.build import BuildRequest
 from pgdyno.model.errors import InstallationError, StorageError, UsageError
 from pgdyno.toolchain.host import prerequisites
 
@@ -23,38 +23,36 @@ def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:
         build(BuildRequest(str(tree), "o2", "gcc", "$(id)"), Remembered())
 
 
-@pytest.mark.usefixtures("unfetched")
 def test_a_cpu_that_the_compiler_does_not_know_is_refused_in_its_own_words(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        build(replace(request(tree), target="commodore-64"), Remembered())
+        build(replace(request(tree), target="commodore-64"), Remembered(), fetch=unfetched)
     assert caught.value.message == 'gcc does not take --portable "commodore-64"'
     assert "'commodore-64'" in (caught.value.detail or "")
     assert caught.value.hint == "leave it out, or name a CPU of this architecture that the compiler knows"
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names a CPU of x86-64")
-@pytest.mark.usefixtures("unfetched")
 def test_a_cpu_that_can_do_more_than_this_one_is_refused(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        build(replace(request(tree), target="knl"), Remembered())  # a Xeon Phi: no other has AVX512ER
+        build(
+            replace(request(tree), target="knl"), Remembered(), fetch=unfetched
+        )  # a Xeon Phi: no other has AVX512ER
     assert caught.value.message == '--portable "knl" is more than this CPU can run'
     assert "it lacks AVX512ER, " in (caught.value.detail or "")
     assert caught.value.hint == "build on such a host, or name an older CPU"
 
 
-@pytest.mark.usefixtures("unfetched")
 def test_an_unknown_workload_is_named_before_anything_is_fetched(tree: Path) -> None:
     asked = replace(request(tree), training=("sysbench-read-only", "sysbench-read"))
     with pytest.raises(UsageError) as caught:
-        build(asked, Remembered())
+        build(asked, Remembered(), fetch=unfetched)
     assert caught.value.message == 'no workload "sysbench-read"'
     assert "sysbench-read-only" in (caught.value.hint or "")
 
 
-@pytest.mark.usefixtures("unfetched")
 def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        build(replace(request(tree, "o2+lto"), training=("pgbench-tpcb",)), Remembered())
+        build(replace(request(tree, "o2+lto"), training=("pgbench-tpcb",)), Remembered(), fetch=unfetched)
     assert str(caught.value) == (
         "--train needs a profile with pgo or bolt\n"
         "DETAIL:  requested: o2+lto\n"
@@ -62,15 +60,13 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
     )
 
 
-@pytest.mark.usefixtures("unfetched")
 def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.building.build.find_bolt", lambda: None)
     monkeypatch.setattr(prerequisites, "is_installed", lambda program: program not in ("bison", "make"))
     monkeypatch.setattr(prerequisites, "_there", lambda *_: [])
     with pytest.raises(InstallationError) as caught:
-        build(request(tree, "pgo+bolt"), Remembered())
+        build(request(tree, "pgo+bolt"), Remembered(), fetch=unfetched, find_bolt=lambda: None)
     assert str(caught.value) == (
         "PostgreSQL cannot be built here yet\n"
         "DETAIL:  missing: llvm-bolt, make, bison, stdlib.h, zlib.h\n"
@@ -103,10 +99,9 @@ def test_without_enough_disk_nothing_begins(tree: Path, home: Path, monkeypatch:
 def test_without_enough_memory_nothing_begins(
     tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.app.building.build.available_memory_bytes", lambda: 600_000_000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
     with pytest.raises(InstallationError) as caught:
-        build(request(tree, "o2"), Remembered())
+        build(request(tree, "o2"), Remembered(), available_memory_bytes=lambda: 600_000_000)
     assert str(caught.value) == (
         "not enough memory for building PostgreSQL\n"
         "DETAIL:  needed 3.61\xa0GB, available 572\xa0MB: 500\xa0MB for a server, "
@@ -116,8 +111,5 @@ def test_without_enough_memory_nothing_begins(
     assert list((home / "builds").glob("built-*")) == []
 
 
-def test_where_nobody_knows_how_much_memory_there_is_it_is_built(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pgdyno.app.building.build.available_memory_bytes", lambda: 0)
-    assert build(request(tree, "o2"), Remembered()).server_version == "18.6"
+def test_where_nobody_knows_how_much_memory_there_is_it_is_built(tree: Path) -> None:
+    assert build(request(tree, "o2"), Remembered(), available_memory_bytes=lambda: 0).server_version == "18.6"

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, request, stages_of
+from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, build, request, stages_of
 
-from pgdyno.app.building.build import build
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError

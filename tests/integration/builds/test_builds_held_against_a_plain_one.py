@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, request, stages_of
+from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, build, request, stages_of
 
 from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import build
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.local_machine import workspace
@@ -21,16 +20,15 @@ from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_man
 from pgdyno.toolchain.run.making import Making
 
 
-def test_a_plain_build_of_the_same_source_is_made_first(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_build_of_the_same_source_is_made_first(tree: Path) -> None:
     subjects: list[Candidate] = []
 
     def remember(subject: Candidate, *_: object) -> Verified:
         subjects.append(subject)
         return VERIFIED
 
-    monkeypatch.setattr(build_stages, "verify", remember)
     said = Remembered()
-    manifest = build(request(tree, "lto"), said)
+    manifest = build(request(tree, "lto"), said, verify=remember)
     first, second = subjects
     assert first.reference is None
     assert second.reference is not None
@@ -87,16 +85,12 @@ def test_another_source_is_held_against_a_plain_build_of_its_own(tree: Path, pla
 
 
 @pytest.mark.usefixtures("plain")
-def test_what_fails_verification_is_not_installed_and_can_be_tried_again(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_verification_is_not_installed_and_can_be_tried_again(tree: Path) -> None:
     def fail(*_: object) -> Verified:
         raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(build_stages, "verify", fail)
-        with pytest.raises(InstallationError, match="does not pass its own tests"):
-            build(request(tree), Remembered())
+    with pytest.raises(InstallationError, match="does not pass its own tests"):
+        build(request(tree), Remembered(), verify=fail)
     assert (
         len([server for server in list_servers() if server.name.startswith("built-")]) == 1
     )  # the plain one

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import CONFIGURE, request
+from tests.integration.builds.small_tree import CONFIGURE, build, request, unfetched
 
-from pgdyno.app.building.build import BuildRequest, build
+from pgdyno.app.building.build import BuildRequest
 from pgdyno.model.errors import UsageError
 
 
@@ -44,12 +44,11 @@ def test_a_build_like_an_installation_has_its_features_and_so_has_the_plain_one(
     assert build(request(tree, "o2"), Remembered()).name != plain.name
 
 
-@pytest.mark.usefixtures("unfetched")
 def test_an_installation_of_another_major_version_is_refused_before_anything_is_fetched(
     replaced: Path,
 ) -> None:
     with pytest.raises(UsageError, match='is PostgreSQL 18, --source "debian:17" is 17'):
-        build(BuildRequest("debian:17", "o2", "gcc", like=str(replaced)), Remembered())
+        build(BuildRequest("debian:17", "o2", "gcc", like=str(replaced)), Remembered(), fetch=unfetched)
 
 
 def test_a_tree_of_another_major_version_is_refused(tree: Path, replaced: Path) -> None:

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import STAGES, interrupted, request, stages_of
+from tests.integration.builds.small_tree import STAGES, build, interrupted, request, stages_of, unfetched
 
-from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import build
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.registry import find_installation
@@ -30,14 +28,10 @@ def bolted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("plain", "bolted")
 @pytest.mark.parametrize("at", [None, *REARRANGED[5:9]])
-def test_bolt_rearranges_what_is_compiled_and_what_is_tested_is_that(
-    at: str | None, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bolt_rearranges_what_is_compiled_and_what_is_tested_is_that(at: str | None, tree: Path) -> None:
     if at is not None:
-        with monkeypatch.context() as patched:
-            patched.setattr(build_stages.Building, "_in_order", interrupted(at))
-            with pytest.raises(KeyboardInterrupt):
-                build(request(tree, "pgo+bolt"), Remembered())
+        with interrupted(at), pytest.raises(KeyboardInterrupt):
+            build(request(tree, "pgo+bolt"), Remembered())
     said = Remembered()
     manifest = build(request(tree, "pgo+bolt"), said)
     stages = stages_of(said)
@@ -51,35 +45,27 @@ def test_bolt_rearranges_what_is_compiled_and_what_is_tested_is_that(
     assert b"__bolt_instr" not in Path(program).read_bytes()
 
 
-@pytest.mark.usefixtures("unfetched")
-def test_without_bolt_its_package_is_named_before_anything_is_fetched(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pgdyno.app.building.build.find_bolt", lambda: None)
+def test_without_bolt_its_package_is_named_before_anything_is_fetched(tree: Path) -> None:
     with pytest.raises(InstallationError) as caught:
-        build(request(tree, "pgo+bolt"), Remembered())
+        build(request(tree, "pgo+bolt"), Remembered(), fetch=unfetched, find_bolt=lambda: None)
     assert caught.value.detail == "missing: llvm-bolt"
     assert caught.value.hint == "apt-get install bolt-19"
 
 
 @pytest.mark.usefixtures("bolted")
 def test_bolt_takes_more_memory_than_compilers(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.app.building.build.available_memory_bytes", lambda: 2_000_000_000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with pytest.raises(InstallationError) as caught:
-        build(request(tree, "pgo+bolt"), Remembered())
+        build(request(tree, "pgo+bolt"), Remembered(), available_memory_bytes=lambda: 2_000_000_000)
     assert caught.value.detail == (
         "needed 2.73\xa0GB, available 1.86\xa0GB: 500\xa0MB for a server, 2.25\xa0GB for BOLT"
     )
 
 
 @pytest.mark.usefixtures("plain")
-def test_the_strongest_without_bolt_says_that_it_is_without(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pgdyno.app.building.build.find_bolt", lambda: None)
+def test_the_strongest_without_bolt_says_that_it_is_without(tree: Path) -> None:
     said = Remembered()
-    manifest = build(request(tree, "auto"), said)
+    manifest = build(request(tree, "auto"), said, find_bolt=lambda: None)
     assert said.steps[0] == "without BOLT: bolt-19 is not installed"
     assert manifest.optimised is not None
     assert manifest.optimised.profile == "lto+pgo"

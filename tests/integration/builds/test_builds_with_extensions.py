@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import VERIFIED, request
+from tests.integration.builds.small_tree import VERIFIED, build, request
 
-from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import BuildRequest, build
+from pgdyno.app.building.build import BuildRequest
 from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError, UsageError
@@ -66,7 +65,7 @@ ALWAYS = ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple", "amche
     ],
 )
 def test_modules_are_built_with_what_they_need_before_those_that_every_build_has(
-    asked: str, modules: tuple[str, ...], tree: Path, vector: Path, monkeypatch: pytest.MonkeyPatch
+    asked: str, modules: tuple[str, ...], tree: Path, vector: Path
 ) -> None:
     tested: list[tuple[str, ...]] = []
 
@@ -74,8 +73,7 @@ def test_modules_are_built_with_what_they_need_before_those_that_every_build_has
         tested.append(subject.extensions)
         return VERIFIED
 
-    monkeypatch.setattr(build_stages, "verify", remember)
-    manifest = build(with_extensions(tree, asked, str(vector)), Remembered())
+    manifest = build(with_extensions(tree, asked, str(vector)), Remembered(), verify=remember)
     assert manifest.extensions[: len(modules)] == modules
     assert set(manifest.extensions) == {*modules, *ALWAYS, "vector"}
     assert tested == [(*modules, "pg_stat_statements")]  # no other one has tests in this tree

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import STAGES, request
+from tests.integration.builds.small_tree import STAGES, build, request, unfetched
 
-from pgdyno.app.building.build import build
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError, UsageError
@@ -63,7 +62,6 @@ def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) ->
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="for a host that Arm is foreign to")
-@pytest.mark.usefixtures("unfetched")
 def test_what_cannot_be_had_for_another_machine_is_refused_before_anything_is_fetched(tree: Path) -> None:
     foreign = replace(request(tree), machine="aarch64")
     for asked, message in (
@@ -73,5 +71,5 @@ def test_what_cannot_be_had_for_another_machine_is_refused_before_anything_is_fe
         (replace(foreign, machine="vax"), '--machine "vax": pgdyno does not build for it'),
     ):
         with pytest.raises(UsageError) as caught:
-            build(asked, Remembered())
+            build(asked, Remembered(), fetch=unfetched)
         assert caught.value.message == message

@@ -7,23 +7,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.fix_progress import Remembered
-from tests.integration.builds.small_tree import STAGES, interrupted, request, stages_of
+from tests.integration.builds.small_tree import STAGES, build, interrupted, request, stages_of
 
-from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import build
 from pgdyno.cli.build import command
 from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError
 
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("at", STAGES[:-1])
-def test_a_build_that_was_interrupted_goes_on_where_it_stopped(
-    at: str, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(build_stages.Building, "_in_order", interrupted(at))
-        with pytest.raises(KeyboardInterrupt):
-            build(request(tree), Remembered())
+def test_a_build_that_was_interrupted_goes_on_where_it_stopped(at: str, tree: Path) -> None:
+    with interrupted(at), pytest.raises(KeyboardInterrupt):
+        build(request(tree), Remembered())
     said = Remembered()
     manifest = build(request(tree), said)
     stages = stages_of(said)
@@ -33,13 +27,9 @@ def test_a_build_that_was_interrupted_goes_on_where_it_stopped(
 
 
 @pytest.mark.usefixtures("plain")
-def test_one_that_was_killed_at_its_very_end_is_there(
-    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(build_stages.Building, "_in_order", interrupted("install"))
-        with pytest.raises(KeyboardInterrupt):
-            build(request(tree), Remembered())
+def test_one_that_was_killed_at_its_very_end_is_there(tree: Path, home: Path) -> None:
+    with interrupted("install"), pytest.raises(KeyboardInterrupt):
+        build(request(tree), Remembered())
     said = Remembered()
     manifest = build(request(tree), said)
     assert said.steps == [f"{manifest.name} is there already"]
@@ -47,27 +37,21 @@ def test_one_that_was_killed_at_its_very_end_is_there(
 
 
 @pytest.mark.usefixtures("plain")
-def test_a_server_that_fails_in_training_ends_the_build_which_goes_on_from_there(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_fails_in_training_ends_the_build_which_goes_on_from_there(tree: Path) -> None:
     def crash(*_: object) -> None:
         raise ServerCrashedError("the server of training ended by itself")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(build_stages, "train", crash)
-        with pytest.raises(ServerCrashedError, match="the server of training ended by itself"):
-            build(request(tree), Remembered())
+    with pytest.raises(ServerCrashedError, match="the server of training ended by itself"):
+        build(request(tree), Remembered(), train=crash)
     said = Remembered()
     assert build(request(tree), said).server_version == "18.6"
     assert stages_of(said) == STAGES[STAGES.index("train") :]
 
 
-def test_whoever_interrupts_a_build_is_told_that_it_goes_on(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build_stages.Building, "_in_order", interrupted("configure"))
+def test_whoever_interrupts_a_build_is_told_that_it_goes_on(tree: Path) -> None:
     arguments = ["--source", str(tree), "--profile", "o2", "--compiler", "gcc"]
-    done = CliRunner().invoke(command, arguments)
+    with interrupted("configure"):
+        done = CliRunner().invoke(command, arguments)
     assert isinstance(done.exception, InterruptedByUserError)
     assert str(done.exception) == (
         "interrupted\nHINT:  finished stages are kept: the same command resumes at the interrupted stage"

@@ -18,12 +18,13 @@ import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgdyno.app.building.baseline_build import find_baseline_build
-from pgdyno.app.building.fetch import Fetched, changed, fetch
+from pgdyno.app.building.fetch import Fetched, changed
 from pgdyno.app.building.inherited_features import InheritedFeatures, find_inherited_features
-from pgdyno.app.local_machine import available_memory_bytes, workspace
+from pgdyno.app.building.parts import PARTS, BuildParts
+from pgdyno.app.building.stages import Building
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError, UsageError
@@ -55,15 +56,12 @@ from pgdyno.toolchain.host.prerequisites import (
     missing_programs,
     require_target,
 )
-from pgdyno.toolchain.optimise.bolt import PACKAGE, Bolt, find_bolt
+from pgdyno.toolchain.optimise.bolt import PACKAGE, Bolt
 from pgdyno.toolchain.product.manifest import Manifest, read_manifest
 from pgdyno.toolchain.source.extensions import parse_extensions
 from pgdyno.toolchain.source.source import Package, parse_source
 from pgdyno.toolchain.spec.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
 from pgdyno.toolchain.spec.recipe import Recipe, recipe_like
-
-if TYPE_CHECKING:
-    from pgdyno.app.building.stages import Building
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
 _SERVER_BYTES = 500 << 20  # of memory: a server in training, with what loads it
@@ -93,22 +91,24 @@ class BuildRequest:
     machine: str | None = None
 
 
-def build(request: BuildRequest, progress: Progress) -> Manifest:
+def build(request: BuildRequest, progress: Progress, parts: BuildParts = PARTS) -> Manifest:
     """Make the requested build unless it exists, and return its manifest.
 
     Raises: UsageError, RefusedError for what cannot be built so; InstallationError for what is missing, not
     to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
     """
-    return _build(request, progress)
+    return _build(request, progress, parts)
 
 
-def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) -> Manifest:
+def _build(
+    request: BuildRequest, progress: Progress, parts: BuildParts, following_s: float = 0.0
+) -> Manifest:
     """Make the build unless it exists.
 
     ``following_s``: expected duration of the work that follows this build in the same run.
     """
     place = workspace()
-    fetched, plan = _plan(request, place, progress)
+    fetched, plan = _plan(request, place, progress, parts)
     found = _installed(place.servers() / plan.name)
     if found is not None:
         progress.step(f"{plan.name} is there already")
@@ -117,13 +117,11 @@ def _build(request: BuildRequest, progress: Progress, following_s: float = 0.0) 
         return found
     _require_word(place.root)
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
-    _require_memory(plan, available_memory_bytes())
-    from pgdyno.app.building.stages import Building  # late: what is there already is there at once
-
+    _require_memory(plan, parts.available_memory_bytes())
     if not following_s:  # else it was said before
         for sentence in plan.recipe.left_out:
             progress.step(sentence)
-    building = Building(place, plan, fetched, None, progress, following_s)
+    building = Building(place, plan, fetched, None, progress, parts, following_s)
     if plan.is_plain:
         return building.run()
     return replace(building, reference=_reference(request, building)).run()
@@ -158,12 +156,14 @@ def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
         )
 
 
-def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[Fetched, BuildPlan]:
+def _plan(
+    request: BuildRequest, place: Workspace, progress: Progress, parts: BuildParts
+) -> tuple[Fetched, BuildPlan]:
     """Return the source and the build's plan.
 
     Requests that can be refused before fetching the source are refused before it.
     """
-    foreign, target, bolt = _foreign(request), parse_target(request.target), find_bolt()
+    foreign, target, bolt = _foreign(request), parse_target(request.target), parts.find_bolt()
     machine = platform.machine() if foreign is None else foreign.machine
     profile = _profile(request.profile, bolt, foreign, progress)
     if foreign is not None:
@@ -176,7 +176,7 @@ def _plan(request: BuildRequest, place: Workspace, progress: Progress) -> tuple[
         require_target(compiler.cc, target, machine)
     if foreign is not None:
         require_runs(foreign, compiler.cc, compiler.linker, place.builds())
-    fetched = fetch(request.source, place, progress)
+    fetched = parts.fetch(request.source, place, progress)
     plan = BuildPlan(
         source_sha256=fetched.sha256,
         version=fetched.version,
@@ -303,7 +303,7 @@ def _reference(request: BuildRequest, building: Building) -> Installation:
     if found is None:
         progress.step("first a baseline build of the same source, to hold the faster one against")
         plain = replace(request, profile=PLAIN, target=None, training=(), extensions=())
-        made = _build(plain, progress, building.expected_s)
+        made = _build(plain, progress, building.parts, building.expected_s)
         if made.tarball_sha256 != plan.source_sha256:
             raise changed(request.source)
         found = find_installation(made.name, place)

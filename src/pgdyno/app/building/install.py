@@ -6,6 +6,7 @@ All of them are built with equal flags.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,22 @@ class InstallRequest:
     wants_liburing: bool
 
 
-def install_from_source(request: InstallRequest, progress: Progress) -> list[Manifest]:
+@dataclass(frozen=True)
+class InstallParts:
+    """Functions that reach the host or the network, in the order of their calls; tests give their own."""
+
+    find_recipe: Callable[..., Recipe] = find_recipe
+    fetch_packages: Callable[[Workspace, Sequence[int], Progress], dict[int, SourcePackage]] = fetch_packages
+    unpack: Callable[[SourcePackage, Path, Path], None] = unpack
+    compiler_version: Callable[[str], str] = compiler_version
+
+
+PARTS = InstallParts()
+
+
+def install_from_source(
+    request: InstallRequest, progress: Progress, parts: InstallParts = PARTS
+) -> list[Manifest]:
     """Build the versions that are not there yet, all in the same way, and return all their manifests.
 
     Raises: UsageError for what cannot be built so; InstallationError for what is missing, not to be had, or
@@ -45,7 +61,7 @@ def install_from_source(request: InstallRequest, progress: Progress) -> list[Man
     small; LockHeldError while another pgdyno measures here.
     """
     place = workspace()
-    recipe = find_recipe(request.majors, request.cflags, wants_liburing=request.wants_liburing)
+    recipe = parts.find_recipe(request.majors, request.cflags, wants_liburing=request.wants_liburing)
     for sentence in recipe.left_out:
         progress.step(sentence)
     present = {major: found for major in request.majors if (found := _present(place, major, recipe))}
@@ -58,8 +74,8 @@ def install_from_source(request: InstallRequest, progress: Progress) -> list[Man
             "building PostgreSQL",
             "remove something, or set PGDYNO_HOME to a directory on a larger disk",
         )
-        packages = fetch_packages(place, missing, progress)
-        present |= _Installing(place, recipe, progress, TimeLeft(progress), len(missing)).all(packages)
+        packages = parts.fetch_packages(place, missing, progress)
+        present |= _Installing(place, recipe, progress, parts, TimeLeft(progress), len(missing)).all(packages)
     return [present[major] for major in request.majors]
 
 
@@ -95,6 +111,7 @@ class _Installing:
     place: Workspace
     recipe: Recipe
     progress: Progress
+    parts: InstallParts
     time_left: TimeLeft
     count: int
     done: int = 0
@@ -114,12 +131,12 @@ class _Installing:
         prefix = self.place.servers() / _name(major)
         destination = prefix.with_name(f".{prefix.name}.partial")
         shutil.rmtree(destination, ignore_errors=True)  # what a killed pgdyno has left
-        unpack(package, downloads(self.place), tree)
+        self.parts.unpack(package, downloads(self.place), tree)
         build = SourceBuild(major, tree, self.recipe, prefix, self.place.builds() / f"{prefix.name}.log")
         try:
             built = build.run(destination, self._report)
             installation_at(built.staged / "bin", self.place.account)  # the servers' account can run it
-            manifest = _manifest(package, self.recipe, built, major)
+            manifest = self._manifest(package, built, major)
             (built.staged / FILE).write_text(dump_manifest(manifest))
             built.staged.rename(prefix)
         finally:
@@ -129,22 +146,21 @@ class _Installing:
     def _report(self, share: float) -> None:
         self.time_left.tell((self.done + share) / self.count)
 
-
-def _manifest(package: SourcePackage, recipe: Recipe, built: Built, major: int) -> Manifest:
-    return Manifest(
-        name=_name(major),
-        server_version=built.server_version,
-        package=package.name,
-        package_version=package.version,
-        suite=package.suite,
-        tarball=package.tarball.name,
-        tarball_sha256=package.tarball.sha256,
-        unpacked=UNPACKED,
-        compiler=compiler_version(recipe.compiler),
-        configure=recipe.options(major),
-        cflags=built.cflags,
-        extensions=recipe.extensions,
-        notes=recipe.notes(major),
-        build_s=round(built.build_s, 1),
-        installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    def _manifest(self, package: SourcePackage, built: Built, major: int) -> Manifest:
+        return Manifest(
+            name=_name(major),
+            server_version=built.server_version,
+            package=package.name,
+            package_version=package.version,
+            suite=package.suite,
+            tarball=package.tarball.name,
+            tarball_sha256=package.tarball.sha256,
+            unpacked=UNPACKED,
+            compiler=self.parts.compiler_version(self.recipe.compiler),
+            configure=self.recipe.options(major),
+            cflags=built.cflags,
+            extensions=self.recipe.extensions,
+            notes=self.recipe.notes(major),
+            build_s=round(built.build_s, 1),
+            installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )

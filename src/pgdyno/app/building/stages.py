@@ -14,9 +14,10 @@ from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.extensions import chosen_modules, copy_trees, install_trees
 from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.manifest import describe
-from pgdyno.app.building.training import SECONDS, train
+from pgdyno.app.building.parts import BuildParts
+from pgdyno.app.building.training import SECONDS
 from pgdyno.app.building.verifying.verification import SECONDS as VERIFYING_SECONDS
-from pgdyno.app.building.verifying.verification import Candidate, verify
+from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.ports import Progress
@@ -50,6 +51,7 @@ class Building:
     fetched: Fetched
     reference: Installation | None
     progress: Progress
+    parts: BuildParts
     following_s: float = 0.0
 
     @property
@@ -138,7 +140,7 @@ class Building:
     def _train(self, watch: Watch) -> None:
         environment = self.plan.compiler.counting_environment(self._at.empty("counts"))
         counting = installation_at(self._at.staged("counting") / "bin", self.place.account)
-        train(counting, self._plain, environment, self.plan.training, self.progress, watch)
+        self.parts.train(counting, self._plain, environment, self.plan.training, self.progress, watch)
 
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
@@ -168,7 +170,7 @@ class Building:
         # Looked at as it is without counting: nobody could wait for the end of what the other one prints.
         finished = installation_at(self._at.staged("built") / "bin", self.place.account)
         counting = replace(finished, bin_directory=self._at.staged("branching") / "bin")
-        train(counting, self._plain, {}, self.plan.training, self.progress, watch)
+        self.parts.train(counting, self._plain, {}, self.plan.training, self.progress, watch)
         deadline_s = time.monotonic() + _COUNTED_WITHIN_S
         while running_from(self._at.staged("branching")):
             if time.monotonic() > deadline_s:
@@ -206,7 +208,7 @@ class Building:
             extensions=with_tests(self._making, self._modules),
             is_on_huge_pages=self.plan.profile.is_on_huge_pages,
         )
-        verified = verify(subject, self.place, self.progress, watch)
+        verified = self.parts.verify(subject, self.place, self.progress, watch)
         build_s = sum(self._stages.seconds().values())
         manifest = describe(self.plan, self._modules, self.fetched, self._at, verified, build_s)
         self._at.manifest.write_text(dump_manifest(manifest))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.app import local_machine
-from pgdyno.app.building import install
-from pgdyno.app.building.install import InstallRequest, install_from_source
+from pgdyno.app.building.install import InstallParts, InstallRequest, install_from_source
 from pgdyno.app.building.servers import list_servers, remove_server
 from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
 from pgdyno.server.process.account import caller
@@ -30,10 +30,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of the test's own, and a host that has everything needed."""
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
     monkeypatch.setattr(local_machine, "current_account", caller)  # the test's directory is closed to others
-    monkeypatch.setattr(install, "find_recipe", recipe)
-    monkeypatch.setattr(install, "fetch_packages", fetch)
-    monkeypatch.setattr(install, "unpack", lambda *_: None)
-    monkeypatch.setattr(install, "compiler_version", lambda _: "gcc (Debian 12.2.0-14) 12.2.0")
     monkeypatch.setattr(SourceBuild, "run", build)
     return tmp_path
 
@@ -42,7 +38,7 @@ def recipe(majors: tuple[int, ...], cflags: str, *, wants_liburing: bool) -> Rec
     return plan_recipe(majors, (), "gcc", cflags, wants_liburing=wants_liburing)
 
 
-def fetch(_place: object, majors: list[int], _progress: object) -> dict[int, SourcePackage]:
+def fetch(_place: object, majors: Sequence[int], _progress: object) -> dict[int, SourcePackage]:
     file = SourceFile("x.orig.tar.bz2", 1, "00" * 32)
     return {major: SourcePackage(f"postgresql-{major}", f"{major}.1-1", "trixie", file) for major in majors}
 
@@ -58,12 +54,24 @@ def build(self: SourceBuild, destination: Path, watch: Callable[[float], None]) 
     return Built(staged, f"{self.major}.1", "-Wall -O2", 1.0)
 
 
+PARTS = InstallParts(
+    find_recipe=recipe,
+    fetch_packages=fetch,
+    unpack=lambda *_: None,
+    compiler_version=lambda _: "gcc (Debian 12.2.0-14) 12.2.0",
+)
+
+
+def unfetched(*_: object) -> dict[int, SourcePackage]:
+    raise AssertionError("packages were fetched")
+
+
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
 def test_every_version_gets_a_prefix_with_a_manifest(home: Path) -> None:
-    manifests = install_from_source(REQUEST, Remembered())
+    manifests = install_from_source(REQUEST, Remembered(), PARTS)
     assert [one.name for one in manifests] == ["source-17", "source-18"]
     assert names(home / "servers") == ["source-17", "source-18"]
     for manifest in manifests:
@@ -73,7 +81,7 @@ def test_every_version_gets_a_prefix_with_a_manifest(home: Path) -> None:
 
 
 def test_what_was_built_is_listed_with_its_manifest(home: Path) -> None:
-    install_from_source(REQUEST, Remembered())
+    install_from_source(REQUEST, Remembered(), PARTS)
     listed = {server.name: server for server in list_servers()}
     assert listed["source-18"].version == "18.1"
     manifest = listed["source-18"].manifest.or_none()
@@ -81,18 +89,17 @@ def test_what_was_built_is_listed_with_its_manifest(home: Path) -> None:
     assert manifest.suite == "trixie"
 
 
-def test_what_is_there_already_is_not_built_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = install_from_source(REQUEST, Remembered())
-    monkeypatch.setattr(install, "fetch_packages", None)  # calling it would fail
+def test_what_is_there_already_is_not_built_again(home: Path) -> None:
+    before = install_from_source(REQUEST, Remembered(), PARTS)
     progress = Remembered()
-    assert install_from_source(REQUEST, progress) == before
+    assert install_from_source(REQUEST, progress, replace(PARTS, fetch_packages=unfetched)) == before
     assert "source-17 is installed already: PostgreSQL 17.1" in progress.steps
 
 
 def test_another_build_is_not_taken_for_what_is_asked_for(home: Path) -> None:
-    install_from_source(REQUEST, Remembered())
+    install_from_source(REQUEST, Remembered(), PARTS)
     with pytest.raises(InstallationError) as caught:
-        install_from_source(InstallRequest((17,), "-O3", wants_liburing=False), Remembered())
+        install_from_source(InstallRequest((17,), "-O3", wants_liburing=False), Remembered(), PARTS)
     assert caught.value.message == "source-17 is installed already, and was built in another way"
     assert "CFLAGS=-O2" in (caught.value.detail or "")
     assert caught.value.hint == "pgdyno server remove source-17, and install it again"
@@ -107,14 +114,14 @@ def test_a_failed_build_leaves_nothing_that_looks_installed(
 
     monkeypatch.setattr(SourceBuild, "run", fail)
     with pytest.raises(InstallationError):
-        install_from_source(REQUEST, Remembered())
+        install_from_source(REQUEST, Remembered(), PARTS)
     assert names(home / "servers") == []
     assert names(home / "scratch") == []
 
 
 def test_what_a_killed_build_has_left_is_cleared_away(home: Path) -> None:
     (home / "servers/.source-17.partial/bin").mkdir(parents=True)
-    install_from_source(REQUEST, Remembered())
+    install_from_source(REQUEST, Remembered(), PARTS)
     assert names(home / "servers") == ["source-17", "source-18"]
 
 
@@ -122,29 +129,28 @@ def test_a_disk_that_is_too_small_is_noticed_before_anything_is_fetched(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
-    monkeypatch.setattr(install, "fetch_packages", None)
     with pytest.raises(StorageError) as caught:
-        install_from_source(REQUEST, Remembered())
+        install_from_source(REQUEST, Remembered(), replace(PARTS, fetch_packages=unfetched))
     assert caught.value.message == f"not enough disk space in {home} for building PostgreSQL"
     assert caught.value.hint == "remove something, or set PGDYNO_HOME to a directory on a larger disk"
 
 
 def test_the_time_left_is_told_from_what_is_done(home: Path) -> None:
     progress = Remembered()
-    install_from_source(REQUEST, progress)
+    install_from_source(REQUEST, progress, PARTS)
     ((done_s, total_s),) = progress.advances  # the second report would come too soon
     assert total_s == pytest.approx(4 * done_s)  # half of the first of two versions
 
 
 def test_a_built_server_is_removed_by_its_name(home: Path) -> None:
-    install_from_source(REQUEST, Remembered())
+    install_from_source(REQUEST, Remembered(), PARTS)
     assert remove_server("source-17") == home / "servers/source-17"
     assert names(home / "servers") == ["source-18"]
 
 
 @pytest.mark.parametrize("name", ["source-16", "embedded", "..", "../servers/source-18", ""])
 def test_only_what_pgdyno_built_is_removed(name: str, home: Path) -> None:
-    install_from_source(REQUEST, Remembered())
+    install_from_source(REQUEST, Remembered(), PARTS)
     with pytest.raises(UsageError) as caught:
         remove_server(name)
     assert caught.value.message == f'pgdyno has not built a server "{name}"'
@@ -153,7 +159,7 @@ def test_only_what_pgdyno_built_is_removed(name: str, home: Path) -> None:
 
 
 def test_a_server_in_use_is_not_removed(home: Path) -> None:
-    install_from_source(REQUEST, Remembered())
+    install_from_source(REQUEST, Remembered(), PARTS)
     program = home / "servers/source-17/bin/sleep"
     shutil.copy("/bin/sleep", program)
     with subprocess.Popen([program, "60"]) as process:
