@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app import local_machine
 from pgdyno.server.process import registry
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.workspace import Workspace
@@ -48,11 +47,9 @@ MANIFEST = Manifest(
 
 
 @pytest.fixture
-def builds_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def builds_place(own_home: Path) -> Workspace:
     """A workspace of the test's own, also for what asks for the user's."""
-    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(local_machine, "current_account", caller)
-    return Workspace(tmp_path, caller())
+    return Workspace(own_home, caller())
 
 
 @pytest.fixture

@@ -7,10 +7,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from pgdyno.app import installations, local_machine
+from pgdyno.server.process.account import caller
+from pgdyno.server.process.installation import Installation
 
 Run = subprocess.CompletedProcess[str]
 
@@ -25,6 +29,21 @@ def home() -> Iterator[Path]:
         patch.setenv("PGDYNO_AS_BOOTED", "1")  # tests run beside each other: one alone may keep CPUs awake
         yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PGDYNO_HOME of one test's own. Its servers run as the caller: to others the directory is closed."""
+    path = tmp_path / "home"
+    path.mkdir(mode=0o755)
+    monkeypatch.setenv("PGDYNO_HOME", str(path))
+    monkeypatch.setattr(local_machine, "current_account", caller)
+    return path
+
+
+def name_servers(monkeypatch: pytest.MonkeyPatch, found: Callable[[str], Installation]) -> None:
+    """Let ``found`` say which installation the server of a variant is."""
+    monkeypatch.setattr(installations, "find_installation", lambda name, _place: found(name))
 
 
 def pgdyno(*arguments: str, **environment: str) -> Run:

@@ -11,8 +11,6 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import build, put_tree, request
 
-from pgdyno.app import local_machine
-from pgdyno.server.process.account import caller
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.host import prerequisites
@@ -34,14 +32,12 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of the test's own."""
-    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(local_machine, "current_account", caller)  # the test's directory is closed to others
     monkeypatch.setattr(prerequisites, "_there", looked_for_once)
     expected = Gcc().coverage(Path())
     monkeypatch.setattr(Gcc, "coverage", lambda _, counts: Coverage((*_argv(counts),), expected.unit, 1))
-    return tmp_path / "home"
+    return own_home
 
 
 def looked_for_once(compiler: str, libraries: Mapping[str, str]) -> list[str]:

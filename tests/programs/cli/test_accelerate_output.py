@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
-from pgdyno.app import local_machine
 from pgdyno.app.acceleration.accelerate import Acceleration
 from pgdyno.app.acceleration.beside import AttachedAcceleration
 from pgdyno.app.acceleration.build_first import BuildAdvice
@@ -19,7 +18,6 @@ from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.errors import UsageError
-from pgdyno.server.process.account import caller
 
 OPEN = PlanDecision(PlanState.UNDECIDED, "It is not decided.", ("why",), rounds_to_decide=6)
 
@@ -29,9 +27,8 @@ def result(decision: PlanDecision = OPEN) -> AttachedAcceleration:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(local_machine, "current_account", caller)
+def home(own_home: Path) -> Path:
+    return own_home
 
 
 def minutes_per_round() -> float:

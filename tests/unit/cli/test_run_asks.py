@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.fix_home import name_servers
 from tests.golden.synthetic_steps import experiment as ten_steps
 
-from pgdyno.app import installations
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.studying import run
@@ -161,7 +161,7 @@ def test_with_factors_the_best_level_is_not_the_question(measured: Measured) -> 
 def test_accepted_differences_of_builds_are_accepted_again(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installations, "find_installation", lambda *_: MINE)
+    name_servers(monkeypatch, lambda _: MINE)
     assert invoke("--factor", "server=a,b", "--accept").exit_code == 0
     command = shlex.split(repeat_command(measured.experiment()) or "")
     assert command[3:8] == ["--factor", "server=a,b", "--mode", "corrected", "--accept"]

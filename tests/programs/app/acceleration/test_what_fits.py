@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.app import local_machine
 from pgdyno.app.acceleration import budget as accelerate_budget
 from pgdyno.app.acceleration.accelerate import AccelerateRequest
 from pgdyno.app.acceleration.budget import what_fits
@@ -21,15 +20,13 @@ from pgdyno.model.numbers import SPACE
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.account import caller
 
 ALL = (Layer.APPLICATION, Layer.COMPILER, Layer.SYSTEM, Layer.HARDWARE)
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(local_machine, "current_account", caller)
+def home(own_home: Path) -> Path:
+    return own_home
 
 
 def request(

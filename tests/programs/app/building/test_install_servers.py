@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.app import local_machine
 from pgdyno.app.building.install import InstallParts, InstallRequest, install_from_source
 from pgdyno.app.building.servers import list_servers, remove_server
 from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
-from pgdyno.server.process.account import caller
 from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
 from pgdyno.toolchain.product.manifest import FILE, read_manifest
 from pgdyno.toolchain.source.private_apt import SourceFile
@@ -26,12 +24,10 @@ REQUEST = InstallRequest((17, 18), "-O2", wants_liburing=True)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of the test's own, and a host that has everything needed."""
-    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
-    monkeypatch.setattr(local_machine, "current_account", caller)  # the test's directory is closed to others
     monkeypatch.setattr(SourceBuild, "run", build)
-    return tmp_path
+    return own_home
 
 
 def recipe(majors: tuple[int, ...], cflags: str, *, wants_liburing: bool) -> Recipe:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fix_home import name_servers
 from tests.golden.synthetic import experiment
 
-from pgdyno.app import installations
 from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.studying import io_support, run
 from pgdyno.model.errors import UsageError
@@ -16,7 +16,6 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.hosts.io_uring import IoUringCause, IoUringObstacle
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._contract import IoSupport
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "mine")
@@ -38,7 +37,7 @@ def studies(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     """Servers ``a`` (18), ``b`` (18 without io_uring) and ``old`` (17); the studies that are measured."""
     found: list[Study] = []
 
-    def find_installation(name: str, _place: Workspace) -> Installation:
+    def find_installation(name: str) -> Installation:
         major = 17 if name == "old" else 18
         return Installation(Path("/nowhere"), f"{major}.1", major, name)
 
@@ -50,7 +49,7 @@ def studies(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
         found.append(study)
         return experiment()
 
-    monkeypatch.setattr(installations, "find_installation", find_installation)
+    name_servers(monkeypatch, find_installation)
     monkeypatch.setattr(run, "find_io_support", look)
     monkeypatch.setattr(run, "measure", measure)
     return found

@@ -6,14 +6,13 @@ from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
+from tests.fix_home import name_servers
 
-from pgdyno.app import installations
 from pgdyno.app.studying.variant_settings import leave_out_unknown, require_preset_durability
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.workspace import Workspace
 
 PRESET = {"synchronous_commit": "off", "vacuum_buffer_usage_limit": "256MB", "jit": "off"}
 
@@ -30,10 +29,10 @@ def installation(major: int) -> Installation:
 def two_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers ``source-17`` and ``source-18``."""
 
-    def found(name: str, _place: Workspace) -> Installation:
+    def found(name: str) -> Installation:
         return installation(int(name.removeprefix("source-")))
 
-    monkeypatch.setattr(installations, "find_installation", found)
+    name_servers(monkeypatch, found)
 
 
 def test_a_factor_wins_over_the_preset() -> None:
