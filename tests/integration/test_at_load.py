@@ -10,7 +10,7 @@ import pytest
 from tests.golden.synthetic import experiment as of_a_plan
 
 from pgdyno.app.acceleration import at_load as accelerate_at_load
-from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
+from pgdyno.app.acceleration.at_load import Measured, time_at_load_s, with_latencies_at_load
 from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.measure import Conditions, measure
@@ -78,18 +78,16 @@ def decided(home: Path) -> Experiment:
     return DECIDED
 
 
-def failing(error: PgdynoError, monkeypatch: pytest.MonkeyPatch) -> None:
+def failing(error: PgdynoError) -> Measured:
     def fails(*_: object) -> Experiment:
         raise error
 
-    monkeypatch.setattr(accelerate_at_load, "measure", fails)
+    return fails
 
 
-def test_a_machine_without_room_for_it_makes_a_note(
-    decided: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(HugePagesError("no pages are left"), monkeypatch)
-    found = with_latencies_at_load(decided, CONDITIONS, Lines())
+def test_a_machine_without_room_for_it_makes_a_note(decided: Experiment) -> None:
+    full = failing(HugePagesError("no pages are left"))
+    found = with_latencies_at_load(decided, CONDITIONS, Lines(), full)
     assert found.at_load == ()
     assert found.notes[-1] == (
         "latencies at 60\xa0% of the baseline's throughput were not measured: no pages are left"
@@ -107,12 +105,11 @@ def test_a_machine_without_room_for_it_makes_a_note(
     ],
 )
 def test_any_other_error_is_one_and_leads_to_what_was_decided(
-    error: PgdynoError, decided: Experiment, monkeypatch: pytest.MonkeyPatch
+    error: PgdynoError, decided: Experiment
 ) -> None:
     before = error.hint
-    failing(error, monkeypatch)
     with pytest.raises(type(error)) as caught:
-        with_latencies_at_load(decided, CONDITIONS, Lines())
+        with_latencies_at_load(decided, CONDITIONS, Lines(), failing(error))
     leads = f"pgdyno report {decided.id} shows what was decided before"
     assert caught.value.hint == (f"{before}; {leads}" if before else leads)
 

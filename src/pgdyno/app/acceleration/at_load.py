@@ -6,8 +6,10 @@ transactions at the same instants, 60 % of what the baseline can do; latencies c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from typing import TypeAlias
 
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.measure import Conditions, measure
@@ -22,6 +24,8 @@ from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
+
+Measured: TypeAlias = Callable[[Study, Conditions, Progress], Experiment]
 
 SHARE = 0.6
 FROM_BUDGET_S = 900.0
@@ -67,7 +71,9 @@ def _design(design: Design) -> Design:
     )
 
 
-def with_latencies_at_load(experiment: Experiment, conditions: Conditions, progress: Progress) -> Experiment:
+def with_latencies_at_load(
+    experiment: Experiment, conditions: Conditions, progress: Progress, measured_by: Measured = measure
+) -> Experiment:
     """Measure at the usual load; store and return the experiment with these latencies.
 
     It is decided already: a machine that has no room for this makes a note. Raises: all other errors of
@@ -88,7 +94,7 @@ def with_latencies_at_load(experiment: Experiment, conditions: Conditions, progr
     )
     alike = replace(conditions, workloads=workloads, budget_s=None, is_futile=None)
     try:
-        measured = measure(study, alike, progress)
+        measured = measured_by(study, alike, progress)
     except _NO_ROOM as error:
         return _stored(_with_note(experiment, error.message))
     except PgdynoError as error:

@@ -22,5 +22,10 @@ def find_io_support(installation: Installation, *, is_isolated: bool, named: str
         data_directory = scratch / "io-uring"
         initialise(installation, place.account, data_directory)
         obstacle = io_uring_obstacle(installation, place.account, data_directory)
-    cpus = split_cpus(online_cpus(), is_wanted=is_isolated).server
-    return IoSupport(installation.title, installation.major, len(cpus), obstacle, named)
+    cpus = cpus_of_server(online_cpus(), is_isolated=is_isolated)
+    return IoSupport(installation.title, installation.major, cpus, obstacle, named)
+
+
+def cpus_of_server(online: tuple[int, ...], *, is_isolated: bool) -> int:
+    """Return how many CPUs a server has, of those that are online."""
+    return len(split_cpus(online, is_wanted=is_isolated).server)

@@ -9,7 +9,8 @@ from tests.fix_home import name_servers
 from tests.golden.synthetic import experiment
 
 from pgdyno.app.measuring.measure import Conditions
-from pgdyno.app.studying import io_support, run
+from pgdyno.app.studying import run
+from pgdyno.app.studying.io_support import cpus_of_server
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.study import Study
@@ -96,11 +97,6 @@ def test_an_old_server_in_second_place_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize(("is_isolated", "cpus"), [(True, 6), (False, 8)])
-def test_workers_are_counted_by_the_cpus_that_the_server_has(
-    monkeypatch: pytest.MonkeyPatch, *, is_isolated: bool, cpus: int
-) -> None:
+def test_workers_are_counted_by_the_cpus_that_the_server_has(*, is_isolated: bool, cpus: int) -> None:
     # Of eight CPUs, a quarter is for the load generator.
-    monkeypatch.setattr(io_support, "online_cpus", lambda: tuple(range(8)))
-    monkeypatch.setattr(io_support, "initialise", lambda *_: None)
-    monkeypatch.setattr(io_support, "io_uring_obstacle", lambda *_: None)
-    assert io_support.find_io_support(MINE, is_isolated=is_isolated).cpus == cpus
+    assert cpus_of_server(tuple(range(8)), is_isolated=is_isolated) == cpus
