@@ -99,7 +99,7 @@ def _operation(step: str) -> str:
 
 def _block(random_: random.Random, step: str, round_: int) -> Block:
     level = RATES[step] * (1 + random_.gauss(0, 0.01))
-    void = "21.0% of the CPU time went to processes that are not ours (limit 10%)"
+    void = "21.0% of the CPU time went to other processes (limit 10%)"
     return Block(
         workload=PREFIX + step,
         round=round_,

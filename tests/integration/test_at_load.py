@@ -110,7 +110,7 @@ def test_any_other_error_is_one_and_leads_to_what_was_decided(
     before = error.hint
     with pytest.raises(type(error)) as caught:
         with_latencies_at_load(decided, CONDITIONS, Lines(), failing(error))
-    leads = f"pgdyno report {decided.id} shows what was decided before"
+    leads = f"pgdyno report {decided.id} shows the decision made before"
     assert caught.value.hint == (f"{before}; {leads}" if before else leads)
 
 

@@ -102,7 +102,7 @@ def test_a_size_that_the_disk_has_no_room_for_is_refused_before_anything_runs() 
 def test_a_study_with_workloads_of_its_own_takes_no_others() -> None:
     done = pgdyno("run", "insert-benchmark", "--embedded", "--workload", "pgbench-select")
     assert done.returncode == 2
-    assert "this study has workloads of its own" in done.stderr
+    assert "this study brings its workloads" in done.stderr
 
 
 def test_a_study_without_sizes_refuses_a_preset() -> None:

@@ -68,7 +68,7 @@ def test_another_version_is_refused(
     with pytest.raises(ServerError) as caught:
         inspected(pg18, monkeypatch, server_version=version)
     assert caught.value.message == f'the server gives an invalid value for "server_version": "{shown}"'
-    assert caught.value.detail == "PostgreSQL tells 18.6 or 18.6 (Debian 18.6-1)"
+    assert caught.value.detail == "PostgreSQL reports 18.6 or 18.6 (Debian 18.6-1)"
     assert caught.value.hint == "connect to the server itself if there is a proxy between"
 
 
@@ -105,4 +105,4 @@ def test_another_configuration_file_is_refused(
     with pytest.raises(ServerError) as caught:
         inspected(pg18, monkeypatch, config_file=path)
     assert caught.value.message == f'the server gives an invalid value for "config_file": "{shown}"'
-    assert caught.value.detail == "PostgreSQL tells an absolute path"
+    assert caught.value.detail == "PostgreSQL reports an absolute path"

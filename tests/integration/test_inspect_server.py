@@ -282,7 +282,7 @@ def test_a_standby_is_seen_from_both_sides_and_not_forgotten_while_away(scratch_
         assert inspected(standby.dsn).is_in_recovery
         assert inspected(standby.dsn).settings["primary_conninfo"].setting.find("passfile") >= 0
         assert reason(inspected(primary.dsn_for("plain")).standbys.value) == (
-            "WAL senders are there (1), but the role may not see what they do"
+            "WAL senders are there (1), but the role may not see their activity"
         )
     finally:
         standby.stop()

@@ -221,7 +221,7 @@ def test_a_plan_for_another_server_is_refused(server: RealServer, access: Server
         "planned for host=standby port=5432 dbname=a user=b; "
         f"now host={server.socket_directory} port={server.port} dbname=postgres user=postgres"
     )
-    assert error.hint == "name one server, by an address of its own: --dsn 'host=… port=…'"
+    assert error.hint == "name one server, by its own address: --dsn 'host=… port=…'"
 
 
 def test_a_setting_of_the_role_is_somebody_elses(server: RealServer, access: ServerAccess) -> None:

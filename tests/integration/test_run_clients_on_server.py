@@ -129,7 +129,7 @@ def test_nothing_is_loaded_unless_that_is_allowed(home: Path, pg18: RealServer) 
         (("clients",), 4, "measuring puts load on the server, which was not allowed"),
         (("clients", "--allow-load", "--embedded"), 2, "it takes no --embedded"),
         (("clients", "--allow-load", "--query", "SELECT 1"), 2, "the study clients takes no --query"),
-        (("loop", "--allow-load"), 2, "the study loop measures servers of its own"),
+        (("loop", "--allow-load"), 2, "the study loop measures its own servers"),
     ):
         refused = pgdyno("run", *arguments, "--dsn", pg18.dsn)
         assert refused.returncode == code

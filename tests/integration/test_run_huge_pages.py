@@ -92,4 +92,4 @@ def test_factors_are_not_for_this_study() -> None:
 def test_other_workloads_are_not_for_this_study() -> None:
     done = pgdyno("run", "huge-pages", "--embedded", "--workload", "pgbench-select")
     assert done.returncode == 2
-    assert "this study has workloads of its own" in done.stderr
+    assert "this study brings its workloads" in done.stderr

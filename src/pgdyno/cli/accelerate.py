@@ -102,7 +102,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 @click.option(
     "--attribute",
     is_flag=True,
-    help="Measure what each layer is worth, too: the plan without it, beside the whole. Takes longer.",
+    help="Measure the worth of each layer as well: the plan without it, beside the whole plan. Takes longer.",
 )
 @phase_option
 @click.option(
@@ -220,7 +220,10 @@ class Asked:
         from pgdyno.app.acceleration.build_first import BUILD_MINUTES, make_build
 
         if Layer.COMPILER not in request.plan.layers:
-            raise UsageError("--build makes what --layers leaves out", hint="add compiler to --layers")
+            raise UsageError(
+                "--build belongs to the compiler layer, and --layers leaves that out",
+                hint="add compiler to --layers",
+            )
         click.echo(
             f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",
             err=True,

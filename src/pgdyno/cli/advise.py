@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     default="text",
     show_default=True,
     metavar="FORMAT",
-    help=f"text, or {', '.join(formats.names())}; docs/guides/formats.md says what each is for.",
+    help=f"text, or {', '.join(formats.names())}; docs/guides/formats.md explains each.",
 )
 @json_option
 def command(

@@ -165,7 +165,7 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
     else:
         click.echo(f"{file}: every checksum and the schema are right")
         if found.signature is not None:
-            by = found.signature.signer or "a key of which nobody said whose it is (see --signers)"
+            by = found.signature.signer or "a key whose owner is not known (see --signers)"
             click.echo(printable(f"{file}: signed by {by}, {found.signature.key}"))
     if found.problems:
         sys.exit(1)

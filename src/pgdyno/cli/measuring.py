@@ -129,8 +129,8 @@ workload_option = click.option(
 emulated_option = click.option(
     "--emulated",
     is_flag=True,
-    help="Let an emulator run a server that was built for another machine: that shows what it does, not how "
-    "fast it is, and the results say so.",
+    help="Let an emulator run a server that was built for another machine: that shows whether it works, not "
+    "its speed, and the results say so.",
 )
 
 
@@ -225,7 +225,7 @@ class Measuring:
             "--generator": self.generator,
         }
         if refused := [name for name, value in given.items() if value]:
-            raise UsageError("this study has workloads of its own", hint=f"leave out {' and '.join(refused)}")
+            raise UsageError("this study brings its workloads", hint=f"leave out {' and '.join(refused)}")
 
     def _refuse_what_passes_decide(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""

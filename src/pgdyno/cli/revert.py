@@ -23,9 +23,7 @@ _STILL_CHANGED = 3  # exit code
     "  pgdyno revert --pgdata /var/lib/postgresql/17/main",
 )
 @changing_options
-@pgdata_option(
-    "The server's data directory on this host, if it is down and --dsn does not tell which one it is."
-)
+@pgdata_option("The server's data directory on this host, if it is down and --dsn does not identify it.")
 @click.option("--all", "is_all", is_flag=True, help="Go back before the first apply, not only the last.")
 @click.option(
     "--drifted",

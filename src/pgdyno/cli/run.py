@@ -53,8 +53,8 @@ _OF_SERVERS_OF_OUR_OWN = {
 
 _OF_A_QUERY = "the query would run again and again, alone and by several clients, in sessions that only read"
 _OF_A_WRITER = (
-    "the query would run again and again, alone and by several clients, each time rolled back: what it locks "
-    "is locked until then, and dead rows, WAL and used transaction ids stay"
+    "the query would run again and again, alone and by several clients, each time rolled back: its locks "
+    "are held until then, and dead rows, WAL and used transaction ids stay"
 )
 _OF_CLIENTS = (
     "pgbench's tables would be loaded into databases of their own, which are dropped at the end, and worked "
@@ -245,7 +245,7 @@ def _run_on_server(
         raise UsageError("an experiment file measures servers of pgdyno's own", hint="leave out --dsn")
     bundled = find_study(study)
     if not bundled.takes_server:
-        raise UsageError(f"the study {study} measures servers of its own", hint="leave out --dsn")
+        raise UsageError(f"the study {study} measures its own servers", hint="leave out --dsn")
     refuse_all_but(_own_options(bundled), given, f"the study {study}")
     _refuse_what_a_server_decides(bundled, given)
     if bundled.takes(QUERY) and QUERY.name not in given:

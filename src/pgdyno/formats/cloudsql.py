@@ -25,8 +25,8 @@ _PROVIDER = Provider(
     target="cloudsql",
     head=(
         "Run: bash FILE INSTANCE [NAME=VALUE …], with every flag that the instance has and that is to stay:",
-        "gcloud resets flags that it is not told, and may restart the instance.",
-        "What it has: gcloud sql instances describe INSTANCE --format='yaml(settings.databaseFlags)'",
+        "gcloud resets flags that are not listed, and may restart the instance.",
+        "Present flags: gcloud sql instances describe INSTANCE --format='yaml(settings.databaseFlags)'",
         "Undo: run it with the former values, without flags that were not set; none: --clear-database-flags.",
     ),
     arguments="instance=${1:?name the instance}\nshift",

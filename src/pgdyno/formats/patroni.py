@@ -20,7 +20,7 @@ def render(plan: Plan, server: Server) -> str:
     taken = selection.plan
     head = [
         f"pgdyno: {summary(taken, server)}.",
-        "Apply: patronictl edit-config --apply FILE; it is merged into what the cluster has, and asks first.",
+        "Apply: patronictl edit-config --apply FILE, which asks, and merges it into the cluster's settings.",
         "Undo: the same with the former values, or with null for a setting that the cluster did not have.",
         "It beats postgresql.conf. ALTER SYSTEM beats it, but for what Patroni passes on the command line.",
         *_restart(taken),

@@ -40,7 +40,7 @@ def render(plan: Plan, server: Server) -> str:
         f"Install as {path}, then: {then}",
         "Undo: delete the file, then the same commands.",
         f"The unit is guessed from where the configuration lies: systemctl status {unit}",
-        f"What the unit has now: systemctl show -p OOMScoreAdjust,LimitNOFILE,LimitMEMLOCK {unit}",
+        f"Present values: systemctl show -p OOMScoreAdjust,LimitNOFILE,LimitMEMLOCK {unit}",
     ]
     return joined(
         comments(head),

@@ -29,7 +29,7 @@ def render(plan: Plan, server: Server) -> str:
         "Use: in the aws_db_instance, parameter_group_name = aws_db_parameter_group.pgdyno.name, then apply.",
         "Changes that need a restart wait for a reboot of the instance.",
         "Undo: name the former group in the aws_db_instance, apply, then delete this resource.",
-        "All that it does not name gets the family's default: copy what the present group changes.",
+        "Parameters not named in it get the family's default: copy those that the present group changes.",
     ]
     parts = [
         (

@@ -41,9 +41,9 @@ def render(plan: Plan, server: Server) -> str:
     head = [
         f"pgdyno: {counted(len(lines), 'change')} of the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: tuned-adm profile pgdyno",
-        "Undo: tuned-adm profile with the name that tuned-adm active told before, then delete the directory.",
-        "TuneD then puts back what it found.",
-        "include=postgresql sets more than was planned: what TuneD's profile of that name has besides.",
+        "Undo: tuned-adm profile NAME, with the name of the former profile, then delete the directory.",
+        "TuneD then restores the values that it found.",
+        "include=postgresql sets more than was planned: also the rest of TuneD's profile of that name.",
         "Where that profile is not installed (package tuned-profiles-postgresql), leave the line out.",
     ]
     return joined(

@@ -27,7 +27,7 @@ def render(plan: Plan, server: Server) -> str:
         f"Install as {PATH}, then: {RELOAD} && {TRIGGER}",
         "Undo: delete the file, then restart the machine, or write the former values named below.",
         "Names of disks may change from start to start where there are several. Then match a serial number:",
-        'ENV{ID_SERIAL}=="…" instead of KERNEL; udevadm info --query=property --name=DEVICE tells it.',
+        'ENV{ID_SERIAL}=="…" instead of KERNEL; udevadm info --query=property --name=DEVICE shows it.',
     ]
     return joined(comments(head_of(plan, head)), rules(plan), comments(elsewhere(plan, lines)))
 

@@ -106,7 +106,7 @@ class LoadProcess:
             raise GeneratorFailedError(
                 f"{name} did not end cleanly: its status is {self._status}",
                 detail=self.output_file.read_text(errors="replace").strip()[-_OUTPUT_CHARACTERS:],
-                hint="clients may have stopped midway: what was counted is not the server's throughput",
+                hint="clients may have stopped midway: the count is not the server's throughput",
             )
 
     def _signal(self, number: signal.Signals) -> None:

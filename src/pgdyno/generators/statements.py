@@ -24,7 +24,7 @@ def prepared_statements(driver: Driver, workload: Workload) -> tuple[PreparedSta
     )
     if done.returncode != 0:
         raise GeneratorFailedError(
-            f'pgdyno-driver did not tell the statements of workload "{workload.name}"',
+            f'pgdyno-driver did not list the statements of workload "{workload.name}"',
             detail=done.stderr.strip() or f"its status is {done.returncode}",
         )
     sample = json.loads(done.stdout)

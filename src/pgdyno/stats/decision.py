@@ -153,7 +153,7 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
     components = VarianceComponents(math.sqrt(float(between)), math.sqrt(float(within)))
     critical = float(inference.critical)
     if not math.isfinite(critical):
-        reason = f"{sample.rounds} rounds are too few for an interval that may be looked at after every round"
+        reason = f"{sample.rounds} rounds are too few for an interval that holds after every round"
         return replace(draft, reason=reason, components=components, is_withheld=True)
     verdict = replace(
         _with_interval(draft, inference, question),

@@ -89,7 +89,7 @@ def _most(machine: Machine) -> int:
 
 
 STUDY = BundledStudy(
-    title="throughput by the number of clients: where more of them stop paying, and what they cost",
+    title="throughput by the number of clients: where more of them stop paying, and their cost",
     study=study,
     measures=("pgbench-select", "pgbench-tpcb"),
     workloads=workloads,

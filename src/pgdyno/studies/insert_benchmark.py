@@ -13,7 +13,7 @@ from pgdyno.studies._insert_benchmark_sizes import MODE, PRESET, ROWS, STEP_SECO
 
 STEP = Option(
     "step",
-    "measure only this step (l.i0, l.x, …, qp1000), after what has to come before it; repeatable, or several "
+    "measure only this step (l.i0, l.x, …, qp1000), after the steps that it needs; repeatable, or several "
     "separated by commas.",
     separated,
     metavar="STEP",

@@ -128,7 +128,7 @@ def _in_server(load: Workload, title: str, clients: int) -> Workload:
 
 
 STUDY = BundledStudy(
-    title="one query by clients, in C and in PL/pgSQL in the server: what a transaction's time is made of",
+    title="one query by clients, in C and in PL/pgSQL in the server: the parts of a transaction's time",
     study=study,
     measures=("pgbench-select",),
     workloads=workloads,

@@ -71,7 +71,7 @@ PRESET = Option(
     last,
     is_of_own_servers=True,
 )
-QUERY = Option("query", "a query of yours, instead of its own two.", last, metavar="SQL")
+QUERY = Option("query", "your query, instead of the study's two.", last, metavar="SQL")
 WRITES = Option(
     "writes",
     "that query may write. Each execution is rolled back; dead rows and WAL stay, and so do sequences' "
@@ -275,7 +275,7 @@ def _preset(sizing: Sizing) -> str:
 
 
 STUDY = BundledStudy(
-    title="a query's time by its parallel workers: where more of them stop paying, and what they cost others",
+    title="a query's time by its parallel workers: where more of them stop paying, and their cost to others",
     study=study,
     workloads=workloads,
     settings=settings,

@@ -40,7 +40,7 @@ def test_a_build_like_an_installation_has_its_features_and_so_has_the_plain_one(
         assert options == ["--enable-option-checking=fatal", "--without-readline", "--without-icu"]
         jit, extensions = one.notes
         assert jit.startswith("without JIT: ")
-        assert extensions == "without extensions of what it is to replace: vector; --extensions adds them"
+        assert extensions == "without these extensions of the replaced server: vector; --extensions adds them"
     assert build(request(tree, "o2"), Remembered()).name != plain.name
 
 

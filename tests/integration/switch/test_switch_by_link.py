@@ -59,7 +59,7 @@ def test_what_chooses_the_programs_has_to_be_known(linked: Linked, other: Path, 
 
     code, errors = refusal()
     assert code == 2
-    assert "pgdyno does not know what chooses this server's programs" in errors
+    assert "pgdyno does not know how this server's programs are chosen" in errors
     assert f"there is no pg_ctl.conf beside {linked.server.data_directory}/postgresql.conf" in errors
     elsewhere = linked.server.directory / "elsewhere"
     elsewhere.symlink_to(other)

@@ -47,5 +47,5 @@ def test_a_restart_by_other_means_is_noticed(debian15: DebianCluster, other: Pat
     assert done.returncode == 1, done.stderr
     assert "1 changes did not come into force" in done.stderr
     assert f"in force is {PROGRAMS}/bin" in done.stderr
-    assert "pg_ctl restart starts what ran before: the restart command has to stop" in done.stderr
+    assert "pg_ctl restart starts the old programs: the restart command has to stop" in done.stderr
     assert described(pg_ctl_conf(debian15)) == before

@@ -79,7 +79,7 @@ def test_layers_that_were_left_out_in_turn_have_a_table(capsys: pytest.CaptureFi
         AttachedAcceleration(Acceleration(plan(), OPEN, with_layers()), None, None), is_json=False
     )
     said = capsys.readouterr().out
-    assert "What each layer is worth: throughput of the plan against the plan without it:" in said
+    assert "The worth of each layer: throughput of the plan against the plan without it:" in said
     assert "  sysbench-read-only      application  +20" in said
 
 

@@ -197,7 +197,7 @@ def test_the_commands_sign_and_verify(
     main(["bundle", "verify", str(path), "--signers", str(signers(tmp_path, f"ann {key.public}"))])
     assert capsys.readouterr().out == (
         f"{path}: every checksum and the schema are right\n"
-        f"{path}: signed by a key of which nobody said whose it is (see --signers), {key.name}\n"
+        f"{path}: signed by a key whose owner is not known (see --signers), {key.name}\n"
         f"{path}: every checksum and the schema are right\n"
         f"{path}: signed by ann, {key.name}\n"
     )

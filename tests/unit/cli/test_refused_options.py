@@ -81,12 +81,12 @@ def test_a_study_takes_its_own_sizes_and_no_others(study: str, option: str) -> N
         ("some.toml --embedded --preset disk", "an experiment file takes no --preset", "leave out --preset"),
         (
             "clients --embedded --generator pgbench",
-            "this study has workloads of its own",
+            "this study brings its workloads",
             "leave out --generator",
         ),
         (
             "insert-benchmark --embedded --generator sysbench --scale 3",
-            "this study has workloads of its own",
+            "this study brings its workloads",
             "leave out --scale and --generator",
         ),
         (

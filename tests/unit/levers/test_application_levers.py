@@ -499,6 +499,4 @@ class TestMemoryOfSessions:
             "max_parallel_workers": "32",
             "max_parallel_maintenance_workers": "4",
         }
-        assert (
-            skipped("parallel_workers", context(server_of(18))) == "what is allowed now suffices for 2 CPUs"
-        )
+        assert skipped("parallel_workers", context(server_of(18))) == "the present limit suffices for 2 CPUs"

@@ -286,7 +286,9 @@ class TestKernelProfile:
 
     def test_a_kernel_without_says_where_the_commands_are(self) -> None:
         assert self.told() == Detected(
-            State.OFF, "reported only: built without; how to build one that is: docs/guides/kernel-profile.md"
+            State.OFF,
+            "reported only: built without a profile; docs/guides/kernel-profile.md tells how to build "
+            "with one",
         )
 
     def test_a_kernel_that_is_configured_for_it_may_have_been_built_without_a_profile(self) -> None:

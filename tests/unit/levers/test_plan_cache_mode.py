@@ -150,7 +150,7 @@ def test_a_running_server_that_counts_nothing_is_told_how() -> None:
 def test_process_titles_stay_where_somebody_may_look_at_them() -> None:
     assert plan_of("update_process_title", RANGE).settings == {"update_process_title": "off"}
     assert advice(server_of(), "update_process_title") == (
-        "off saves three writes per statement, but ps and top no longer show what a backend does"
+        "off saves three writes per statement, but ps and top no longer show a backend's activity"
     )
     off = server_of(changes={"update_process_title": "off"})
     assert plan_of("update_process_title", server=off).skipped[0].reason == "already off"

@@ -523,7 +523,7 @@ class TestIoQueueDepth:
         )
 
     def test_a_disk_without_a_queue_is_told_apart(self) -> None:
-        assert skipped("io_queue_depth", context(host_of(device="dm-0"))) == "dm-0 has no queue of its own"
+        assert skipped("io_queue_depth", context(host_of(device="dm-0"))) == "dm-0 has no queue"
 
 
 class TestMountOptions:
@@ -701,7 +701,7 @@ class TestReceivePacketSteering:
     def test_all_cpus_take_in_what_one_queue_receives(self, cpus: int, mask: str) -> None:
         line = lines("receive_packet_steering", context(with_nic(cpus=cpus), open_server()))[self.PATH]
         assert (line.change.current, line.change.value) == ("0", mask)
-        assert line.reason == (f"eth0 has one receive queue: one of {cpus} CPUs takes in what clients send")
+        assert line.reason == (f"eth0 has one receive queue: one of {cpus} CPUs receives from all clients")
 
     def test_two_cpus_gain_nothing(self) -> None:
         assert skipped("receive_packet_steering", context(with_nic(cpus=2), open_server())) == (
@@ -710,7 +710,7 @@ class TestReceivePacketSteering:
 
     def test_cards_with_several_queues_gain_nothing(self) -> None:
         assert skipped("receive_packet_steering", context(with_nic(4), open_server())) == (
-            "eth0 has 4 receive queues, each with an interrupt of its own"
+            "eth0 has 4 receive queues, each with its interrupt"
         )
 
     def test_packets_stay_on_the_cards_numa_node(self) -> None:
@@ -923,8 +923,8 @@ class TestIrqAffinity:
     def test_interrupts_on_few_cpus_are_seen(self) -> None:
         ctx = context(with_nic(2, {"40": "3", "41": "3"}), open_server())
         assert skipped("irq_affinity", ctx) == (
-            "eth0 has 2 queues, with 2 interrupts on CPUs 3: gathered already, on CPUs that have to take in "
-            "what all clients send"
+            "eth0 has 2 queues, with 2 interrupts on CPUs 3: gathered already, on CPUs that have to receive "
+            "for all clients"
         )
         assert LEVERS["irq_affinity"].detect(ctx).state is State.ON
 

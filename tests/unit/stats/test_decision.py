@@ -134,7 +134,7 @@ def test_looking_early_takes_a_wider_interval() -> None:
 
 def test_looking_after_three_rounds_excludes_nothing() -> None:
     verdict = judge([[0.2, 0.21], [0.2, 0.22], [0.19, 0.2]], stopping=Stopping.PRECISION)
-    assert verdict.reason == "3 rounds are too few for an interval that may be looked at after every round"
+    assert verdict.reason == "3 rounds are too few for an interval that holds after every round"
     assert verdict.interval is None
 
 

@@ -98,7 +98,7 @@ def with_latencies_at_load(
     except _NO_ROOM as error:
         return _stored(_with_note(experiment, error.message))
     except PgdynoError as error:
-        decided = f"pgdyno report {experiment.id} shows what was decided before"
+        decided = f"pgdyno report {experiment.id} shows the decision made before"
         error.hint = "; ".join(filter(None, (error.hint, decided)))
         raise
     if measured.design.kind is not DesignKind.DUET:

@@ -44,7 +44,7 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
         return fits
     apart = _time(request, arms + layers)
     if request.is_attributed:
-        _require(request, apart, "what each layer is worth", " or leave out --attribute")
+        _require(request, apart, "the worth of each layer", " or leave out --attribute")
         rounds = apart.rounds_within(left_s)
         each = f"without each of up to {layers} layers"
         return f"{budget}: the whole plan, and {each}, about {rounds} rounds{besides}"

@@ -73,7 +73,7 @@ def _lacking(plan: BuildPlan, placed: Path) -> Iterator[str]:
     """Yield a sentence if the installation that it is to replace has extensions that this build lacks."""
     there = {control.stem for control in (placed / "share").rglob("extension/*.control")}
     if names := [name for name in plan.wanted if name not in there]:
-        yield f"without extensions of what it is to replace: {', '.join(names)}; --extensions adds them"
+        yield f"without these extensions of the replaced server: {', '.join(names)}; --extensions adds them"
 
 
 def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Path) -> Optimised:

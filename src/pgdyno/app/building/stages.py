@@ -14,7 +14,7 @@ from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.extensions import chosen_modules, copy_trees, install_trees
 from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.manifest import describe
-from pgdyno.app.building.parts import BuildParts
+from pgdyno.app.building.parts import PARTS, BuildParts
 from pgdyno.app.building.training import SECONDS
 from pgdyno.app.building.verifying.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.app.building.verifying.verification import Candidate
@@ -51,7 +51,7 @@ class Building:
     fetched: Fetched
     reference: Installation | None
     progress: Progress
-    parts: BuildParts
+    parts: BuildParts = PARTS
     following_s: float = 0.0
 
     @property

@@ -73,5 +73,5 @@ def _require_allowed(variant: str, path: str, allowed: Collection[str]) -> None:
         raise PermissionNotGivenError(
             f'variant "{variant}" sets {name}, which was not allowed',
             detail="no lever of pgdyno sets it: its effect on this machine is untested",
-            hint=f"if you know what it does, add --allow-file {name}",
+            hint=f"if you know its effect, add --allow-file {name}",
         )

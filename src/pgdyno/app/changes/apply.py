@@ -122,7 +122,7 @@ def _check_server(request: ApplyRequest, session: Session) -> None:
         raise RefusedError(
             "the plan was made for another server than the one that answers now",
             detail=f"planned for {request.planned_on}; now {here}",
-            hint="name one server, by an address of its own: --dsn 'host=… port=…'",
+            hint="name one server, by its own address: --dsn 'host=… port=…'",
         )
 
 

@@ -126,7 +126,7 @@ def _through_pg_ctl(server: Server, target: Installation, running: str) -> tuple
     file, program = configuration.with_name("pg_ctl.conf"), target.bin_directory.resolve() / "postgres"
     if not file.is_file():
         raise UsageError(
-            "pgdyno does not know what chooses this server's programs",
+            "pgdyno does not know how this server's programs are chosen",
             detail=f"there is no pg_ctl.conf beside {configuration}, as clusters of Debian's have",
             hint="start it through a symbolic link to the prefix, and name that with --link; or stop it, and "
             f"start it with {target.bin_directory}/pg_ctl yourself",

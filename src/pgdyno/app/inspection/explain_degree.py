@@ -116,7 +116,7 @@ def never_with_workers(command: str) -> UsageError:
     return UsageError(
         f"{command} is never planned with workers",
         detail=_READS_ONLY,
-        hint="give the query in it by itself, if its part is the one that takes long",
+        hint="if the query inside it is the slow part, give that query alone",
     )
 
 

@@ -72,7 +72,7 @@ class ProgramsProbe:
         except PgdynoError as error:
             return unknown(error.message, _SOURCE)
         if now is None or then is None:
-            return unknown("these programs do not tell", _SOURCE)
+            return unknown("these programs do not report it", _SOURCE)
         return Fact(bytes_of(told.setting, told.unit) + then - now, _SOURCE)
 
     def _compute(self, *configurations: Mapping[str, str]) -> list[int | None]:

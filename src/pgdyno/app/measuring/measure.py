@@ -131,7 +131,7 @@ def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
         raise RefusedError(
             "an emulated server is not compared with another one",
             detail=f"its programs are for {emulated}: their speed here is the emulator's",
-            hint="run one variant alone, for what it does: pgdyno bench --emulated",
+            hint="run one variant alone, to see whether it works: pgdyno bench --emulated",
         )
     return replace(context, emulated_machine=emulated)
 

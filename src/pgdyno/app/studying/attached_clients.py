@@ -27,11 +27,11 @@ from pgdyno.studies._contract import Sizing, StudyContext
 _AS_FOUND = Variant("as-found")
 _SPARE_CONNECTIONS = 3  # of the driver's lock, of ours that look, and of ours that make databases
 _AS_IT_IS = (
-    "measured on a running server as it is: whatever else it did at the time is in the figures, and it was "
+    "measured on a running server as it is: its other work at the time is in the figures, and it was "
     "not restarted for the rounds, which only get their data afresh"
 )
 _ELSEWHERE = (
-    "the server is not proven to run on the clients' host: what it spent was not seen, and a network between "
+    "the server is not proven to run on the clients' host: its CPU time was not seen, and a network between "
     "them is part of every figure"
 )
 _RIGHTS = """

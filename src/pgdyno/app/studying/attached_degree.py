@@ -35,9 +35,9 @@ from pgdyno.studies._contract import Sizing, StudyContext
 
 _AS_FOUND = Variant("as-found")
 _OF_THE_CLIENT = "client"  # pg_settings.source of what libpq passes on: options=, PGOPTIONS, PGTZ, …
-_NONE = "pgdyno explain-degree says what to change to get more"
+_NONE = "pgdyno explain-degree names the limits to raise"
 _NOTE = (
-    "measured on a running server as it is: whatever else it did at the time is in the figures, it was not "
+    "measured on a running server as it is: its other work at the time is in the figures, it was not "
     "restarted for the rounds, and jit is as it has it"
 )
 

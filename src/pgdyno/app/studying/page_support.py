@@ -31,7 +31,7 @@ def find_page_support(installation: Installation, settings: Mapping[str, str]) -
     """
     if installation.major < _SINCE:
         raise UsageError(
-            f"{installation.title} does not tell how many huge pages it takes",
+            f"{installation.title} does not report how many huge pages it needs",
             hint=f"measure with PostgreSQL {_SINCE} or later",
         )
     tree = Tree(Path("/"))

@@ -28,7 +28,7 @@ from pgdyno.model.hosts.host_cpu import HostCpu
 
 BY_OTHERS = {
     "steal_share": "of the CPU time was stolen by the hypervisor",
-    "foreign_cpu_share": "of the CPU time went to processes that are not ours",
+    "foreign_cpu_share": "of the CPU time went to other processes",
 }
 _RULES = {
     **BY_OTHERS,

@@ -3,7 +3,7 @@
     window          turns of at least a second, whole balanced groups, between two readings of the CPUs
     block, trial    what a window's rule leaves; a trial has one window
 
-Both are judged alike: by the hypervisor's share and that of processes that are not ours, each against its
+Both are judged alike: by the hypervisor's share and that of other processes, each against its
 threshold, or twice the median of all that were measured like it where that is more. So what disturbs now and
 then is left out, and a machine that is disturbed throughout is measured on: half of all always counts, and
 the intervals carry the noise. What is left out is chosen by what others did, never by a result, and is the
@@ -32,7 +32,7 @@ _TIMES_MEDIAN = (
 _LEAST_LEFT = 0.5  # of a block; with less left it is judged as a whole
 _REMEDIES = {
     "steal_share": ("the hypervisor", "when less else runs on the physical machine"),
-    "foreign_cpu_share": ("processes that are not ours", "when less else runs"),
+    "foreign_cpu_share": ("other processes", "when less else runs"),
 }
 
 
@@ -130,7 +130,7 @@ def _parts_notes(experiment: Experiment) -> Iterator[str]:
     if some := [share for share in shares if share > 0]:
         yield (
             f"{_PARTS} {numbers.share(sum(shares) / len(shares), 1)} of the measured time, in {len(some)} of "
-            f"{len(shares)} blocks. There the hypervisor or processes that are not ours took more of the "
+            f"{len(shares)} blocks. There the hypervisor or other processes took more of the "
             "CPUs than usual; each variant lost the same part"
         )
 

@@ -150,7 +150,7 @@ def _arm_block(
         raise MeasurementError(
             f"{arm.variant.name} completed no transaction in a block",
             detail="leaving the block out would hide the worst behaviour of this variant",
-            hint="choose longer blocks with --block, or look in the server's log for what it waited for",
+            hint="choose longer blocks with --block, or look in the server's log for the wait",
         )
     count = count_arm(
         block.slices,

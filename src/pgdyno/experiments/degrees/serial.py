@@ -190,7 +190,7 @@ def _of_statement(plan: Plan) -> tuple[Cause, ...]:
     causes = []
     if has_node(plan, _WRITES):
         why = "a query that writes in WITH is never planned with workers"
-        causes.append(Cause(Limit.WRITES, "the WITH that writes", why, "write in a statement of its own"))
+        causes.append(Cause(Limit.WRITES, "the WITH that writes", why, "write in a separate statement"))
     if has_node(plan, _LOCKED_ROWS):
         why = "a query that locks rows is never planned with workers"
         causes.append(Cause(Limit.ROW_LOCKS, "FOR UPDATE or FOR SHARE", why, "leave the locking out"))

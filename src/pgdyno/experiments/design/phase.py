@@ -37,7 +37,7 @@ def phase_note(design: Design) -> str:
     """Describe the phase between checkpoints that writing workloads' figures cover."""
     if design.cycle_s is None:
         return (
-            f"{_CHARGED} A full checkpoint cycle is not spanned, so what an arm would save by rarer "
+            f"{_CHARGED} A full checkpoint cycle is not spanned, so savings by rarer "
             "checkpoints is not credited to it."
         )
     return (

@@ -194,7 +194,7 @@ _PROGRAM = (
         "scheduling policy",
         of_server("program.scheduling_policy"),
         Weight.FEW,
-        "SCHED_BATCH is preempted less by what wakes up",
+        "SCHED_BATCH is preempted less by waking processes",
         ESTIMATE,
     ),
     Entry(
@@ -305,7 +305,7 @@ _PLACE = (
         "CPU time taken by the hypervisor",
         _stolen,
         _by_stolen_share,
-        "others used the machine meanwhile: what was measured is not all that it can do",
+        "others used the machine meanwhile: it can do more than was measured",
         _MEASURED,
     ),
     Entry(

@@ -140,7 +140,7 @@ def _missed(side: str, experiment: Experiment, workload: str, variant: str) -> I
         yield (
             f"{side} missed the background rate in {how.passes} of {how.of_passes} passes: "
             f"{numbers.share(how.lowest, 0)} of it at worst ({numbers.share(BACKGROUND_RATE_ASKED)} is "
-            "asked for)"
+            "required)"
         )
 
 
@@ -241,7 +241,7 @@ def _without_a_machine(side: str, one: Experiment) -> Iterator[str]:
     """Yield why figures are those of no machine."""
     if one.emulated_machine:
         yield (
-            f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. What it did can be "
-            "compared, how fast it was cannot: no ratio is given"
+            f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. Its results can be "
+            "compared, its speed cannot: no ratio is given"
         )
     yield from (f"{side} IS {note}" for note in one.notes if note.startswith(_SIMULATED))

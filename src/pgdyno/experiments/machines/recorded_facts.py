@@ -152,7 +152,7 @@ def client_place(experiment: Experiment) -> str:
     """Say which CPUs the client has."""
     split = _split(experiment)
     is_apart = experiment.design.is_isolated if split is None else split.is_isolated
-    return "on CPUs of its own" if is_apart else "on the server's CPUs"
+    return "on separate CPUs" if is_apart else "on the server's CPUs"
 
 
 def server_cpus(experiment: Experiment) -> str | None:

@@ -79,7 +79,7 @@ def _require_two_with_rounds(a: Experiment, b: Experiment) -> None:
     for side, experiment in ((A, a), (B, b)):
         if experiment.parts:
             raise UsageError(
-                f"{side} is put together from several experiments, and has no rounds of its own",
+                f"{side} is put together from several experiments, and has no rounds",
                 hint=f"compare one of them: {', '.join(part.experiment for part in experiment.parts)}",
             )
         if not experiment.blocks:

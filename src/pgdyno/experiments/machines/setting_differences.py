@@ -105,7 +105,7 @@ _RULES = (
     _rule(Weight.TENS, "how much is cleaned up while it is measured", "autovacuum.*", "vacuum_.*"),
     _rule(
         Weight.TENS,
-        "every statement is written, timed or looked at",
+        "every statement is logged, timed or inspected",
         "log_(statement.*|duration)",
         "log_min_(duration|messages).*",
         "shared_preload_libraries",

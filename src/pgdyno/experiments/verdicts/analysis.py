@@ -134,5 +134,5 @@ def _verdict(
     if not reasons:
         return verdict
     return replace(
-        verdict, reason=f"{'; '.join(reasons)} ({numbers.share(BACKGROUND_RATE_ASKED)} is asked for)"
+        verdict, reason=f"{'; '.join(reasons)} ({numbers.share(BACKGROUND_RATE_ASKED)} is required)"
     )

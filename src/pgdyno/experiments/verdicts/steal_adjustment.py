@@ -111,7 +111,7 @@ def _refusal(experiment: Experiment, trials: list[Trial]) -> str | None:
     if names := touching_wakeups(experiment):
         return f"{', '.join(names)} changes how CPUs idle or are woken, and with that how much is stolen"
     if experiment.burstable_type:
-        return f"{experiment.burstable_type} has CPU credits: what is stolen depends on what was used before"
+        return f"{experiment.burstable_type} has CPU credits: stolen time depends on earlier use"
     if len(trials) < LEAST_TRIALS:
         return f"only {len(trials)} trials tell how much was stolen, and at least {LEAST_TRIALS} have to"
     p_value = differs_between_arms(trials)

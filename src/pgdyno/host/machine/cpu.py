@@ -119,7 +119,7 @@ def frequency_of(processor: dict[str, str]) -> float | Unknown:
     counter is, which is its nominal frequency: Linux, arch/x86/kernel/cpu/aperfmperf.c.
     """
     if "aperfmperf" in processor.get("flags", "").split():
-        return Unknown("it changes with the load, and the highest is not told")
+        return Unknown("it changes with the load, and the highest is not reported")
     try:
         return float(processor["cpu MHz"])
     except KeyError:

@@ -71,7 +71,7 @@ def device_of(tree: Tree, pid: int) -> Fact[str]:
     return parsed(
         found,
         lambda mount: (
-            Unknown(f"{mount.filesystem} has no block device of its own")
+            Unknown(f"{mount.filesystem} has no block device")
             if mount.device_number.startswith("0:")
             else mount.device_number
         ),

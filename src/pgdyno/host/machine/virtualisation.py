@@ -73,7 +73,7 @@ def _machine(tree: Tree, processor: Fact[dict[str, str]]) -> Fact[str]:
             return fact
     if flags is not None:
         return Fact("hypervisor of unknown make", processor.source)
-    return unknown("neither clock source, DMI nor device tree tells", ", ".join(_DMI))
+    return unknown("neither clock source, DMI nor device tree shows it", ", ".join(_DMI))
 
 
 def _by_clock(tree: Tree) -> Fact[str] | None:

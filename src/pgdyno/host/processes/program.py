@@ -66,7 +66,7 @@ def variables_in(environment: str) -> dict[str, str]:
 def has_huge_pages(status: str) -> bool | Unknown:
     """Tell by /proc/PID/status whether a process has touched explicit huge pages; since Linux 4.4."""
     found = _HUGE_PAGES.search(status)
-    return Unknown("this kernel does not tell") if found is None else found[1] != "0"
+    return Unknown("this kernel does not report it") if found is None else found[1] != "0"
 
 
 def _malloc_variables(environment: Fact[str]) -> Fact[dict[str, str]]:

@@ -20,7 +20,7 @@ from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
 from pgdyno.model.plans.plan import PROGRAM_KINDS, Change
 from pgdyno.model.ports import ChangeWriter, Found
 
-_STOP_AND_START = "pg_ctl restart starts what ran before: the restart command has to stop, and to start"
+_STOP_AND_START = "pg_ctl restart starts the old programs: the restart command has to stop, then start"
 
 
 @dataclass(frozen=True)

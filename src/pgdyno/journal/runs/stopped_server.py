@@ -46,7 +46,7 @@ def find_stopped(access: ServerAccess, contents: Contents, failure: ConnectionFa
         raise UsageError(
             "changes of several servers are open, and it is not certain which of them is meant",
             detail="; ".join(f"{one.address}, data directory {one.data_directory}" for one in targets),
-            hint="name one by an address of its own, or the files of one that is down with --pgdata DIR",
+            hint="name one by its own address, or the files of one that is down with --pgdata DIR",
         )
     files = files_of_named(access, receipts)
     has_postmaster = files is not None and files.has_postmaster()

@@ -89,7 +89,7 @@ def _another_server(target: Target, now: Target) -> ConnectionFailedError:
     return ConnectionFailedError(
         f"another server answers at {now.address}",
         detail="; ".join(f"its {what} is {one}, not {other}" for what, one, other in pairs if one != other),
-        hint="name one server, by an address of its own: --dsn 'host=… port=…'",
+        hint="name one server, by its own address: --dsn 'host=… port=…'",
     )
 
 

@@ -62,7 +62,7 @@ class PgCtlOptionsWriter(_ProgramWriter):
         if Path(key).is_symlink() or self.value(key) is None:
             raise OwnershipError(
                 f"{key} has no line {pg_ctl_conf.NAME} = '…' of its own",
-                detail="one that pg_createcluster has made does, and no other one is changed",
+                detail="files made by pg_createcluster have it, and pgdyno changes no others",
             )
         _require_writable(Path(key))
 

@@ -50,7 +50,7 @@ STEP_BYTES = 64 * MB
 
 LEVER = Lever(
     name="effective_cache_size",
-    title="planner told how much is cached",
+    title="planner knows how much is cached",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,

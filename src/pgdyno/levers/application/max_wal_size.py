@@ -69,7 +69,7 @@ LEVER = Lever(
     needs=(Need.CPUS, Need.FREE_DISK),
     order_after={
         "checkpoint_timeout": "WAL is sized for the time between two checkpoints",
-        "shared_buffers": "its pages are what is written whole after a checkpoint",
+        "shared_buffers": "its pages are written whole after a checkpoint",
     },
 )
 

@@ -71,7 +71,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         "max_parallel_maintenance_workers": min(cpus // 2, MAINTENANCE_CAP),
     }
     lines = [_raised(ctx, name, count, cpus) for name, count in wanted.items()]
-    return lines_or_skipped(LEVER, lines, f"what is allowed now suffices for {cpus} CPUs")
+    return lines_or_skipped(LEVER, lines, f"the present limit suffices for {cpus} CPUs")
 
 
 def _raised(ctx: PlanContext, name: str, count: int, cpus: int) -> PlanLine | None:

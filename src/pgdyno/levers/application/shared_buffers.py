@@ -67,7 +67,7 @@ LEVER = Lever(
     needs=(Need.MEMORY,),
     order_after={
         "max_connections": "every connection reserves memory and page tables",
-        "parallel_workers": "every worker may use work_mem of its own",
+        "parallel_workers": "every worker may use work_mem",
     },
 )
 

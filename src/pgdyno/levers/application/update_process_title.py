@@ -61,7 +61,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if ctx.settings.text("update_process_title") == "off":
         return Skipped(LEVER.name, "already off")
     if not ctx.is_scratch:
-        reason = "off saves three writes per statement, but ps and top no longer show what a backend does"
+        reason = "off saves three writes per statement, but ps and top no longer show a backend's activity"
         return Skipped(LEVER.name, reason)
     line = propose(
         ctx,

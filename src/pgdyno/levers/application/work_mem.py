@@ -70,10 +70,10 @@ LEVER = Lever(
     order_after={
         "max_connections": "every connection may use it",
         "parallel_workers": "every worker may use it",
-        "shared_buffers": "it gets what the buffer pool leaves",
+        "shared_buffers": "it gets the memory that the buffer pool leaves",
         "huge_pages": "page tables of normal pages take memory from every connection",
         "huge_page_pool": "with it there are no such page tables",
-        "maintenance_work_mem": "it gets what maintenance leaves",
+        "maintenance_work_mem": "it gets the memory that maintenance leaves",
     },
 )
 

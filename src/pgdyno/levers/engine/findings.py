@@ -37,7 +37,7 @@ def _version(server: Server) -> list[Finding]:
     return [
         Finding(
             "warning",
-            f"PostgreSQL {server.major} {best}: the plan relies on what the server says about its settings",
+            f"PostgreSQL {server.major} {best}: the plan relies on the server's description of its settings",
             "PostgreSQL 15 to 18 are tested",
         )
     ]

@@ -154,7 +154,7 @@ def _sessions(settings: EffectiveSettings) -> tuple[MemoryItem, ...]:
 def _work_of_connections(name: str, settings: EffectiveSettings, connections: int) -> MemoryItem:
     formula = f"{connections} × {_work_formula(settings)}"
     if not settings.server.overrides.is_known:
-        formula += "; what roles and databases set for themselves is not known"
+        formula += "; settings of roles and databases are not known"
     return MemoryItem(name, formula, connections * _work_bytes(settings))
 
 

@@ -18,8 +18,8 @@ How it is undone:
     The governor found is written back; intel_pstate and amd-pstate then bring the energy preference back.
 
 Evidence:
-    TuneD's postgresql profile does it (by throughput-performance); no figure of our own yet. Virtual machines
-    have no governor: there the hypervisor's decides.
+    TuneD's postgresql profile does it (by throughput-performance); not measured by pgdyno yet. Virtual
+    machines have no governor: there the hypervisor's decides.
 
 References:
     https://docs.kernel.org/admin-guide/pm/cpufreq.html

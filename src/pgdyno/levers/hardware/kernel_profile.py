@@ -54,7 +54,7 @@ LEVER = Lever(
 
 def plan(ctx: PlanContext) -> Skipped:
     """Report; it takes another kernel."""
-    found = "built without; how to build one that is: docs/guides/kernel-profile.md"
+    found = "built without a profile; docs/guides/kernel-profile.md tells how to build with one"
     if _is_in_use(ctx):
         options = ", ".join(ctx.known(OPTIONS))
         found = f"configured with {options}: whether a profile was used, the kernel does not tell"

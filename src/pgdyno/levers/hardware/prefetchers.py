@@ -49,7 +49,7 @@ from pgdyno.model.hosts.msr import PREFETCHERS, Register, register_of
 
 LEVER = Lever(
     name="prefetchers",
-    title="what the processor reads ahead",
+    title="the processor's read-ahead",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,

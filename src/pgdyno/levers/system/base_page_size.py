@@ -20,7 +20,7 @@ How it is undone:
     There is nothing to undo. By hand: start the former kernel.
 
 Evidence:
-    No published figure for PostgreSQL was found; no figure of our own yet.
+    No published figure for PostgreSQL was found; not measured by pgdyno yet.
 
 References:
     https://docs.kernel.org/arch/arm64/memory.html

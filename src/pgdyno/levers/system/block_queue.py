@@ -21,7 +21,7 @@ How it is undone:
     The values found are written back.
 
 Evidence:
-    Our estimate for read-write load is 0 to 2 %; no figure of our own yet.
+    Our estimate for read-write load is 0 to 2 %; not measured by pgdyno yet.
 
 References:
     https://docs.kernel.org/block/stat.html
@@ -89,7 +89,7 @@ def _lines(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             pattern.replace("*", disk.name),
             value,
             reason=f"{why} on {disk.name}",
-            evidence="Linux, ABI/stable/sysfs-block; no figure of our own yet",
+            evidence="Linux, ABI/stable/sysfs-block; not measured by pgdyno yet",
         )
         for disk in disks
         for pattern, (value, why) in WANTED.items()

@@ -61,7 +61,7 @@ def plan(ctx: PlanContext) -> Skipped:
         if (length := ctx.value(LENGTHS.replace("*", disk.name))) is not None
     ]
     if not lengths:
-        return Skipped(LEVER.name, f"{ctx.disks[0].name} has no queue of its own")
+        return Skipped(LEVER.name, f"{ctx.disks[0].name} has no queue")
     told = "iostat -x says under load how many do (aqu-sz); only a queue that is full is worth a change"
     return Skipped(LEVER.name, f"{', '.join(lengths)}: {told}")
 

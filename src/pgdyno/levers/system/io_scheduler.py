@@ -22,7 +22,7 @@ How it is undone:
 
 Evidence:
     Linux itself takes none for disks with several hardware queues. Oracle's guide for its database advises
-    none for SSD and NVMe disks; no figure of our own yet.
+    none for SSD and NVMe disks; not measured by pgdyno yet.
 
 References:
     https://docs.kernel.org/block/switching-sched.html
@@ -94,7 +94,7 @@ def _why_left(ctx: PlanContext, disk: BlockDevice) -> str | None:
     """Say why a disk keeps the scheduler that it has; None if it need not."""
     found = ctx.value(_path(disk))
     if found is None:
-        return f"{disk.name} has no scheduler of its own"
+        return f"{disk.name} has no scheduler"
     if found == NONE:
         return f"{disk.name} has the scheduler none already"
     if NONE not in choices_in(ctx.file(_path(disk)).or_else("")):

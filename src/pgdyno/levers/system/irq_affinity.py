@@ -79,7 +79,7 @@ def _report(ctx: PlanContext, nic: Nic) -> str:
     places = dict.fromkeys(lists.values())
     have = f"{nic.name} has {queues} queues, with {len(lists)} interrupts on CPUs {', '.join(places)}"
     if _are_gathered(lists, queues):
-        return f"{have}: gathered already, on CPUs that have to take in what all clients send"
+        return f"{have}: gathered already, on CPUs that have to receive for all clients"
     first = AFFINITIES.replace("*", next(iter(lists)))
     owner = ctx.owner_of((AFFINITIES,))
     stopping = "" if owner is None else f"stop {owner.name}, which would set them again, and "

@@ -56,14 +56,16 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     reads=(POLICY, LIMIT_KB, LIMIT_PERCENT),
     needs=(Need.MEMORY,),
-    order_after={"work_mem": "what the server takes at worst is compared with the limit"},
+    order_after={"work_mem": "the server's worst case is compared with the limit"},
 )
 
 
 def plan(ctx: PlanContext) -> Skipped:
     """Compare the memory that can be reserved with the server's worst case."""
     if _is_in_use(ctx):
-        return Skipped(LEVER.name, "strict already (vm.overcommit_memory = 2): what is too much is an error")
+        return Skipped(
+            LEVER.name, "strict already (vm.overcommit_memory = 2): an allocation above the limit is an error"
+        )
     left = f"vm.overcommit_memory stays at {ctx.value(POLICY)}: 2 is about stability, not speed"
     limit_bytes, proof = _limit_bytes(ctx), ctx.proof()
     if not limit_bytes or proof is None:

@@ -20,7 +20,7 @@ How it is undone:
 
 Evidence:
     The kernel's documentation says that the faults are not always worth it. Remote memory cost 4.5 % with
-    huge pages and 7 % without in a published TPROC-C run; no figure of our own yet.
+    huge pages and 7 % without in a published TPROC-C run; not measured by pgdyno yet.
 
 References:
     https://docs.kernel.org/admin-guide/sysctl/kernel.html#numa-balancing

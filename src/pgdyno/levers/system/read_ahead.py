@@ -19,7 +19,7 @@ How it is undone:
     The value found is written back.
 
 Evidence:
-    The rule is argued; no figure of our own yet. TuneD's profile hpc-compute raises it, to 4 MB, for large
+    The rule is argued; not measured by pgdyno yet. TuneD's profile hpc-compute raises it, to 4 MB, for large
     files that are read in order.
 
 References:

@@ -75,8 +75,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             _path(nic),
             mask_of(cpus(ctx)),
-            reason=f"{nic.name} has one receive queue: one of {len(cpus(ctx))} CPUs takes in what clients "
-            "send",
+            reason=f"{nic.name} has one receive queue: one of {len(cpus(ctx))} CPUs receives from all "
+            "clients",
             evidence="Linux, networking/scaling.rst, suggested configuration of RPS",
         )
         for nic in nics(ctx)
@@ -99,7 +99,7 @@ def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
     if queues is None or found is None:
         return f"the queues of {nic.name} are not known"
     if queues > 1:
-        return f"{nic.name} has {queues} receive queues, each with an interrupt of its own"
+        return f"{nic.name} has {queues} receive queues, each with its interrupt"
     return None if is_empty(found) else f"{nic.name} steers packets already ({found})"
 
 

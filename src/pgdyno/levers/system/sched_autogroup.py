@@ -17,7 +17,7 @@ How it is undone:
     The value found is written back.
 
 Evidence:
-    A report of 2013 (many backends, Linux 3.2) has a large effect; no figure of our own yet. A server that
+    A report of 2013 (many backends, Linux 3.2) has a large effect; not measured by pgdyno yet. A server that
     has its CPUs for itself gains nothing.
 
 References:

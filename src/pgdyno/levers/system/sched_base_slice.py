@@ -19,7 +19,7 @@ How it is undone:
     The value found is written back.
 
 Evidence:
-    The rule is argued; no figure of our own yet.
+    The rule is argued; not measured by pgdyno yet.
 
 References:
     https://docs.kernel.org/scheduler/sched-eevdf.html

@@ -21,7 +21,7 @@ How it is undone:
     Nothing is changed. By hand: take the line out of the unit and restart the server.
 
 Evidence:
-    Our estimate is 0 to 4 %; no figure of our own yet. No comparison with PostgreSQL was found.
+    Our estimate is 0 to 4 %; not measured by pgdyno yet. No comparison with PostgreSQL was found.
 
 References:
     https://man7.org/linux/man-pages/man7/sched.7.html

@@ -52,7 +52,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     reads=(CHOICE,),
     is_instant=True,
-    order_after={"huge_page_pool": "a pool is certain, this is what remains without one"},
+    order_after={"huge_page_pool": "a pool is certain; this is the next best"},
 )
 
 

@@ -1,4 +1,4 @@
-"""transmit_packet_steering: each CPU sends through a queue of its own.
+"""transmit_packet_steering: each CPU sends through its own queue.
 
 What it does:
     On a network card that has a transmit queue for every CPU, and whose driver has not assigned them, gives
@@ -51,7 +51,7 @@ QUEUE_MASKS = "/sys/class/net/*/queues/*/xps_cpus"
 
 LEVER = Lever(
     name="transmit_packet_steering",
-    title="each CPU sends through a queue of its own",
+    title="each CPU sends through its own queue",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,

@@ -48,7 +48,7 @@ DIRECTORY = "server.data_directory"  # where it is unknown, the host tells the m
 
 LEVER = Lever(
     name="wal_device",
-    title="a disk of its own for the WAL",
+    title="a separate disk for the WAL",
     layer=Layer.SYSTEM,
     risk=Risk.RESTART,
     maturity=Maturity.PREVIEW,

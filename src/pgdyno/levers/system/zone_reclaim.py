@@ -67,7 +67,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         LEVER,
         MODE,
         OFF,
-        reason=f"at {found} a full NUMA node drops what it has cached before it takes free memory of another",
+        reason=f"at {found} a full NUMA node drops its cache before it takes free memory of another",
         evidence="Linux, sysctl/vm.rst",
     )
     return lines_or_skipped(LEVER, [line], "vm.zone_reclaim_mode is 0 already")

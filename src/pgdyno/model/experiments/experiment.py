@@ -68,7 +68,7 @@ class VoidThresholds:
     """
 
     steal_share: float = 0.10  # of the CPUs used, stolen by the hypervisor
-    foreign_cpu_share: float = 0.10  # of the CPUs used, taken by processes that are not ours
+    foreign_cpu_share: float = 0.10  # of the CPUs used, taken by other processes
     client_saturation_share: float = 0.97  # client CPU time / running time × its CPUs, when pinned apart
     schedule_lag_share: float = 0.20  # overshoot of all slices together against their planned length
     void_block_share: float = 0.30  # above this the report says so first
@@ -125,7 +125,7 @@ class Slice:
     ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
     it was its turn or not. ``drained_ns`` is when the last transaction that was under way at its end had
     ended; None where a generator was frozen instead, or nobody recorded it. ``steal_share`` and
-    ``foreign_cpu_share`` are what the hypervisor and processes that are not ours took of the CPUs since the
+    ``foreign_cpu_share`` are what the hypervisor and other processes took of the CPUs since the
     last slice that has them; None within such a window.
 
     Once the round's logs have been read: ``completed`` counts the transactions that ended in the counted

@@ -72,7 +72,7 @@ def changed(demands: Demands, offers: Offers) -> tuple[str, ...]:
         notes += [f"without {option}, which its present programs are built with" for option in sorted(lost)]
     for name, was, becomes in _other_defaults(demands, offers):
         if name not in _REACHED_BY:
-            notes.append(f"{name}, which nobody sets, becomes {becomes} and was {was}")
+            notes.append(f"{name} is not set anywhere, and changes from {was} to {becomes}")
     return tuple(notes)
 
 
@@ -85,7 +85,7 @@ def unfit_version(running: str, running_major: int, offered: str, offered_major:
     if running_major != offered_major:
         return f"{both}: another major version takes pg_upgrade"
     if _release(offered) < _release(running):
-        return f"{both}: an older release than what has written the data"
+        return f"{both}: an older release than the one that has written the data"
     return None
 
 
@@ -120,7 +120,7 @@ def _lacking_in_configuration(demands: Demands, offers: Offers) -> Iterator[str]
         yield "it offers SSL, which they are built without"
     for name, was, becomes in _other_defaults(demands, offers):
         if name in _REACHED_BY:
-            yield f"{name}, which nobody sets, would become {becomes} and was {was}: set it to what it was"
+            yield f"{name} is not set anywhere, and would change from {was} to {becomes}: set it to {was}"
 
 
 def _other_defaults(demands: Demands, offers: Offers) -> Iterator[tuple[str, str, str]]:

@@ -32,7 +32,7 @@ _SYSCTLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "vm/legacy_va_layout", "vm/memfd_noexec", "kernel/modules_disabled", "kernel/seccomp/*",
             "kernel/keys/*", "user/*", "dev/tty/*", "net/core/bpf_jit_*",
         ),
-        "it decides what the machine's network lets through": (
+        "it decides which traffic the machine's network lets through": (
             "net/ipv4/conf/*", "net/ipv6/conf/*", "net/ipv4/ip_forward*",
             "net/ipv4/ip_unprivileged_port_start", "net/ipv4/ip_nonlocal_bind",
             "net/ipv6/ip_nonlocal_bind", "net/ipv4/ping_group_range",

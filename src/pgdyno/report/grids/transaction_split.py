@@ -19,7 +19,7 @@ def split_table(split: TransactionSplit) -> Table:
     rows.append(("a client-driven transaction", *_time(split.whole_us), numbers.share(1.0)))
     rows.append(_row(split.plpgsql, has_share=False))
     return Table(
-        f"What a transaction's time is made of, {split.variant} at one client: {split.rounds} rounds",
+        f"Parts of a transaction's time, {split.variant} at one client: {split.rounds} rounds",
         columns("Part", "Time in µs", f"{level} interval", "Share", numbers_from=1),
         tuple(rows),
     )

@@ -130,7 +130,7 @@ def memory_figure(proof: MemoryProof) -> Figure:
         ("limit", proof.limit_source, numbers.size(proof.limit_bytes)),
     ]
     table = Table(
-        "What the server needs at worst, item by item",
+        "The server's worst case of memory, item by item",
         (Column("Item"), Column("Formula"), Column("Size", is_number=True)),
         (*rows, *sums),
         totals=len(sums),

@@ -42,7 +42,7 @@ def layers_figure(experiment: Experiment) -> Figure | None:
     def draw(width: float) -> Markup:
         return waterfall(caption, falls, width=width)
 
-    return figure(draw, table, title="What each layer is worth")
+    return figure(draw, table, title="The worth of each layer")
 
 
 def _steps(effects: LayerEffects) -> Iterator[Step]:

@@ -55,7 +55,7 @@ def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
 
 
 def _estimator_sentences(experiment: Experiment) -> tuple[str, str, str]:
-    as_found = ("rounds", "what changes slowly is alike in all blocks of a round")
+    as_found = ("rounds", "slow changes are alike in all blocks of a round")
     return estimator_sentences(experiment.design, *(as_found if is_attached_as_found(experiment) else ()))
 
 

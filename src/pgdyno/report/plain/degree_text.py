@@ -143,7 +143,7 @@ def _advice(advice: DegreeAdvice | None, width: int) -> Iterator[str]:
         yield f"{_INDENT}{step.statement};"
         yield _wrapped(f"-- {'tried; ' if step.is_tried else ''}{step.note}", width, 2 * _INDENT)
     if any(step.statement.startswith("SET ") for step in advice.steps):
-        yield f"{_INDENT}ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET keep what SET sets"
+        yield f"{_INDENT}ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET keep the value"
     if advice.tried_workers is None:
         yield f"{_INDENT}this was not tried by EXPLAIN: no setting has the effect of a table's option"
     else:

@@ -133,7 +133,7 @@ def _other(journal: OtherJournal) -> str:
 
 def _damage(damage: Iterable[str]) -> list[str]:
     lines = [f"    {line}" for line in damage]
-    return ["", "The journal is damaged; what these lines said is not known:", *lines] if lines else []
+    return ["", "The journal is damaged; the contents of these lines are not known:", *lines] if lines else []
 
 
 def _notes(notes: Iterable[str]) -> list[str]:

@@ -11,8 +11,9 @@ from pgdyno.model.experiments.verdict import Interval
 
 OVERLAP, WHOLE = "overlap", "whole plan"
 NEED_NOT_ADD_UP = (
-    "The effects of layers need not add up to that of the whole plan: what two of them bring alike is lost "
-    "only if both are left out, and what takes both is lost with either. The overlap is the difference."
+    "The effects of layers need not add up to that of the whole plan: a gain that either of two brings is "
+    "lost only if both are left out, and one that takes both is lost with either. The overlap is the "
+    "difference."
 )
 
 
@@ -22,9 +23,9 @@ def layers_text(experiment: Experiment) -> str:
         return ""
     found = layer_effects(experiment)
     if not found:
-        return "What each layer is worth is not known: too few rounds count.\n"
+        return "The worth of each layer is not known: too few rounds count.\n"
     lines = [line for one in found for line in _lines(one)]
-    head = "What each layer is worth: throughput of the plan against the plan without it:"
+    head = "The worth of each layer: throughput of the plan against the plan without it:"
     return "\n".join([head, *lines, NEED_NOT_ADD_UP]) + "\n"
 
 

@@ -42,7 +42,7 @@ def parts_design(experiment: Experiment) -> Table:
     rows = tuple(
         (part.experiment, _steps(part), _KINDS[part.kind], str(part.rounds)) for part in experiment.parts
     )
-    caption = "The parts; what else decides how they were run is in their own reports (pgdyno report ID)"
+    caption = "The parts; their own reports have their designs (pgdyno report ID)"
     return Table(caption, columns("Experiment", "Variants", "Design", "Rounds", numbers_from=3), rows)
 
 

@@ -96,7 +96,7 @@ def wait_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | 
             shares = (fmean(record.waits.get(kind, 0.0) for record in own) for kind in kinds)
             samples = sum(record.wait_samples for record in own)
             rows.append((variant, *(numbers.share(share, 1) for share in shares), f"{samples:,}"))
-    caption = "What busy server processes waited for, share of the samples; CPU is not waiting"
+    caption = "Waits of busy server processes, share of the samples; CPU is not waiting"
     return _table(caption, ("Variant", *kinds, "Samples"), rows)
 
 

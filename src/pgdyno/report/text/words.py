@@ -51,8 +51,8 @@ def emulation_warning(experiment: Experiment) -> str | None:
     if not experiment.emulated_machine:
         return None
     return (
-        f"EMULATED: the server was built for {experiment.emulated_machine} and ran emulated. What it did "
-        "is shown; how fast it is, is not"
+        f"EMULATED: the server was built for {experiment.emulated_machine} and ran emulated. Its results "
+        "are shown; its speed is not known"
     )
 
 

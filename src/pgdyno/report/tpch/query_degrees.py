@@ -90,15 +90,15 @@ def _sentences(found: QueryDegrees) -> Iterator[str]:
         return
     level = numbers.share(LEVEL)
     yield (
-        f"By itself: either end of an answer holds with {level}, whatever the others are; of twenty one may "
-        f"be wrong. All together: with {level} none of all {found.compared} is wrong (Bonferroni)"
+        f"By itself: either end of an answer holds with {level}, independent of the others; one of twenty "
+        f"may be wrong. All together: with {level} none of all {found.compared} is wrong (Bonferroni)"
     )
     if not _statements(found):
         yield "No query's degree is certain together with all others: more passes tell (--blocks, --budget)"
     yield "Queries were alone on the machine; beside others fewer may be best: see the throughput run"
     if short := list(_not_launched(found)):
         yield (
-            f"Fewer workers were launched than planned: {listed(short)}. These degrees are not what ran; "
+            f"Fewer workers were launched than planned: {listed(short)}. These degrees did not run; "
             "max_parallel_workers and max_worker_processes are the limits"
         )
 

@@ -52,6 +52,6 @@ def read_standbys(connection: Connection) -> Fact[tuple[Standby, ...]]:
     if isinstance(rows.value, Unknown):
         return Fact(rows.value, rows.source)
     if any(state is None for _, state, _ in rows.value):
-        reason = f"WAL senders are there ({len(rows.value)}), but the role may not see what they do"
+        reason = f"WAL senders are there ({len(rows.value)}), but the role may not see their activity"
         return Fact(Unknown(reason), rows.source)
     return Fact(tuple(Standby(*row) for row in rows.value), rows.source)

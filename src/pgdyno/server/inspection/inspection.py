@@ -72,7 +72,7 @@ def inspect_server(connection: Connection) -> Server:
         data_directory=_data_directory(settings),
         is_superuser=privileges.is_superuser,
         hidden=hidden_things(privileges, settings),
-        is_colocated=unknown("this host has not been looked at", "co-location"),
+        is_colocated=unknown("this host was not inspected", "co-location"),
         managers=read_managers(connection, settings),
         build=require(connection, "SELECT pg_catalog.version()", str, "version()"),
         shared_memory_bytes=ask(connection, _SHARED_MEMORY, int, "pg_shmem_allocations"),
@@ -102,7 +102,7 @@ def identify_backend(connection: Connection) -> Backend:
 def _version_num(settings: Mapping[str, Guc]) -> int:
     told = _told(settings, "server_version_num")
     if not (told.isascii() and told.isdigit()):
-        raise _not_postgresql("server_version_num", told, "PostgreSQL tells a whole number, 180006")
+        raise _not_postgresql("server_version_num", told, "PostgreSQL reports a whole number, 180006")
     return int(told)
 
 
@@ -110,7 +110,7 @@ def _version(settings: Mapping[str, Guc]) -> str:
     """Return the version, which nobody has to quote. Its form is the server's choice, its characters not."""
     told = _told(settings, "server_version")
     if not _VERSION.fullmatch(told):
-        raise _not_postgresql("server_version", told, "PostgreSQL tells 18.6 or 18.6 (Debian 18.6-1)")
+        raise _not_postgresql("server_version", told, "PostgreSQL reports 18.6 or 18.6 (Debian 18.6-1)")
     return told
 
 
@@ -120,7 +120,7 @@ def _check_configuration_file(settings: Mapping[str, Guc]) -> None:
     if guc is None or not guc.setting:
         return
     if not (_ABSOLUTE.match(guc.setting) and guc.setting.isprintable()):
-        raise _not_postgresql("config_file", guc.setting, "PostgreSQL tells an absolute path")
+        raise _not_postgresql("config_file", guc.setting, "PostgreSQL reports an absolute path")
 
 
 def _told(settings: Mapping[str, Guc], name: str) -> str:

@@ -48,7 +48,7 @@ _BUSY: LiteralString = """
            count(*) FILTER (WHERE backend_type IS NULL)
       FROM pg_catalog.pg_stat_activity"""
 _BUSY_SOURCE = "pg_stat_activity.backend_type"
-_HIDDEN = Unknown("this role does not see what other sessions are (GRANT pg_monitor TO it shows them)")
+_HIDDEN = Unknown("this role does not see other sessions (GRANT pg_monitor TO it shows them)")
 
 
 def read_tables(connection: Connection, scans: Iterable[Scan]) -> dict[str, Table]:

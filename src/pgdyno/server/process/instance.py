@@ -248,7 +248,7 @@ def _await(is_so: Callable[[], bool], otherwise: str) -> None:
         if time.monotonic() > deadline:
             raise ServerError(
                 f"{otherwise} within {_STOP_TIMEOUT_S:.0f} s",
-                hint="it may wait for a disk that does not answer (state D in ps); dmesg may tell which",
+                hint="it may wait for a disk that does not answer (state D in ps); dmesg may name it",
             )
         time.sleep(_POLL_S)
 
@@ -274,7 +274,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     if not _ends_after(process, signal.SIGKILL):
         raise ServerError(
             f"the postmaster {process.pid} did not end within {_STOP_TIMEOUT_S:.0f} s of SIGKILL",
-            hint="it may wait for a disk that does not answer (state D in ps); dmesg may tell which",
+            hint="it may wait for a disk that does not answer (state D in ps); dmesg may name it",
         )
 
 

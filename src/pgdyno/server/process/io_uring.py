@@ -98,7 +98,7 @@ def obstacle_of(said: str, switch: str | None) -> IoUringObstacle:
     elif "io_method" in fatal:
         cause, hint = IoUringCause.NOT_COMPILED_IN, _BUILD_IT
     else:
-        cause, hint = IoUringCause.UNCLEAR, "see what the server says about it"
+        cause, hint = IoUringCause.UNCLEAR, "the server's log may have the reason"
     return IoUringObstacle(cause, evidence, hint)
 
 

@@ -154,7 +154,7 @@ def require_target(compiler: str, target: str, machine: str) -> None:
     if lacking:
         raise UsageError(
             f'--portable "{target}" is more than this CPU can run',
-            detail=f"it lacks {', '.join(sorted(lacking))}, and what is built is trained and verified here",
+            detail=f"it lacks {', '.join(sorted(lacking))}, and a build is trained and verified here",
             hint="build on such a host, or name an older CPU",
         )
 

@@ -126,7 +126,7 @@ def unpack(package: SourcePackage, downloads: Path, tree: Path) -> None:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != package.tarball.sha256:
         raise InstallationError(
-            f"{tarball} is not what the archive's index describes",
+            f"{tarball} differs from the archive's index",
             detail=f"sha256 {digest}, expected {package.tarball.sha256}",
             hint="remove it, and try again",
         )
@@ -152,7 +152,7 @@ def version_in_tarball(tarball: Path) -> str:
         raise InstallationError(
             f"{tarball} holds no sources of PostgreSQL, or is damaged",
             detail=_said(done),
-            hint="a release is what https://www.postgresql.org/ftp/source/ has, with its checksum beside it",
+            hint="https://www.postgresql.org/ftp/source/ has releases, with their checksums",
         )
     return version_of(done.stdout, str(tarball))
 

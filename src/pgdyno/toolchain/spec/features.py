@@ -22,8 +22,8 @@ _FOR_MISTAKES = frozenset(
     {"debug", "cassert", "dtrace", "tap-tests", "coverage", "depend", "profiling", "injection-points"}
 )
 _NOT_TAKEN: Mapping[str, str] = {
-    "llvm": "without JIT: --with-llvm is not taken over, because what JIT compiles and inlines is made apart "
-    "from the program that is trained and verified; jit=on does nothing",
+    "llvm": "without JIT: --with-llvm is not taken over, because JIT's code is made apart from the "
+    "trained and verified program; jit=on then does nothing",
     "extra-version": "without --with-extra-version: this is another build than the package that it names",
 }
 _CALLED_NOW = {"--with-openssl": "--with-ssl=openssl"}  # since 14

@@ -22,7 +22,7 @@ from pgdyno.toolchain.run.programs import capture, clean_environment
 
 EMULATOR = "qemu-user-static"  # the package that registers emulators with the kernel
 NO_BOLT = "its library for counting branches is for programs of this machine"
-_NO_HUGE_TEXT = "an emulator runs code of its own making: where the program has its own says nothing"
+_NO_HUGE_TEXT = "an emulator runs translated code: addresses of the program's code say nothing"
 _LIMIT_S = 60.0  # arbitrary: the emulator takes a tenth of a second
 _PROGRAM = "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n"
 

@@ -163,4 +163,4 @@ def _why_without(library: Library, headers: Collection[str], foreign: Foreign | 
     if library.header not in headers:
         package = library.package if foreign is None else foreign.package(library.package)
         return f"without {library.name}: {package} is not installed"
-    return f"without {library.name}: not every version asked for can have it"
+    return f"without {library.name}: not every requested version can have it"

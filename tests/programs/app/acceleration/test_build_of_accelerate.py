@@ -119,7 +119,10 @@ HINT:  pgdyno build makes a build, and pgdyno switch lets the server run from it
         (["--dsn", "service=production"], ATTACHED),
         (
             ["--embedded", "--layers", "application"],
-            "--build makes what --layers leaves out\nHINT:  add compiler to --layers",
+            (
+                "--build belongs to the compiler layer, and --layers leaves that out\nHINT:  add compiler to "
+                "--layers"
+            ),
         ),
     ],
 )

@@ -87,7 +87,7 @@ HINT:  {hint}"""
         (
             request(300, is_attributed=True),
             False,
-            ("5 min", "what each layer is worth", "1 min 29 s", "--budget 9m, or leave out --attribute"),
+            ("5 min", "the worth of each layer", "1 min 29 s", "--budget 9m, or leave out --attribute"),
         ),
         (request(300), True, ("5 min", "a verdict", "1 min 12 s", "--budget 8m")),
     ],

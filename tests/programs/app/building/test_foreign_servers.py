@@ -126,7 +126,7 @@ def test_two_of_them_are_not_compared_even_where_emulation_is_accepted(
     with pytest.raises(RefusedError) as caught:
         compare(variants, conditions, Remembered())
     assert caught.value.message == "an emulated server is not compared with another one"
-    assert caught.value.hint == "run one variant alone, for what it does: pgdyno bench --emulated"
+    assert caught.value.hint == "run one variant alone, to see whether it works: pgdyno bench --emulated"
 
 
 def test_a_server_in_use_is_not_switched_to_it() -> None:

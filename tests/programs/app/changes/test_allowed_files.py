@@ -25,7 +25,7 @@ OVERCOMMIT = "/proc/sys/vm/overcommit_memory"
 RUNS = "the kernel runs the program that it names, as root"
 STOPS = "it can stop or restart the machine"
 APART = "it keeps users of the machine apart"
-NETWORK = "it decides what the machine's network lets through"
+NETWORK = "it decides which traffic the machine's network lets through"
 DEVICE = "it gives or takes away a device, or memory"
 FIRMWARE = "it concerns the firmware"
 DEVELOPERS = "it is for the developers of a kernel or of a driver, and promises nothing"
@@ -69,7 +69,7 @@ def test_another_file_has_to_be_allowed_by_its_name() -> None:
     assert str(caught.value) == (
         'variant "strict" sets vm.overcommit_memory, which was not allowed\n'
         "DETAIL:  no lever of pgdyno sets it: its effect on this machine is untested\n"
-        "HINT:  if you know what it does, add --allow-file vm.overcommit_memory"
+        "HINT:  if you know its effect, add --allow-file vm.overcommit_memory"
     )
     assert caught.value.exit_code == 4
     for text in ("vm.overcommit_memory", OVERCOMMIT):
@@ -80,7 +80,7 @@ def test_a_name_with_a_dot_in_it_is_said_as_a_path() -> None:
     with pytest.raises(PermissionNotGivenError) as caught:
         require_allowed_files([Variant("a", {"/proc/sys/net/ipv4/neigh/eth0.7/gc_stale_time": "9"})], ())
     assert caught.value.hint == (
-        "if you know what it does, add --allow-file /proc/sys/net/ipv4/neigh/eth0.7/gc_stale_time"
+        "if you know its effect, add --allow-file /proc/sys/net/ipv4/neigh/eth0.7/gc_stale_time"
     )
 
 
@@ -143,7 +143,7 @@ def test_the_option_is_the_commands() -> None:
     of_default = ("default", "strict:vm.overcommit_memory=2", "--workload", "pgbench-select", "--embedded")
     done = pgdyno("compare", *of_default)
     assert done.returncode == 4
-    assert "if you know what it does, add --allow-file vm.overcommit_memory" in done.stderr
+    assert "if you know its effect, add --allow-file vm.overcommit_memory" in done.stderr
     done = pgdyno("compare", *of_default, "--allow-file", "/etc/passwd")
     assert done.returncode == 2
     assert '--allow-file "/etc/passwd" is no file of the kernel' in done.stderr

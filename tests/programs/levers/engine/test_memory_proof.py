@@ -144,9 +144,7 @@ def test_maintenance_and_workers_of_a_database_count_too() -> None:
 def test_hidden_overrides_are_said_to_be_missing_from_the_sum() -> None:
     server = replace(server_of(18), overrides=unknown("permission denied", "pg_db_role_setting"))
     formulas = {item.name: item.formula for item in proof_of(server, {}).items}
-    assert formulas["connections' work_mem"].endswith(
-        "; what roles and databases set for themselves is not known"
-    )
+    assert formulas["connections' work_mem"].endswith("; settings of roles and databases are not known")
 
 
 @pytest.mark.parametrize(

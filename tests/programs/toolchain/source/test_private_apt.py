@@ -74,7 +74,7 @@ def test_an_archive_out_of_reach_is_reported_in_apts_words_without_the_password(
         'could not read the index of suite "trixie" of http://archive.example.org/debian\n'
         "DETAIL:  Failed to fetch http://archive.example.org/debian/x  Could not resolve\n"
         "         Some index files failed to download.\n"
-        "HINT:  check the network and the archive; what was fetched so far is kept for the next try"
+        "HINT:  check the network and the archive; finished downloads are kept for the next try"
     )
 
 

@@ -169,7 +169,7 @@ def test_the_tarball_is_unpacked_without_its_top_directory(tarball: Path, tmp_pa
 def test_a_tarball_that_the_index_does_not_describe_is_not_unpacked(tarball: Path, tmp_path: Path) -> None:
     with pytest.raises(InstallationError) as caught:
         unpack(package(tarball, "00" * 32), tmp_path, tmp_path / "tree")
-    assert caught.value.message == f"{tarball} is not what the archive's index describes"
+    assert caught.value.message == f"{tarball} differs from the archive's index"
     assert not (tmp_path / "tree").exists()
 
 

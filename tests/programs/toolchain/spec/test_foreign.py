@@ -45,7 +45,7 @@ def test_configure_is_told_of_one_machine_and_tries_programs() -> None:
     ("profile", "detail"),
     [
         ("pgo+bolt", "without bolt: its library for counting branches is for programs of this machine"),
-        ("o2+hugetext", "without hugetext: an emulator runs code of its own making: where the program has "),
+        ("o2+hugetext", "without hugetext: an emulator runs translated code: addresses of the "),
     ],
 )
 def test_what_cannot_be_had_for_another_machine_is_refused(profile: str, detail: str) -> None:

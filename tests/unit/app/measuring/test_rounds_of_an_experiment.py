@@ -165,7 +165,7 @@ def test_where_other_processes_do_it_goes_on_as_well_and_says_how_much_they_took
 ) -> None:
     done = disturbed_rounds({"foreign_cpu_share": 0.5}, store)
     assert [block.void for block in done.blocks] == [None] * 10
-    assert done.notes[-1].startswith("machine disturbed: processes that are not ours took more than 10\xa0%")
+    assert done.notes[-1].startswith("machine disturbed: other processes took more than 10\xa0%")
     assert "(up to 50\xa0%; median of the 10: 50\xa0%)" in done.notes[-1]
 
 

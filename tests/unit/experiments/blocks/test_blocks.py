@@ -97,7 +97,7 @@ def test_turns_of_a_driver_lag_by_the_time_between_them_and_not_by_their_ends() 
         ({"steal_share": 0.2}, "20.0\xa0% of the CPU time was stolen by the hypervisor (limit 10\xa0%)"),
         (
             {"foreign_cpu_share": 0.5},
-            "50.0\xa0% of the CPU time went to processes that are not ours (limit 10\xa0%)",
+            "50.0\xa0% of the CPU time went to other processes (limit 10\xa0%)",
         ),
         ({"schedule_lag_share": 0.3}, "30.0\xa0% longer than planned were the slices in all (limit 20\xa0%)"),
         (

@@ -147,8 +147,7 @@ def test_other_processes_are_judged_alike() -> None:
     judged = with_disturbance_notes(judge_again(experiment(*(duet(i, CROWDED) for i in range(8)))))
     assert [block.void for block in judged.blocks] == [None] * 8
     assert judged.notes[0].startswith(
-        "machine disturbed: processes that are not ours took more than 10\xa0% of the CPU time in 8 of 8 "
-        "trials"
+        "machine disturbed: other processes took more than 10\xa0% of the CPU time in 8 of 8 trials"
     )
     assert judged.notes[0].endswith("repeat it when less else runs")
 
@@ -201,6 +200,6 @@ def test_what_is_left_out_of_blocks_is_told_once() -> None:
     assert told == (
         "parts of blocks are left out: 10.0\xa0% of the measured time, in 2 of 5 blocks. There the "
         "hypervisor or "
-        "processes that are not ours took more of the CPUs than usual; each variant lost the same part"
+        "other processes took more of the CPUs than usual; each variant lost the same part"
     )
     assert with_disturbance_notes(noted) == noted  # an experiment that is continued has been concluded before

@@ -180,7 +180,7 @@ def test_the_place_of_client_and_arms_is_told() -> None:
     a = on(design=replace(BASE.design, is_isolated=True, slice_s=0.05))
     b = on(design=replace(BASE.design, is_isolated=False, kind=DesignKind.ALTERNATING))
     assert known(a, b) == [
-        ("client", "on CPUs of its own", "on the server's CPUs", Weight.TENS),
+        ("client", "on separate CPUs", "on the server's CPUs", Weight.TENS),
         ("side by side", "in turns of 50 ms, another server beside it", "whole trials, one server at a time",
          Weight.FEW),
     ]  # fmt: skip
@@ -215,7 +215,7 @@ def test_whether_limits_were_read_before_the_server_was_pinned_makes_no_differen
     assert known(read(8.0), read(6.0)) == []
     assert known(read(8.0), read(8.0, is_isolated=False)) == [
         ("CPUs that the server may use", "6", "8", Weight.DECIDES),
-        ("client", "on CPUs of its own", "on the server's CPUs", Weight.TENS),
+        ("client", "on separate CPUs", "on the server's CPUs", Weight.TENS),
     ]
 
 

@@ -169,8 +169,8 @@ def test_a_missed_background_rate_is_not_compared() -> None:
     missed = metric(found, "insert-benchmark-qr1000", "18-worker", TPS).verdict
     assert (missed.effect, missed.interval) == (None, None)
     assert missed.reason == (
-        "A missed the background rate in 6 of 6 passes: 91\xa0% of it at worst (95\xa0% is asked for); "
-        "B missed the background rate in 6 of 6 passes: 91\xa0% of it at worst (95\xa0% is asked for)"
+        "A missed the background rate in 6 of 6 passes: 91\xa0% of it at worst (95\xa0% is required); "
+        "B missed the background rate in 6 of 6 passes: 91\xa0% of it at worst (95\xa0% is required)"
     )
     kept = metric(found, "insert-benchmark-l.x", "17", TPS)
     assert (kept.operation, kept.verdict.effect) == ("rows", 1.0)

@@ -182,6 +182,5 @@ def test_an_experiment_is_not_compared_with_itself_or_without_rounds() -> None:
     assert refusal(ONE, other(blocks=())) == "B has no results: other ended before its first round did"
     part = Part("part-1", DesignKind.DUET, 5, ("default", "plan"), ())
     assert refusal(other(parts=(part,)), ONE) == (
-        "A is put together from several experiments, and has no rounds of its own\n"
-        "HINT:  compare one of them: part-1"
+        "A is put together from several experiments, and has no rounds\nHINT:  compare one of them: part-1"
     )

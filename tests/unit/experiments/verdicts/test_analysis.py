@@ -31,7 +31,7 @@ def test_a_cell_that_missed_its_background_rate_is_not_compared_and_says_so() ->
     assert (decision, effect) == (Decision.INCONCLUSIVE, None)
     assert (
         reason
-        == "b missed the background rate in 6 of 6 passes: 90\xa0% of it at worst (95\xa0% is asked for)"
+        == "b missed the background rate in 6 of 6 passes: 90\xa0% of it at worst (95\xa0% is required)"
     )
 
 
@@ -39,7 +39,7 @@ def test_a_baseline_that_missed_it_leaves_nothing_to_compare_with() -> None:
     _, reason, _ = throughput_verdict([block(r, (0.80, 0.90)) for r in range(6)])
     assert reason == (
         "b missed the background rate in 6 of 6 passes: 90\xa0% of it at worst; "
-        "a missed the background rate in 6 of 6 passes: 80\xa0% of it at worst (95\xa0% is asked for)"
+        "a missed the background rate in 6 of 6 passes: 80\xa0% of it at worst (95\xa0% is required)"
     )
 
 
@@ -47,8 +47,7 @@ def test_a_cell_that_reached_nothing_of_it_has_missed_it() -> None:
     _, reason, effect = throughput_verdict([block(r, (0.99, 0.0)) for r in range(6)])
     assert effect is None
     assert (
-        reason
-        == "b missed the background rate in 6 of 6 passes: 0\xa0% of it at worst (95\xa0% is asked for)"
+        reason == "b missed the background rate in 6 of 6 passes: 0\xa0% of it at worst (95\xa0% is required)"
     )
 
 
@@ -63,7 +62,7 @@ def test_one_pass_below_the_rate_is_enough_whatever_the_mean_is() -> None:
     assert (decision, effect) == (Decision.INCONCLUSIVE, None)
     assert (
         reason
-        == "b missed the background rate in 1 of 5 passes: 76\xa0% of it at worst (95\xa0% is asked for)"
+        == "b missed the background rate in 1 of 5 passes: 76\xa0% of it at worst (95\xa0% is required)"
     )
 
 

@@ -104,7 +104,7 @@ def test_trials_that_do_not_count_for_stolen_time_alone_tell_as_well() -> None:
         ),
         (
             replace(experiment(), burstable_type="t3.micro"),
-            "t3.micro has CPU credits: what is stolen depends on what was used before",
+            "t3.micro has CPU credits: stolen time depends on earlier use",
         ),
         (experiment(5), "only 10 trials tell how much was stolen, and at least 12 have to"),
         (

@@ -76,7 +76,7 @@ def test_hardware_counters_are_an_event_source_of_the_cpu(sources: tuple[str, ..
         ({"flags": "fpu tsc", "cpu MHz": "2596.136"}, 2596.136),
         (
             {"flags": "fpu aperfmperf", "cpu MHz": "800.000"},
-            "it changes with the load, and the highest is not told",
+            "it changes with the load, and the highest is not reported",
         ),
         ({"Features": "fp atomics"}, "no frequency listed"),
         ({"cpu MHz": "Unknown"}, '"Unknown" is no frequency'),

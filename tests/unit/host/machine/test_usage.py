@@ -67,7 +67,7 @@ def test_the_device_is_the_one_that_holds_the_data_directory(tmp_path: Path) -> 
 
 def test_a_file_system_in_memory_has_no_device(tmp_path: Path) -> None:
     found = tree(tmp_path, "/srv/memory/data")
-    nothing = Unknown("tmpfs has no block device of its own")
+    nothing = Unknown("tmpfs has no block device")
     assert device_of(found, 7).value == nothing
     assert read_device(found, device_of(found, 7)).value == nothing
 

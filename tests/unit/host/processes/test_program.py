@@ -44,7 +44,7 @@ def test_of_the_environment_only_what_concerns_malloc_is_kept() -> None:
     [
         ("VmPTE:\t      80 kB\nHugetlbPages:\t  155648 kB\nCoreDumping:\t0\n", True),
         ("HugetlbPages:\t       0 kB\n", False),
-        ("VmPTE:\t      80 kB\n", Unknown("this kernel does not tell")),
+        ("VmPTE:\t      80 kB\n", Unknown("this kernel does not report it")),
     ],
 )
 def test_huge_pages_are_seen_in_a_process(status: str, expected: object) -> None:

@@ -56,7 +56,7 @@ def test_another_server_is_left_alone(change: dict[str, str], detail: str) -> No
         bound_to(TARGET, leading)()
     assert caught.value.message == "another server answers at host=/run"
     assert caught.value.detail == detail
-    assert caught.value.hint == "name one server, by an address of its own: --dsn 'host=… port=…'"
+    assert caught.value.hint == "name one server, by its own address: --dsn 'host=… port=…'"
     assert leading.closed == [leading.now]
 
 

@@ -103,8 +103,8 @@ def test_programs_that_have_it_all_lack_nothing() -> None:
             replace(DEMANDS, defaults={"unix_socket_directories": "/var/run/postgresql"}),
             OFFERS,
             (
-                "unix_socket_directories, which nobody sets, would become /tmp and was /var/run/postgresql: "
-                "set it to what it was"
+                "unix_socket_directories is not set anywhere, and would change from /var/run/postgresql "
+                "to /tmp: set it to /var/run/postgresql"
             ),
         ),
     ],
@@ -132,7 +132,7 @@ def test_a_keytab_counts_only_where_it_is_used() -> None:
     used = replace(demands, auth_methods=frozenset({"gss"}))
     assert len(lacking(used, offers)) == 1
     assert lacking(used, offers)[0].startswith(
-        "krb_server_keyfile, which nobody sets, would become FILE:/usr/"
+        "krb_server_keyfile is not set anywhere, and would change from FILE:/etc/"
     )
 
 
@@ -148,7 +148,7 @@ def test_what_changes_is_no_obstacle() -> None:
         "without JIT compilation, which its present programs have",
         "without selinux, which its present programs are built with",
         "without systemd, which its present programs are built with",
-        "ssl_ciphers, which nobody sets, becomes HIGH and was MEDIUM",
+        "ssl_ciphers is not set anywhere, and changes from MEDIUM to HIGH",
     )
     assert changed(replace(DEMANDS, has_jit=False), replace(OFFERS, has_jit=True)) == ()
 
@@ -175,5 +175,6 @@ def test_other_versions_do_not_fit() -> None:
         "the server runs PostgreSQL 15.14, and they are 18.6: another major version takes pg_upgrade"
     )
     assert unfit_version("18.10", 18, "18.6", 18) == (
-        "the server runs PostgreSQL 18.10, and they are 18.6: an older release than what has written the data"
+        "the server runs PostgreSQL 18.10, and they are 18.6: an older release than the one that has "
+        "written the data"
     )

@@ -1,4 +1,4 @@
-"""What a transaction's time is made of: on a terminal, on the page, as JSON."""
+"""Parts of a transaction's time: on a terminal, on the page, as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def page() -> str:
 
 
 def test_the_terminal_has_a_row_per_part_their_sum_and_plpgsqls_own(terminal: list[str]) -> None:
-    first = terminal.index("What a transaction's time is made of, default at one client: 8 rounds")
+    first = terminal.index("Parts of a transaction's time, default at one client: 8 rounds")
     names = [line.split("  ")[0].strip() for line in terminal[first + 1 : first + 8]]
     assert names == [
         "Part",
@@ -77,7 +77,7 @@ def test_the_page_has_the_curves_side_by_side_on_one_scale_and_the_split(page: s
     outline = Outline(page)
     assert outline.errors == []
     assert "Executions per second, by clients" in outline.text
-    assert "What a transaction's time is made of" in outline.text
+    assert "Parts of a transaction's time" in outline.text
     assert outline.text.index("Side by side") < outline.text.index("How it scales")
     together = page[page.index("grid-together") :]
     panels = [name for name in ("client", "C loop", "PL/pgSQL loop") if f">{name}</text>" in together]

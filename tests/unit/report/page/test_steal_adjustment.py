@@ -50,7 +50,7 @@ def test_why_nothing_is_adjusted_is_said(recorded: Experiment) -> None:
     assert adjustment_tables(credited) == ()
     assert plain(refusals(credited)[1]) == (
         "sysbench-read-write: the hypervisor took between 0.9 % and 57.8 % of the CPU time of 25 trials. No "
-        "effect is adjusted for it: t3.micro has CPU credits: what is stolen depends on what was used before"
+        "effect is adjusted for it: t3.micro has CPU credits: stolen time depends on earlier use"
     )
     page = render_page(credited)
     assert page.count("No effect is adjusted for it") == 2

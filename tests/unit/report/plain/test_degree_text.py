@@ -105,7 +105,7 @@ def test_advice_says_what_was_tried() -> None:
         "To get 4 workers\n"
         "  SET a = 1;\n    -- tried; here\n"
         "  ALTER TABLE t;\n    -- derived\n"
-        "  ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET keep what SET sets\n"
+        "  ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET keep the value\n"
         "  with what was tried, EXPLAIN on this server plans 4 workers\n"
     )
     untried = degree_text(degree(advice=DegreeAdvice(4, steps[1:], None)))

@@ -117,7 +117,7 @@ def test_a_damaged_journal_is_never_complete() -> None:
     assert revert_text(result) == (
         "Nothing to revert on host=/run.\n"
         "\n"
-        "The journal is damaged; what these lines said is not known:\n"
+        "The journal is damaged; the contents of these lines are not known:\n"
         "    line 2 of the journal cannot be read\n"
     )
 

@@ -42,7 +42,7 @@ def test_every_layer_has_a_line_and_the_overlap_is_named() -> None:
     text = layers_text(experiment()).replace("\N{NO-BREAK SPACE}", " ")
     lines = [re.sub(r"[+−][\d.]+ %", "N", line) for line in text.splitlines()]
     assert lines[:5] == [
-        "What each layer is worth: throughput of the plan against the plan without it:",
+        "The worth of each layer: throughput of the plan against the plan without it:",
         "  sysbench-read-only      application  N (N … N)",
         "                          compiler     N (N … N)",
         "                          system       N (N … N), may be nothing",
@@ -77,7 +77,7 @@ def test_a_plan_of_one_layer_needs_no_table() -> None:
 
 def test_too_few_rounds_are_said_to_be_too_few() -> None:
     few = replace(experiment(), blocks=tuple(one for one in experiment().blocks if one.round < 1))
-    assert layers_text(few) == "What each layer is worth is not known: too few rounds count.\n"
+    assert layers_text(few) == "The worth of each layer is not known: too few rounds count.\n"
     assert layers_figure(few) is None
 
 

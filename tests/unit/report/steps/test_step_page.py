@@ -84,7 +84,7 @@ def test_evidence_of_a_step_is_there(outline: Outline) -> None:
         "pg_ stat_ io. client_ backend. relation. normal. reads",
         "CPU µs per operation, whole machine: client and all else included",
         "CPU µs per row of the server's processes alone",
-        "round 3, block 1: 21.0% of the CPU time went to processes that are not ours",
+        "round 3, block 1: 21.0% of the CPU time went to other processes",
     ):
         assert part in outline.text, part
 

@@ -64,7 +64,7 @@ def test_the_terminal_has_a_row_per_query_and_what_to_set() -> None:
 
 def test_it_says_how_sure_it_is_and_for_how_many() -> None:
     words = words_on(simulated(TIMES_MS, planned=PLANNED))
-    assert "By itself: either end of an answer holds with 95 %, whatever the others are;" in words
+    assert "By itself: either end of an answer holds with 95 %, independent of the others;" in words
     assert "All together: with 95 % none of all 5 is wrong (Bonferroni)" in words
     assert (
         "Queries were alone on the machine; beside others fewer may be best: see the throughput run" in words
@@ -74,8 +74,8 @@ def test_it_says_how_sure_it_is_and_for_how_many() -> None:
 def test_it_says_which_queries_got_fewer_workers_than_planned() -> None:
     words = words_on(simulated(TIMES_MS, planned={"q1": {2: 2, 4: 4}}))
     assert (
-        "Fewer workers were launched than planned: q1 at 2 (50 %) and q1 at 4 (50 %). These degrees are not "
-        "what ran; max_parallel_workers and max_worker_processes are the limits"
+        "Fewer workers were launched than planned: q1 at 2 (50 %) and q1 at 4 (50 %). These degrees did "
+        "not run; max_parallel_workers and max_worker_processes are the limits"
     ) in words
 
 

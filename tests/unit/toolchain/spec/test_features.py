@@ -31,8 +31,8 @@ def test_debians_features_are_taken_over_in_order_and_nothing_else() -> None:
 def test_what_somebody_could_miss_is_said() -> None:
     jit, package, mistakes = of_debian().left_out
     assert jit == (
-        "without JIT: --with-llvm is not taken over, because what JIT compiles and inlines is made apart "
-        "from the program that is trained and verified; jit=on does nothing"
+        "without JIT: --with-llvm is not taken over, because JIT's code is made apart "
+        "from the trained and verified program; jit=on then does nothing"
     )
     assert package == "without --with-extra-version: this is another build than the package that it names"
     assert mistakes == (
