@@ -14,11 +14,14 @@ import pytest
 from tests.fix_servers import RealServer, free_port, wait_until
 from tests.unit.journal.receipts import receipt
 
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.journal.runs.undo import find_drift
 from pgdyno.journal.session.session import locked_session
 from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.model.errors import ConnectionFailedError, UsageError
+from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import connect, describe, has_password
 from pgdyno.server.inspection.inspection import inspect_server
 from pgdyno.server.process.workload_databases import WorkloadDatabases
@@ -99,6 +102,23 @@ def test_operators_that_somebody_has_planted_are_not_run(hostile: str) -> None:
         assert read_gucs(session.connection)["port"].needs_restart
         assert find_drift(AlterSystemWriter(session), receipt()) is None
     assert WorkloadDatabases(hostile).ours() == []
+
+
+def test_operators_that_somebody_has_planted_are_not_run_by_an_arm(hostile: str, pg18: RealServer) -> None:
+    server = AttachedServer(hostile, str(pg18.socket_directory), pg18.port, "postgres", pid=None)
+    arm = Arm(Variant("default"), server, "hostile")
+    try:
+        arm.prewarm()
+        assert arm.effective(["port", "search_path"]) == {
+            "port": str(pg18.port),
+            "search_path": "planted, pg_catalog",  # as the load has it
+        }
+        assert arm.holds("SELECT relname = 'pg_class' FROM pg_catalog.pg_class WHERE relname = 'pg_class'")
+        assert arm.has_relation("pg_stat_activity")
+        with contextlib.closing(arm.connect()) as connection:
+            assert connection.execute("SHOW search_path").fetchone() == ('""',)
+    finally:
+        arm.close()
 
 
 def test_libpqs_environment_is_honoured(pg18: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,17 +21,28 @@ from pgdyno.server.connection.connection_errors import control_failed
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
 DATABASE = "bench"  # of scratch servers
+# The search path comes first: a database or role may bring one with operators that somebody has planted.
 # Our queries take milliseconds, the size of a large database under load seconds.
-_LIMITED: LiteralString = "SET statement_timeout = '120s'"
+_LIMITED: LiteralString = "SET search_path = ''; SET statement_timeout = '120s'"
+# Invariants name tables of the workload's data set without a schema.
+_IN_PUBLIC: LiteralString = "SET search_path = pg_catalog, public"
 _UNLIMITED: LiteralString = "SET statement_timeout = 0"
 # What meters ask must not count as work: with costs of zero, even a look at a view takes workers.
 _WITHOUT_WORKERS: LiteralString = "SET max_parallel_workers_per_gather = 0"
 _AS_CONFIGURED: LiteralString = "RESET statement_timeout; RESET max_parallel_workers_per_gather"
+_EFFECTIVE = """
+SELECT lower(name), CASE name WHEN 'search_path' THEN reset_val ELSE current_setting(name) END
+FROM pg_settings WHERE lower(name) = ANY(%s)
+"""
 
 Rows = psycopg.Cursor[tuple[Any, ...]]
 
+_PREWARM_SCHEMA = """
+SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = 'pg_prewarm'
+"""
 _PREWARM = """
-SELECT sum(pg_prewarm(c.oid::regclass))
+SELECT sum({}.pg_prewarm(c.oid::regclass))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'i', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
 """
@@ -95,28 +106,32 @@ class Arm:
 
     def prewarm(self) -> None:
         """Read the data set into shared buffers, as far as they reach, and into the page cache."""
-        if self._has_extension("pg_prewarm"):
-            self._execute_after(_UNLIMITED, _PREWARM)
+        schema = self._execute(_PREWARM_SCHEMA).fetchone()
+        if schema is not None:
+            self._execute_after(_UNLIMITED, _PREWARM.format(schema[0]))
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
         """Return the settings in effect, as SHOW displays them, by lower-case name."""
         rows = self._execute_after(
             _AS_CONFIGURED,  # else our own limit would be taken for the server's
-            "SELECT lower(name), current_setting(name) FROM pg_settings WHERE lower(name) = ANY(%s)",
+            _EFFECTIVE,
             (list(names),),
         )
         return dict(rows.fetchall())
 
     def holds(self, condition: str) -> bool:
         """Whether a query returns true."""
-        return self._execute(condition).fetchone() == (True,)
+        return self._execute_after(_IN_PUBLIC, condition).fetchone() == (True,)
 
     def checkpoint(self) -> None:
         """Write out everything dirty, now."""
         self._execute_after(_UNLIMITED, "CHECKPOINT")
 
     def connect(self) -> psycopg.Connection:
-        """Open a control connection on which the server ends every statement that takes too long."""
+        """Open a control connection on which the server ends every statement that takes too long.
+
+        Its search path is empty.
+        """
         with ExitStack() as stack:
             connection = stack.enter_context(closing(self.server.connect(self.database)))
             connection.execute(_LIMITED)
@@ -212,9 +227,6 @@ class Arm:
     def _known_relations(self) -> frozenset[str]:
         rows = self._execute("SELECT relname FROM pg_class WHERE relname LIKE 'pg_stat%'")
         return frozenset(name for (name,) in rows)
-
-    def _has_extension(self, name: str) -> bool:
-        return self._execute("SELECT 1 FROM pg_extension WHERE extname = %s", (name,)).fetchone() is not None
 
     def _execute(self, sql: str, parameters: tuple[object, ...] | None = None) -> Rows:
         """Run a statement on the control connection, which is opened at first use.

@@ -122,7 +122,7 @@ def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
         try:
             _allow_what_the_role_may(connection)
             for name, value in workload.session_settings.items():
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+                connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
             with connection.transaction(force_rollback=True):
                 yield connection
         except psycopg.OperationalError as error:
@@ -132,10 +132,11 @@ def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
 
 
 def _allow_what_the_role_may(connection: psycopg.Connection) -> None:
-    """Give the session the load's statement timeout instead of the control connection's."""
+    """Give the session the load's search path and statement timeout instead of the control connection's."""
     row = connection.execute("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'").fetchone()
     if row != ("0",):
         connection.execute("RESET statement_timeout")
+    connection.execute("RESET search_path")
 
 
 def _failed(workload: Workload, error: psycopg.Error) -> PgdynoError:

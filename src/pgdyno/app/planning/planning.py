@@ -149,7 +149,11 @@ def _with_pages(subject: Subject) -> Subject:
 
 
 def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:
-    """Apply the plan's session settings: costs and work_mem decide how a session plans."""
+    """Apply the plan's session settings: costs and work_mem decide how a session plans.
+
+    The workload's tables are named without a schema.
+    """
+    connection.execute("SET search_path = pg_catalog, public")
     planned = make_plan(subject.host, subject.server, PlanRequest(figures)).settings
     for name, value in planned.items():
         if subject.server.settings[name].context == "user":
