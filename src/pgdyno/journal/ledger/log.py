@@ -24,7 +24,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -107,15 +107,17 @@ class Journal:
         self._append({"event": "restarted", "apply_id": apply_id})
 
     def seal(self) -> None:
-        """End a line that a crash cut off, so that it does not count."""
-        self._append({"event": "torn"}, before=b"\n")
+        """End a line that was cut off, if there is one, so that it does not count."""
+        self._append()
 
-    def _append(self, *entries: Mapping[str, Json], before: bytes = b"") -> None:
+    def _append(self, *entries: Mapping[str, Json]) -> None:
         head: dict[str, Json] = {"format": _FORMAT, "at": datetime.now(UTC).isoformat(timespec="seconds")}
         lines = b"".join(_line({**head, **entry}) for entry in entries)
         try:
             with _whole_or_not_at_all(self._file):
-                _write_all(self._file, before + lines)
+                # A second Ctrl-C can cut a line off while the journal is open.
+                seal = b"" if _ends_with_a_line(self._file) else b"\n" + _line({**head, "event": "torn"})
+                _write_all(self._file, seal + lines)
                 os.fsync(self._file)
         except OSError as error:
             raise _not_written(self.directory, error) from error
@@ -131,12 +133,13 @@ def open_journal(directory: Path) -> Iterator[Journal]:
         try:
             _create(directory)
             held.enter_context(exclusive_lock(directory / _LOCK))
-            file = os.open(directory / FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+            file = os.open(directory / FILE, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
             raise _not_written(directory, error) from error
         try:
             journal = Journal(directory, file)
-            if journal.read().is_torn:
+            # A full disk must not keep revert from restoring; the next entry tries again.
+            with suppress(StorageError):
                 journal.seal()
             yield journal
         finally:
@@ -270,6 +273,12 @@ def _whole_or_not_at_all(file: int) -> Iterator[None]:
     finally:
         if not is_whole:
             os.ftruncate(file, length)
+
+
+def _ends_with_a_line(file: int) -> bool:
+    """Whether the file is empty or ends with a line feed: a crash, or a second Ctrl-C, cuts lines off."""
+    length = os.fstat(file).st_size
+    return length == 0 or os.pread(file, 1, length - 1) == b"\n"
 
 
 def _write_all(file: int, content: bytes) -> None:

@@ -88,6 +88,34 @@ def test_writing_goes_on_after_a_line_that_was_cut_off(tmp_path: Path, cut: int)
     assert (tmp_path / FILE).read_bytes().startswith(torn)
 
 
+def test_a_line_cut_off_while_the_journal_is_open_does_not_take_the_next_one_with_it(tmp_path: Path) -> None:
+    """As when a second Ctrl-C interrupts the removal of what the first one has interrupted."""
+    written(tmp_path)
+    with open_journal(tmp_path) as journal:
+        with (tmp_path / FILE).open("ab") as file:
+            file.write(b'{"sha256": "12')
+        journal.add(receipt("work_mem", "9MB", number=3))
+    contents = read_journal(tmp_path)
+    assert (contents.damage, contents.is_torn) == ((), False)
+    assert [one.id[-2:] for one in contents.receipts] == ["01", "02", "03"]
+
+
+def test_a_torn_journal_opens_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torn = written(tmp_path)[:-10]
+    (tmp_path / FILE).write_bytes(torn)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with open_journal(tmp_path) as journal:
+            assert len(journal.read().receipts) == 2
+            with pytest.raises(StorageError, match="could not write the journal"):
+                journal.add(receipt("work_mem", "9MB", number=3))
+    assert (tmp_path / FILE).read_bytes() == torn
+
+
 @pytest.mark.parametrize("seals", [1, 2, 3])
 def test_a_crash_may_cut_off_the_end_that_a_cut_off_line_is_given(tmp_path: Path, seals: int) -> None:
     """As when a process is killed while it mends what another killed one has left, and so on."""
