@@ -18,6 +18,9 @@ RECORDED = ("drained_ns", "steal_share", "foreign_cpu_share")
 SlicesOf = Callable[[str, int, int], Sequence[Slice]]
 """Returns the slices of a block: workload, round, block (both from 0, as ``Block`` has them)."""
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters from which spreadsheets compute (OWASP, CSV injection)."""
+
 HISTOGRAM_COLUMNS = ("workload", "round", "block", "variant", "start_ns", "completed", "latency_us")
 
 
@@ -170,5 +173,10 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows([_no_formula(cell) for cell in row] for row in rows)
     return text.getvalue()
+
+
+def _no_formula(cell: object) -> object:
+    """Return a cell that spreadsheets show: texts of servers and bundles may begin like a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

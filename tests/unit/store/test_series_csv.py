@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
 
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice
@@ -23,6 +24,15 @@ from pgdyno.store.series import blocks_csv, intervals_csv, slices_csv, steps_csv
 
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_text_is_a_formula_in_a_spreadsheet(begins: str) -> None:
+    text = f"{begins}HYPERLINK(0)"
+    block = replace(experiment().blocks[0], void=text)
+    line = rows(blocks_csv([block]))[0]
+    assert line["void"] == f"'{text}"
+    assert line["started_ns"] == str(block.started_ns)
 
 
 def test_every_metric_of_every_arm_has_a_line_and_full_precision() -> None:

@@ -7,6 +7,7 @@ which no server is found.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,8 @@ from pgdyno.toolchain.run.making import RunAs
 from pgdyno.toolchain.run.programs import clean_environment
 
 _LIMIT_S = 300.0  # arbitrary; it takes a second
+# What the reader writes is not trusted: another process of the account could send devices as well.
+_NO_DEVICES = ("setpriv", "--bounding-set=-mknod", "--inh-caps=-mknod")
 _AS_OURS = ("--no-same-owner", "--no-same-permissions")  # nothing runs with another's privileges
 
 
@@ -45,7 +48,14 @@ def publish(prefix: Path, manifest: tuple[str, str]) -> None:
 
 def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
     reading = run_as(["tar", "--create", f"--directory={staged}", "--file=-", "."])
-    writing = ["tar", "--extract", *_AS_OURS, f"--directory={target}", "--file=-"]
+    writing = [
+        *(_NO_DEVICES if os.geteuid() == 0 else ()),
+        "tar",
+        "--extract",
+        *_AS_OURS,
+        f"--directory={target}",
+        "--file=-",
+    ]
     reader = subprocess.Popen(
         reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,18 @@ def test_what_a_killed_pgdyno_has_left_is_replaced(staged: Path, tmp_path: Path)
     put_beside(tmp_path / "built", staged, list)
     publish(tmp_path / "built", MANIFEST)
     assert sorted(path.name for path in (tmp_path / "built").iterdir()) == ["bin", "lib", "manifest.json"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others than root make no devices in any case")
+def test_root_makes_no_devices_that_a_process_of_the_account_sends(staged: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "sent.tar"
+    with tarfile.open(archive, "w") as file:
+        device = tarfile.TarInfo("./memory")
+        device.type, device.devmajor, device.devminor, device.mode = tarfile.CHRTYPE, 1, 1, 0o666
+        file.addfile(device)
+    with pytest.raises(InstallationError, match="could not copy the finished installation"):
+        put_beside(tmp_path / "built", staged, lambda _: ["cat", str(archive)])
+    assert list(hidden(tmp_path / "built").iterdir()) == []
 
 
 def test_a_writer_that_ends_early_does_not_leave_the_reader_waiting(tmp_path: Path) -> None:
