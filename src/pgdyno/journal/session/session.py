@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from pgdyno.journal.session.query import Connect, Connection, run
 from pgdyno.journal.session.target import bound_to, read_target
-from pgdyno.model.errors import LockHeldError, PgdynoError
+from pgdyno.model.errors import LockHeldError, PgdynoError, RefusedError
 from pgdyno.model.plans.journal import Target
 
 _LOCK_KEY = 0x7067_6479  # "pgdy"; one 64-bit key shows in pg_locks as classid 0, objid key, objsubid 1
@@ -80,6 +80,7 @@ def reading_session(connect: Connect) -> Iterator[Session]:
 
 
 def _lock(connection: Connection) -> None:
+    _require_no_pooler(connection)
     name = f"pgdyno, process {os.getpid()} on {socket.gethostname()}"[:63]  # NAMEDATALEN - 1
     run(connection, "SELECT pg_catalog.set_config('application_name', %s, false)", (name,))
     deadline_s = time.monotonic() + _WAIT_S
@@ -91,6 +92,21 @@ def _lock(connection: Connection) -> None:
                 hint="wait until it has ended, then see pgdyno status",
             )
         time.sleep(_POLL_S)
+
+
+def _require_no_pooler(connection: Connection) -> None:
+    """Raise RefusedError for a connection whose server session others may get, and with it the lock.
+
+    A pooler gives its clients process ids of its own.
+    """
+    pid = run(connection, "SELECT pg_catalog.pg_backend_pid()")[0][0]
+    if pid != connection.info.backend_pid:
+        raise RefusedError(
+            "a connection pooler stands before the server",
+            detail=f"the connection has process id {connection.info.backend_pid}, and the server says {pid}: "
+            "the lock against other pgdyno processes would belong to a session that others use as well",
+            hint="name the server's own address and port, for example --dsn 'host=… port=5432'",
+        )
 
 
 def _try_lock(connection: Connection) -> str | None:
