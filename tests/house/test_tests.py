@@ -11,6 +11,7 @@ from tests.house.source import ROOT
 TESTS = ROOT / "tests"
 CHECKS = {"raises", "warns", "fail", "does_not_raise"}
 """What fails a test, or says that an exception does."""
+MOST_PATCHES = 30  # as many as there are; each ties a test to the place of a function
 
 
 def test_every_test_asserts_something() -> None:
@@ -23,6 +24,44 @@ def test_every_test_asserts_something() -> None:
         if not asserts(node, path, frozenset())
     ]
     assert not idle, "\n".join(idle)
+
+
+def test_use_cases_are_given_their_parts_rather_than_patched() -> None:
+    patches = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and name_of(node.func) == "setattr" and patches_app(node, path)
+    ]
+    assert len(patches) <= MOST_PATCHES, "\n".join(
+        [
+            f"{len(patches)} patches of functions in app/, at most {MOST_PATCHES}: give the use case its part "
+            "as an argument, as in app/building/parts.py",
+            *patches,
+        ]
+    )
+
+
+def patches_app(call: ast.Call, path: Path) -> bool:
+    """Whether a ``setattr`` of pytest's changes a name in ``pgdyno.app``."""
+    target = call.args[0]
+    if isinstance(target, ast.Constant):
+        return str(target.value).startswith("pgdyno.app")
+    root = target
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in names_from_app(path)
+
+
+@cache
+def names_from_app(path: Path) -> frozenset[str]:
+    """Return the names that a test file imports from ``pgdyno.app``."""
+    return frozenset(
+        alias.asname or alias.name
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pgdyno.app")
+        for alias in node.names
+    )
 
 
 def asserts(function: ast.FunctionDef, path: Path, seen: frozenset[tuple[Path, str]]) -> bool:
