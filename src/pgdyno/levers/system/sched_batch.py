@@ -2,9 +2,9 @@
 
 What it does:
     Says under which scheduling policy the postmaster runs, which its backends inherit, and how it is started
-    under SCHED_BATCH. It changes nothing: a process gets its policy from whoever starts it, and what pgdyno
-    changes has a file or a setting that can be read back and restored. So no plan has it, for scratch servers
-    neither.
+    under SCHED_BATCH. It changes nothing: a process gets its policy from the program that starts it, and
+    pgdyno changes only files and settings that can be read back and restored. No plan has it. A variant of a
+    scratch server can: process.scheduling_policy=batch.
 
 Why it helps:
     A process under SCHED_BATCH that wakes up waits for its turn instead of interrupting another. With more
@@ -45,6 +45,7 @@ from pgdyno.levers._contract import (
 POLICY = "server.program.scheduling_policy"
 USUAL, BATCH = "SCHED_OTHER", "SCHED_BATCH"
 IN_UNIT = "CPUSchedulingPolicy=batch"
+IN_VARIANT = "process.scheduling_policy=batch"
 
 LEVER = Lever(
     name="sched_batch",
@@ -66,7 +67,7 @@ def plan(ctx: PlanContext) -> Skipped:
     return Skipped(
         LEVER.name,
         f"{found}; to try {BATCH}: {IN_UNIT} in its unit's [Service], or start it with chrt --batch 0 before "
-        "the command",
+        f"the command (in a variant of a scratch server, {IN_VARIANT})",
         (IN_UNIT,),
     )
 

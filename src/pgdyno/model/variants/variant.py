@@ -2,8 +2,8 @@
 
 A setting is PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another file of the kernel
 (``/sys/kernel/mm/transparent_hugepage/enabled``), a prefetch control of one CPU (``/dev/cpu/0/msr:0x1a4``),
-or an environment variable of the server (``env.MALLOC_TOP_PAD_``). Sysctls are kept by the paths of their
-files; see ``variant_key.py``.
+an environment variable of the server (``env.MALLOC_TOP_PAD_``), or the scheduling policy that it is started
+under (``process.scheduling_policy``). Sysctls are kept by the paths of their files; see ``variant_key.py``.
 
 A variant can hold any key: what others have recorded must stay readable. Only keys that have a kind reach
 anything, and ``require_measurable`` says of which.
@@ -20,9 +20,17 @@ from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.variants.durability import unsafe_settings
 from pgdyno.model.variants.refused_settings import why_refused
 from pgdyno.model.variants.server_environment import why_not_given
-from pgdyno.model.variants.variant_key import ENVIRONMENT, KeyKind, canonical_key, kind_of_key, why_no_key
+from pgdyno.model.variants.variant_key import (
+    ENVIRONMENT,
+    SCHEDULING_POLICY,
+    KeyKind,
+    canonical_key,
+    kind_of_key,
+    why_no_key,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+_POLICIES = ("other", "batch")  # of sched(7), those that starve no other process
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,11 @@ class Variant:
         """The environment variables that the server is started with, besides its usual ones."""
         found = self._of_kind(KeyKind.VARIABLE)
         return {key.removeprefix(ENVIRONMENT): value for key, value in found.items()}
+
+    @property
+    def scheduling_policy(self) -> str | None:
+        """The policy that the server is started under; None for pgdyno's own."""
+        return self.settings.get(SCHEDULING_POLICY)
 
     @property
     def is_durable(self) -> bool:
@@ -121,6 +134,8 @@ def _why_not(key: str, value: str) -> str | None:
         return "there is a NUL byte in it"
     if kind is KeyKind.VARIABLE:
         return why_not_given(key.removeprefix(ENVIRONMENT), value)
+    if kind is KeyKind.PROCESS:
+        return None if value in _POLICIES else f"the policies are {' and '.join(_POLICIES)}"
     return why_refused(key, value) if kind is KeyKind.SETTING else None
 
 

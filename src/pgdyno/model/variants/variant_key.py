@@ -5,6 +5,7 @@
     /sys/kernel/mm/transparent_hugepage/…    another file of the kernel
     /dev/cpu/0/msr:0x1a4                     a register of one CPU
     env.MALLOC_ARENA_MAX                     an environment variable of the server
+    process.scheduling_policy                how the kernel schedules the server's processes
 
 Source: PostgreSQL, valid_custom_variable_name and ParseLongOption in src/backend/utils/misc/guc.c.
 """
@@ -18,6 +19,7 @@ from pgdyno.model.hosts.kernel_file import sysctl_path
 from pgdyno.model.hosts.msr import register_of
 
 ENVIRONMENT = "env."
+SCHEDULING_POLICY = "process.scheduling_policy"
 
 _SETTING = re.compile(r"[a-z_][a-z0-9_$]*(\.[a-z_][a-z0-9_$]*)*")
 _FILE = re.compile(r"/(proc/sys|proc/irq|sys)(/(?!\.)[A-Za-z0-9_.:@+-]+)+")
@@ -31,6 +33,7 @@ class KeyKind(Enum):
     SETTING = auto()  # PostgreSQL's
     FILE = auto()  # the kernel's, or a register's
     VARIABLE = auto()  # the environment's
+    PROCESS = auto()  # of how the server's program is started
 
 
 def canonical_key(name: str) -> str:
@@ -54,6 +57,8 @@ def kind_of_key(key: str) -> KeyKind | None:
         return KeyKind.FILE
     if key.startswith(ENVIRONMENT):
         return KeyKind.VARIABLE if _VARIABLE.fullmatch(key) else None
+    if key == SCHEDULING_POLICY:
+        return KeyKind.PROCESS
     return KeyKind.SETTING if _SETTING.fullmatch(key) else None
 
 
@@ -63,5 +68,5 @@ def why_no_key(key: str) -> str:
         return f'PostgreSQL would take "-" for "_": write {key.replace("-", "_")}'
     return (
         "a key is a setting of PostgreSQL, a sysctl, a file below /proc/sys, /proc/irq or /sys, "
-        "a register /dev/cpu/N/msr:0x…, or env.NAME"
+        f"a register /dev/cpu/N/msr:0x…, env.NAME, or {SCHEDULING_POLICY}"
     )

@@ -63,6 +63,11 @@ def with_environment(argv: Sequence[str], environment: Mapping[str, str]) -> lis
     return ["env", *assignments, *argv] if assignments else [*argv]
 
 
+def with_scheduling_policy(argv: Sequence[str], policy: str) -> list[str]:
+    """Return ``argv`` wrapped so that it and its children run under a policy of sched(7): other, batch."""
+    return ["chrt", f"--{policy}", "0", *argv]
+
+
 def current_account() -> Account:
     """Return the user for servers and generators, by the rule in the module's docstring."""
     if os.geteuid() != 0:

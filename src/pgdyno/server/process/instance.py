@@ -18,7 +18,7 @@ import psycopg
 
 from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset, without_libpq
-from pgdyno.server.process.account import Account, with_environment
+from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.memory_limit import MemoryGroup
 from pgdyno.server.process.processes import children, is_alive, is_stopped
@@ -39,6 +39,7 @@ class Instance:
         cpus: the CPUs that the postmaster and so all its children are pinned to; None = all.
         settings: passed on the postmaster's command line, over whatever the data directory says.
         environment: variables that only the server's own program gets.
+        scheduling_policy: of sched(7), for the server's own program and its children; None = pgdyno's.
         memory: the control group that limits its memory, made for each start; None = no limit.
     """
 
@@ -50,6 +51,7 @@ class Instance:
     settings: Mapping[str, str] = field(default_factory=dict)
     cpus: tuple[int, ...] | None = None
     environment: Mapping[str, str] | None = None
+    scheduling_policy: str | None = None
     memory: MemoryGroup | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _memory_kills: int = field(default=0, init=False)
@@ -110,6 +112,8 @@ class Instance:
         argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
         argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         argv = with_environment(argv, self.environment or {})
+        if self.scheduling_policy is not None:
+            argv = with_scheduling_policy(argv, self.scheduling_policy)
         command = self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT)
         self._memory_kills = 0
         try:

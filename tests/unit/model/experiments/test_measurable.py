@@ -75,7 +75,7 @@ def test_why_a_key_is_none_is_said() -> None:
     assert refused({"/etc/cron.d/backup": "* * * * * root id"}) == (
         'variant "evil" has no valid key "/etc/cron.d/backup"\n'
         "DETAIL:  a key is a setting of PostgreSQL, a sysctl, a file below /proc/sys, /proc/irq or /sys, "
-        "a register /dev/cpu/N/msr:0x…, or env.NAME"
+        "a register /dev/cpu/N/msr:0x…, env.NAME, or process.scheduling_policy"
     )
     # ParseLongOption in src/backend/utils/misc/guc.c turns every "-" of a name into "_".
     assert refused({"Full-Page-Writes": "off"}) == (

@@ -24,6 +24,7 @@ from pgdyno.model.variants.variant import Variant, parse_variant
         ("a:vm.swappiness=1", Variant("a", {"/proc/sys/vm/swappiness": "1"})),
         ("a:/sys/block/vda/queue/scheduler=none", Variant("a", {"/sys/block/vda/queue/scheduler": "none"})),
         ("a:env.MALLOC_TOP_PAD_=65536", Variant("a", {"env.MALLOC_TOP_PAD_": "65536"})),
+        ("a:process.scheduling_policy=batch", Variant("a", {"process.scheduling_policy": "batch"})),
     ],
 )
 def test_variants_are_parsed(text: str, variant: Variant) -> None:
@@ -107,11 +108,24 @@ def test_other_settings_leave_it_durable(setting: str) -> None:
 
 
 def test_what_is_the_servers_the_machines_and_the_environments_is_told_apart() -> None:
-    variant = parse_variant("a:jit=off,vm.swappiness=1,env.LD_PRELOAD=libjemalloc.so.2")
+    text = "a:jit=off,vm.swappiness=1,env.LD_PRELOAD=libjemalloc.so.2,process.scheduling_policy=batch"
+    variant = parse_variant(text)
     assert variant.gucs == {"jit": "off"}
     assert variant.files == {"/proc/sys/vm/swappiness": "1"}
     assert variant.environment == {"LD_PRELOAD": "libjemalloc.so.2"}
-    assert str(variant) == "a:jit=off,vm.swappiness=1,env.LD_PRELOAD=libjemalloc.so.2"
+    assert variant.scheduling_policy == "batch"
+    assert str(variant) == text
+
+
+@pytest.mark.parametrize("policy", ["fifo", "idle", "", "batch 0"])
+def test_a_policy_that_could_starve_other_processes_is_refused(policy: str) -> None:
+    with pytest.raises(VariantError) as refused:
+        parse_variant(f"a:process.scheduling_policy={policy}")
+    assert str(refused.value) == (
+        f'variant "a" may not set process.scheduling_policy to "{policy}"\n'
+        "DETAIL:  the policies are other and batch\n"
+        "HINT:  leave it out"
+    )
 
 
 def test_telling_the_kernel_that_a_disk_needs_no_flush_is_not_durable() -> None:
