@@ -4,6 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+# Tests start hundreds of programs: where compiled Python is not kept, each would compile it all again.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the chores
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
