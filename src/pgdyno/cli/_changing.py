@@ -14,11 +14,11 @@ _RESTARTING = (
         "--dsn", metavar="DSN", help="The server: key=value pairs, a URI or service=…, as libpq takes."
     ),
     click.option("--dry-run", "is_dry_run", is_flag=True, help="Show the changes without making them."),
-    click.option("--allow-restart", is_flag=True, help="Restart the server where a change takes it."),
+    click.option("--allow-restart", is_flag=True, help="Restart the server if a change needs it."),
     click.option(
         "--restart-command",
         metavar="COMMAND",
-        help="How to restart it, run without a shell: 'systemctl restart postgresql@17-main'.",
+        help="Command that restarts it, run without a shell: 'systemctl restart postgresql@17-main'.",
     ),
 )
 _STANDBYS = (
@@ -26,7 +26,7 @@ _STANDBYS = (
         "--standbys-done",
         "is_standby_order_kept",
         is_flag=True,
-        help="The standbys (raising) or the primary (lowering) have these limits already.",
+        help="Confirm that the standbys already have the raised limits, or the primary the lowered ones.",
     ),
 )
 

@@ -37,11 +37,21 @@ _SERVER = (
 )
 _FIGURES = (
     click.option("--ram", metavar="SIZE", help="Memory that the server may use, e.g. 16GB."),
-    click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs that the server may use."),
+    click.option(
+        "--cpus",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+        help="CPUs that the server may use.",
+    ),
     click.option("--storage", type=click.Choice(_KINDS_OF_STORAGE), help="Storage of the data directory."),
     click.option("--data-size", metavar="SIZE", help="Size of all databases."),
-    click.option("--free-disk", metavar="SIZE", help="Free space where the WAL lies."),
-    click.option("--connections", type=click.IntRange(min=1), help="Connections that are really needed."),
+    click.option("--free-disk", metavar="SIZE", help="Free disk space for WAL."),
+    click.option(
+        "--connections",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Connections that are really needed.",
+    ),
 )
 
 

@@ -60,7 +60,12 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 @click.option("--pg-bin", type=click.Path(path_type=Path), metavar="DIR", help="The PostgreSQL in DIR.")
 @click.option("--dsn", metavar="DSN", help="A running server on this host.")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable.")
-@click.option("--scale", type=click.IntRange(min=1), help="Size of the data set [default: the workload's].")
+@click.option(
+    "--scale",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Size of the data set [default: the workload's].",
+)
 @click.option(
     "--budget",
     "budget_s",
@@ -68,14 +73,14 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=duration,
     show_default=True,
     metavar="TIME",
-    help="How long it may take, the loading of data included. From 15m on, the report also has latencies at "
-    "60% of the baseline's throughput.",
+    help="Time limit, including the loading of data. From 15m on, the report also has latencies at 60% of "
+    "the baseline's throughput.",
 )
 @click.option(
     "--min-gain",
     metavar="PERCENT",
     callback=percent,
-    help="The gain of throughput that makes the change worth while [default: 5% for other programs, 2% for a "
+    help="The smallest gain of throughput that is worth a change [default: 5% for another build, 2% for a "
     "restart, 1% for a reload].",
 )
 @click.option(
@@ -84,7 +89,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=_loss,
     show_default=True,
     metavar="PERCENT",
-    help="No workload may possibly lose more throughput than this.",
+    help="Reject the plan if a workload could lose more throughput than this.",
 )
 @click.option(
     "--max-tail-loss",
@@ -92,7 +97,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=percent,
     show_default=True,
     metavar="PERCENT",
-    help="No workload's slowest transactions may possibly take longer by more than this.",
+    help="Reject the plan if a workload's slowest transactions could take longer by more than this.",
 )
 @click.option(
     "--layers",
@@ -108,49 +113,64 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 @click.option(
     "--build",
     is_flag=True,
-    help="First make a verified build with a profile, if there is none: about 26 minutes besides the budget.",
+    help="First make a verified profile-guided build, if there is none: about 26 minutes more.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Orders every random choice."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Seed of all random choices.",
 )
 @click.option(
     "--as-booted",
     is_flag=True,
     envvar="PGDYNO_AS_BOOTED",
     show_envvar=True,
-    help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
+    help="Let idle CPUs sleep as they do now; without this option, root keeps them awake while measuring, if "
+    "it can.",
 )
 @click.option(
     "--tail",
     type=click.Choice(["strict", "watch"]),
     default="strict",
     show_default=True,
-    help="With --dsn, for a plan that is faster and whose tail of latency is unknown: leave it; or, with "
-    "--yes, try it for 12 minutes and take it back if the server's own transactions take longer.",
+    help="With --dsn, if the plan is faster but its latency tail is unknown. strict: do not apply it. watch, "
+    "with --yes: try it for 12 minutes, and undo it if the server's own transactions take longer.",
 )
-@click.option("--allow-load", is_flag=True, help="With --dsn: measure on that server, not beside it.")
-@click.option("--allow-restart", is_flag=True, help="With --dsn: restart it where a setting takes that.")
+@click.option(
+    "--allow-load",
+    is_flag=True,
+    help="With --dsn: put load on that server, instead of measuring scratch servers beside it.",
+)
+@click.option("--allow-restart", is_flag=True, help="With --dsn: restart the server if a setting needs it.")
 @click.option(
     "--yes",
     is_flag=True,
     help="With --dsn: apply the plan if it pays, although it was measured on a bundled workload.",
 )
-@click.option("--restart-command", metavar="COMMAND", help="How to restart it, run without a shell.")
-@click.option("--standbys-done", is_flag=True, help="The standbys have been changed in the right order.")
+@click.option("--restart-command", metavar="COMMAND", help="Command that restarts it, run without a shell.")
+@click.option(
+    "--standbys-done",
+    is_flag=True,
+    help="Confirm that the standbys already have the raised limits, or the primary the lowered ones.",
+)
 @figures_options
 @json_option
 def command(*, is_json: bool, **options: Any) -> None:
-    """Make a PostgreSQL measurably faster, prove it, and be able to undo it.
+    """Make PostgreSQL faster, prove it, and be able to undo it.
 
     Measures the configuration as found against pgdyno's whole plan, side by side on scratch servers of the
     same build with byte-identical data, and says whether the plan pays: faster beyond doubt by more than it
-    costs, slower on no workload, and no longer tail of latency. A running server named by --dsn is looked at,
-    and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays and
-    --yes says that a bundled workload is proof enough. ``pgdyno revert`` undoes that. Exits with 3 if a plan
-    was applied by --tail watch and harm is seen that only another restart undoes.
+    costs, slower on no workload, and without a longer latency tail. A running server named by --dsn is only
+    read, and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays
+    and --yes accepts a bundled workload as proof. pgdyno revert undoes that. The exit code is 3 if a plan was
+    applied by --tail watch and harm is seen that only another restart undoes.
 
-    Without --dsn, root's plan has the running kernel's values as well, set with receipts while it is measured
-    and restored at the end; a verified build of pgdyno build's, of the same major, is used if there is one.
+    Without --dsn, a plan made by root also has kernel parameters, set with receipts while it is measured and
+    restored at the end. A verified build of the same major version, made by pgdyno build, is used if there
+    is one.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
     asked = Asked(**options, figures=StatedFigures(**figures))

@@ -28,7 +28,7 @@ from pgdyno.cli.output import json_option, print_json
     "--persist",
     "is_persisted",
     is_flag=True,
-    help="Let the machine keep its changes over a restart, by files for sysctl.d, udev and tmpfiles.d.",
+    help="Keep the kernel's changes when the machine restarts, by files for sysctl.d, udev and tmpfiles.d.",
 )
 @json_option
 def command(
@@ -43,13 +43,13 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    """Change a server by the plan that ``pgdyno advise`` shows: all of it or nothing.
+    """Apply the plan that pgdyno advise shows: all or nothing.
 
-    Before every change the value found is written to the journal; ``pgdyno revert`` restores it. Needs a
-    superuser, or ALTER SYSTEM on the settings concerned. With --layers application,system the running kernel
-    is changed too, until the machine is restarted; that takes root, and is left out otherwise. --persist
-    makes it last: also what an earlier apply has changed, if it is still in force. A revert takes the files
-    away with everything else of the same apply.
+    Before each change the value found is written to the journal; pgdyno revert restores it. Needs a
+    superuser, or the privilege ALTER SYSTEM on the settings concerned. With --layers application,system
+    kernel parameters are changed too, until the machine is restarted; that needs root, and is left out
+    otherwise. --persist keeps them over a restart, including those of an earlier apply that are still in
+    force. A revert removes the files of --persist as well.
     """
     from pgdyno.app.awake.polling_trial import with_proven_polling
     from pgdyno.app.changes.apply import apply_plan, preview_apply

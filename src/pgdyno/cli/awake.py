@@ -33,11 +33,12 @@ _FOR_A_WHILE_S = 3600.0
 )
 @click.option("--unit", "is_unit", is_flag=True, help="Print a systemd unit that does it, and do nothing.")
 def command(*, is_unit: bool) -> None:
-    """Keep idle CPUs awake until Ctrl-C, for machines whose wake-ups take long and whose kernel cannot poll.
+    """Keep idle CPUs awake until Ctrl-C.
 
-    Takes root: a process of the lowest priority runs on each CPU, in a control group that yields to all
-    others. Refused in a container, under a CPU quota, on cores with several threads and on types with CPU
-    credits, and where a wake-up gets no shorter. It takes power, or the host's time. No plan contains it.
+    For machines where waking up a CPU takes long and whose kernel cannot poll. Needs root: a process of the
+    lowest priority runs on each CPU, in a control group that yields to all others. Refused in a container,
+    under a CPU quota, on cores with several threads and on types with CPU credits, and where a wake-up gets
+    no shorter. It takes power, or the host's time. No plan contains it.
     """
     from pgdyno.app.awake.stay_awake import staying_awake
     from pgdyno.app.local_machine import online_cpus

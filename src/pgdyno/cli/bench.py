@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @measuring_options
 @json_option
 def command(variant: str, *, emulated: bool, is_json: bool, **options: Any) -> None:
-    """Measure one variant alone: figures with their spread, no verdict."""
+    """Measure one variant alone, without a verdict."""
     from pgdyno.app.studying.compare import bench
     from pgdyno.cli.results import deliver
     from pgdyno.model.variants.variant import parse_variant

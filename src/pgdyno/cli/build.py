@@ -90,10 +90,11 @@ def command(
     machine: str | None,
     is_json: bool,
 ) -> None:
-    """Build PostgreSQL for this machine and this work, to be named built, or built-ID.
+    """Build PostgreSQL for this machine and workload.
 
-    With pgo it is compiled twice: first as a program that counts what it does, which is then put under load,
-    and then for what was counted. With bolt, what is finished is rearranged by the branches that it takes.
+    Variants name it built, or built-ID. With pgo it is compiled twice: first as a program that counts what it
+    does, which is then put under load, and then for what was counted. With bolt, what is finished is
+    rearranged by the branches that it takes.
 
     Nothing is installed before it is verified: PostgreSQL's own tests, the same answers to the last bit as a
     plain build of the same source, data that either of them can read, and crashes that lose no commit.

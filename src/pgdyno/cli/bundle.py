@@ -14,7 +14,7 @@ from pgdyno.model.errors import UsageError
 
 @click.group(name="bundle")
 def command() -> None:
-    """Take experiments from one machine to another as portable files."""
+    """Carry experiments between machines as portable files."""
 
 
 @command.command(name="export")
@@ -29,7 +29,9 @@ def command() -> None:
 )
 @json_option
 def export(experiment: str | None, *, output: Path | None, key: Path | None, is_json: bool) -> None:
-    """Write an EXPERIMENT (default: the newest) with facts, settings, series, verdicts and report.
+    """Write an experiment as a bundle.
+
+    Without EXPERIMENT, the newest: facts, settings, series, verdicts and report.
 
     Names of hosts, roles and databases, paths and passwords are left out. A query of your own that was
     measured (--query) is in it as you gave it, with its constants.
@@ -56,7 +58,7 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def import_(file: Path, *, is_json: bool) -> None:
-    """Verify a bundle and store its experiment next to those measured here.
+    """Verify a bundle, and store its experiment here.
 
     Its report can then be written, and it can be compared, by its id; it cannot be resumed. Importing it
     again changes nothing.
@@ -146,7 +148,7 @@ _PRICES = "write for example --price A=0.35 --price B=0.28, in dollars per hour"
 )
 @json_option
 def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
-    """Check a bundle's checksums, its signature and schema, and that nothing in it contradicts itself.
+    """Check a bundle's checksums, signature, schema and consistency.
 
     Exits with 1 if anything is wrong.
     """

@@ -24,10 +24,10 @@ def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None
     """Compare variants of a server; the first is the baseline.
 
     A VARIANT is written [SERVER@]NAME[:setting=value,…]. A setting is PostgreSQL's (jit), a sysctl
-    (vm.swappiness) or another file of the kernel by its path, which root sets for the time of a trial,
-    an environment variable of the server's memory allocator (env.LD_PRELOAD=libjemalloc.so.2), or the
-    server's scheduling policy (process.scheduling_policy=batch). Files that no lever sets take --allow-file.
-    Settings that name places or programs are refused. Naming the same variant twice measures the noise floor.
+    (vm.swappiness) or another kernel file by its path, which root sets during a trial, an environment
+    variable of the server's memory allocator (env.LD_PRELOAD=libjemalloc.so.2), or the server's scheduling
+    policy (process.scheduling_policy=batch). Kernel files that no lever sets need --allow-file. Settings
+    that name places or programs are refused. Naming the same variant twice measures the noise floor.
     """
     from pgdyno.app.studying.compare import compare
     from pgdyno.cli.results import deliver

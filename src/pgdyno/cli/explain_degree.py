@@ -50,7 +50,9 @@ def command(
     workers: int | None,
     is_json: bool,
 ) -> None:
-    """Show how many workers are planned for SQL, which limit decided that, and the remedies.
+    """Show how many parallel workers SQL gets, and why.
+
+    It shows how many are planned, which limit decided that, and the remedies.
 
     The limits: the table's option parallel_workers, the thresholds of size, the cap of a Gather, the costs
     of parallelism, debug_parallel_query, functions that are not parallel-safe, locks, kinds of tables; and,

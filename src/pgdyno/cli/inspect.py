@@ -24,7 +24,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.hosts.probes import Probes
 
 
-@click.command(name="inspect")
+@click.command(
+    name="inspect",
+    epilog="\b\nExamples:\n"
+    "  pgdyno inspect\n"
+    "  pgdyno inspect --dsn service=production --ram 64GB --cpus 16 --storage nvme --json\n"
+    "  pgdyno inspect --pgdata /var/lib/postgresql/17/main\n"
+    "  pgdyno inspect --probe",
+)
 @server_options
 @figures_options
 @click.option(
@@ -43,19 +50,13 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    r"""Show a server, and the host that it is proven to run on. Changes nothing.
+    """Show a server, and the host that it is proven to run on. Changes nothing.
 
     Without an option, the server is the one that psql would reach: PGHOST, PGSERVICE and so on.
 
-    --probe measures on the machine where pgdyno runs: how long it takes to wake a process on another CPU
-    (idle, and kept busy), a system call, a page fault, a write and fsync of 8 kB in pgdyno's directory.
-
-    \b
-    Examples:
-      pgdyno inspect
-      pgdyno inspect --dsn "service=production" --ram 64GB --cpus 16 --storage nvme --json
-      pgdyno inspect --pgdata /var/lib/postgresql/17/main
-      pgdyno inspect --probe
+    --probe measures the machine that pgdyno runs on: how long it takes to wake a process on another CPU
+    (idle, and kept busy), to make a system call, to handle a page fault, and to write and fsync 8 kB in
+    pgdyno's directory.
     """
     require_one_server(dsn, pgdata, is_embedded=embedded)
     stated = StatedFigures(**figures).parsed()

@@ -27,7 +27,16 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 
 @click.command(
     name="levers",
-    epilog="\b\nExamples:\n"
+    epilog="\b\nMaturity:\n"
+    "  preview  argued from sources, not measured by pgdyno on its own\n"
+    "  stable   measured\n"
+    "\n\b\nState:\n"
+    "  on       in use\n"
+    "  partial  in use in part\n"
+    "  off      not in use\n"
+    "  absent   does not exist here\n"
+    "  unknown  cannot be read, or a fact is missing\n"
+    "\n\b\nExamples:\n"
     "  pgdyno levers --embedded\n"
     "  pgdyno levers --dsn service=production --layer system\n"
     "  pgdyno levers plan_cache_mode",
@@ -49,14 +58,12 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    r"""Show every lever: its layer, its maturity, its state here, and why it is left alone. Changes nothing.
+    """Show all levers, and their states on a server.
 
-    With a NAME, show that lever's page: what it does, why, when it hurts, how it is verified and undone.
+    Changes nothing, and says why a lever is left alone. With a NAME, show that lever's page: what it does,
+    why, when it hurts, how it is verified and undone.
 
-    Without an option, the server is the one that psql would reach; if none is reached, the states stay out.
-    \b
-    Maturity  preview: argued from sources, not measured by pgdyno on its own · stable: measured
-    State     on: in use · partial · off: as it comes · absent: not there to be changed · unknown
+    Without an option, the server is the one that psql would reach; if none is reached, no states are shown.
     """
     from pgdyno.app.inspection.lever_findings import choose_levers, describe_levers
 

@@ -55,7 +55,8 @@ class Journey(click.Group):
     cls=Journey,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done · 1 failed, nothing changed · 2 usage · 3 failed and something is still "
-    "changed · 4 refused as unsafe · 130 interrupted, partial results kept.",
+    "changed · 4 refused as unsafe · 5 regression, 6 inconclusive (only with --gate) · 130 interrupted, "
+    "partial results kept.",
 )
 @click.version_option(__version__, prog_name="pgdyno")
 def cli() -> None:

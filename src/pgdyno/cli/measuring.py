@@ -27,8 +27,9 @@ phase_option = click.option(
     callback=lambda _context, _option, name: PHASES[name],
     default="minute",
     show_default=True,
-    help="Of workloads that write: the minute after a checkpoint, or a whole checkpoint cycle, where rarer "
-    "checkpoints count; a block then lasts twice the longest checkpoint_timeout.",
+    help="What is measured of workloads that write: the minute after a checkpoint, or a whole checkpoint "
+    "cycle, which shows the gain of rarer checkpoints; a block then lasts twice the longest "
+    "checkpoint_timeout.",
 )
 
 _OPTIONS = (
@@ -44,7 +45,7 @@ _OPTIONS = (
         "scripts",
         multiple=True,
         metavar="FILE[@WEIGHT]",
-        help="A pgbench script of yours; repeatable.",
+        help="A pgbench script of your own; repeatable.",
     ),
     click.option(
         "--scale",
@@ -55,10 +56,19 @@ _OPTIONS = (
     click.option(
         "--generator",
         type=click.Choice(["driver", "pgbench", "sysbench"]),
-        help="Who issues the load [default: driver; your scripts: pgbench].",
+        help="What issues the load [default: driver; your scripts: pgbench].",
     ),
-    click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Connections."),
-    click.option("--blocks", type=click.IntRange(min=1), help="Blocks in all, instead of a budget."),
+    click.option(
+        "--clients",
+        type=click.IntRange(min=1),
+        default=4,
+        show_default=True,
+        metavar="N",
+        help="Number of connections.",
+    ),
+    click.option(
+        "--blocks", type=click.IntRange(min=1), metavar="N", help="Number of blocks, instead of a budget."
+    ),
     click.option(
         "--budget",
         "budget_s",
@@ -67,7 +77,9 @@ _OPTIONS = (
         help="Measure for about this long (8m, 90s), but at least five rounds.",
     ),
     click.option(
-        "--until", metavar="WHEN", help='Stop at "decided" or "precision=1%"; anytime-valid intervals.'
+        "--until",
+        metavar="WHEN",
+        help='Stop at "decided" or "precision=1%". Intervals stay valid although looked at during the run.',
     ),
     click.option(
         "--block",
@@ -93,28 +105,30 @@ _OPTIONS = (
     click.option(
         "--isolate/--no-isolate",
         default=None,
-        help="Pin client and server apart, or leave them free [default: apart; a study's own].",
+        help="Pin client and server to different CPUs, or pin neither [default: pinned; a study's own].",
     ),
     click.option(
         "--seed",
         type=click.IntRange(min=0),
         default=1,
         show_default=True,
-        help="Orders every random choice.",
+        metavar="N",
+        help="Seed of all random choices.",
     ),
     click.option(
         "--allow-file",
         "allow_files",
         multiple=True,
         metavar="PATH",
-        help="Let variants set this file of the kernel, or sysctl, which no lever sets; repeatable.",
+        help="Let variants set this kernel file or sysctl, although no lever sets it; repeatable.",
     ),
     click.option(
         "--as-booted",
         is_flag=True,
         envvar="PGDYNO_AS_BOOTED",
         show_envvar=True,
-        help="Let idle CPUs sleep as they do; else root keeps them awake while it measures, where possible.",
+        help="Let idle CPUs sleep as they do now; without this option, root keeps them awake while "
+        "measuring, if it can.",
     ),
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
     click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),

@@ -15,7 +15,10 @@ from pgdyno.cli.output import json_option, print_json
 @click.option("--list", "is_list", is_flag=True, help="List the experiments, the newest first.")
 @json_option
 def command(experiment: str | None, *, output: Path | None, is_list: bool, is_json: bool) -> None:
-    """Write the report of an EXPERIMENT (default: the newest) and print its path."""
+    """Write an experiment's HTML report, and print its path.
+
+    Without EXPERIMENT, that is the newest one.
+    """
     from pgdyno.app.results.report import write_report
     from pgdyno.app.results.stored import list_stored, load_stored
     from pgdyno.model.document import to_document

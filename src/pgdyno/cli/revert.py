@@ -24,19 +24,19 @@ _STILL_CHANGED = 3  # exit code
 )
 @changing_options
 @pgdata_option("The server's data directory on this host, if it is down and --dsn does not identify it.")
-@click.option("--all", "is_all", is_flag=True, help="Go back before the first apply, not only the last.")
+@click.option("--all", "is_all", is_flag=True, help="Undo all applies, not only the last.")
 @click.option(
     "--drifted",
     type=click.Choice(["skip", "overwrite", "keep"]),
     default="skip",
     show_default=True,
-    help="How to treat a setting that was changed by others since.",
+    help="What to do with a setting that others have changed since.",
 )
 @click.option(
     "--host-only",
     is_flag=True,
-    help="Undo only the changes of this machine, without contacting any server. Done anyway if killed "
-    "measurements alone have changed something, and no server is named.",
+    help="Undo only the changes to this machine, without contacting a server. This is the default if no "
+    "server is named and only killed measurements have left changes.",
 )
 @json_option
 def command(
@@ -52,11 +52,11 @@ def command(
     host_only: bool,
     is_json: bool,
 ) -> None:
-    """Restore the values from before the last apply, or before all of them. Safe to repeat.
+    """Undo the last apply, or all of them. Safe to repeat.
 
-    Works after a kill at any moment, and on a server that is down if its files are within reach: it is
-    recognised by the address in --dsn, written as it was for apply, or by --pgdata. No server is needed for
-    what a killed measurement has left on the machine.
+    The original values are restored. Works even if apply or revert was killed at any moment, and on a server
+    that is down if its files can be read: name it by --dsn, written as it was for apply, or by --pgdata. No
+    server is needed to undo what a killed measurement has left on the machine.
     """
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.journal.revert import RevertRequest, preview_revert, revert

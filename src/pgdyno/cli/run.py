@@ -81,12 +81,16 @@ _OF_CLIENTS = (
 @click.argument("study", required=False, metavar="NAME|FILE")
 @click.option("--list", "is_list", is_flag=True, help="List the bundled studies.")
 @click.option(
-    "--factor", "factors", multiple=True, metavar="SETTING=A,B", help="Vary a setting instead; repeatable."
+    "--factor",
+    "factors",
+    multiple=True,
+    metavar="SETTING=A,B",
+    help="Vary this setting instead of the study's own; repeatable.",
 )
 @click.option(
     "--accept",
     is_flag=True,
-    help="With several servers: accept differences of build; they are listed, and not called confounding.",
+    help="With several servers: accept that they are built differently; the differences are still listed.",
 )
 @click.option(
     "--dsn",
@@ -94,7 +98,7 @@ _OF_CLIENTS = (
     help="parallel-degree: measure the query given by --query on a running server of this host. clients: "
     "measure a running server from here, wherever it is.",
 )
-@click.option("--allow-load", is_flag=True, help="With --dsn: that server may be put under load.")
+@click.option("--allow-load", is_flag=True, help="With --dsn: allow load on that server.")
 @emulated_option
 @workload_option
 @measuring_options
@@ -113,26 +117,26 @@ def command(
 ) -> None:
     """Run a bundled study by name, or an experiment file.
 
-    Variants may set what levers set of the kernel; other files of it take --allow-file, which no experiment
-    file can give itself. Settings that name places or programs are refused.
+    Variants may set the kernel files that levers set. Others need --allow-file on the command
+    line. Settings that name places or programs are refused.
 
     The Insert Benchmark runs in passes of all its steps, one variant after the other in random order: there,
     --blocks is the number of passes [default: 5], and --clients are those of the preset unless given.
 
     tpch (TPC-H-like; no TPC-H result) runs in passes as well: --scale is that of its data [default: 0.1],
     --clients the number of streams in its throughput run [default: 2, more from scale 10 on]. With --factor
-    max_parallel_workers_per_gather=0,1,2,4 it tells the best degree of each query.
+    max_parallel_workers_per_gather=0,1,2,4 it shows the best degree of each query.
 
-    huge-pages needs root: it reserves pages, and gives them back. It measures sizes of the database by
-    clients, as much of that as --budget [default: 45m] has room for; --clients keeps to one number of them.
+    huge-pages needs root: it reserves pages, and gives them back. It measures several database sizes, each
+    with several numbers of clients, as far as --budget [default: 45m] allows; --clients sets a single number.
 
-    parallel-degree runs its queries alone, and by as many clients at once as there are CPUs, or --clients;
+    parallel-degree runs its queries with one client, and with as many as there are CPUs, or --clients;
     --workload chooses among count, bitand, aggregate, hash-join, sort, append, partition-wise and
     create-index. With --dsn, --query and --allow-load a query is measured on a running server, on its own
-    data, in sessions that only read. What writes is refused unless --writes is given.
+    data, in sessions that only read. A query that writes needs --writes.
 
     clients with --dsn and --allow-load measures a running server from this host, in databases of its own that
-    are dropped at the end. On another host than the server's, the client takes nothing from it.
+    are dropped at the end. From another host, the client takes no CPU time from the server.
 
     loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients. It compiles functions for the server, in
     pgdyno's own directory: that needs a C compiler and the server's headers.

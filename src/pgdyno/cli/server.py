@@ -10,13 +10,19 @@ from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
 
 @click.group(name="server")
 def command() -> None:
-    """PostgreSQL installations on this host that a variant can name before its "@"."""
+    """List, build and remove servers that can be measured.
+
+    A variant names one of them before its "@".
+    """
 
 
 @command.command(name="list")
 @json_option
 def list_(*, is_json: bool) -> None:
-    """List them; any other is named by its prefix, as in pgdyno compare /opt/pg18@default."""
+    """List the servers that have a name.
+
+    Any other is named by its prefix, as in pgdyno compare /opt/pg18@default.
+    """
     from pgdyno.app.building.servers import list_servers
     from pgdyno.model.document import to_document
 
@@ -55,12 +61,13 @@ def list_(*, is_json: bool) -> None:
 )
 @json_option
 def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> None:
-    """Build PostgreSQL versions with equal options and flags, to be named source-MAJOR.
+    """Build PostgreSQL versions with equal options and flags.
 
-    The sources come from the archives that this host's apt knows, also from their other releases; apt's own
-    files are not touched, and no package is installed. ICU, OpenSSL, lz4, zstd and readline are used where
-    their headers are installed. A build takes about 6 minutes on two idle cores, and can be interrupted: what
-    is not complete has no name. What is there already is left as it is. Logs and manifests are kept.
+    Each is named source-MAJOR. The sources come from the archives that this host's apt knows, also from their
+    other releases; apt's own files are not touched, and no package is installed. ICU, OpenSSL, lz4, zstd and
+    readline are used where their headers are installed. A build takes about 6 minutes on two idle cores, and
+    can be interrupted: what is not complete has no name. What is there already is left as it is. Logs and
+    manifests are kept.
     """
     from pgdyno.app.building.install import InstallRequest, install_from_source
     from pgdyno.model.document import to_document
@@ -85,7 +92,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
 @click.argument("name")
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
-    """Remove the server NAME, which pgdyno server install or pgdyno build has made."""
+    """Remove a server that pgdyno has built."""
     from pgdyno.app.building.servers import remove_server
 
     prefix = remove_server(name)

@@ -15,7 +15,10 @@ from pgdyno.cli.output import json_option, print_json
 @pgdata_option("The same, for the server of a data directory on this host.")
 @json_option
 def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
-    """Show pgdyno's changes that are not yet reverted, and other journals on this host."""
+    """Show the changes that are not yet reverted.
+
+    Other journals on this host are listed, too.
+    """
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.journal.status import journal_status, server_status
     from pgdyno.model.document import to_document

@@ -42,9 +42,10 @@ def command(
     restart_command: str | None,
     is_json: bool,
 ) -> None:
-    """Let the programs of SERVER run a server's data from its next start on, and restart it.
+    """Run a server with another build of PostgreSQL.
 
-    First a scratch server of those programs, with the real one's settings, shows that they can: the same
+    The programs of --to SERVER run the server's data from its next start on; it is restarted. First a scratch
+    server of those programs, with the real one's settings, shows that they can: the same
     major version and no older release, the same layout of the data, every extension in its version, every
     library and dictionary, compression, ways to log in, SSL, the same ICU. Whatever is missing is listed,
     and nothing is changed.
