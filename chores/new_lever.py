@@ -1,4 +1,4 @@
-"""Write the file of a new lever: it passes the contract tests, plans nothing yet, and says what to fill in.
+"""Write the file of a new lever: it passes the tests, plans nothing yet, and says what to fill in.
 
 python -m chores.new_lever NAME SETTING
 """
@@ -55,11 +55,23 @@ verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Leave it, until there is a rule: give ``propose`` another value than the one found."""
+    """Leave it, until there is a rule: give ``propose`` another value than the one found.
+
+    ``levers/_contract.py`` has all that a rule may use. Compare memory in bytes: ``ctx.settings.size_bytes``.
+    Levers that plan a setting read here go into ``order_after``, with the reason.
+    """
     found = ctx.settings.text("{setting}")
     line = propose(ctx, LEVER, "{setting}", found, reason="fill in", evidence="fill in")
     return lines_or_skipped(LEVER, [line], "no rule yet")
 '''
+
+USAGE = "usage: make new-lever NAME=wal_compression SETTING=wal_compression"
+NEXT = """\
+  .venv/bin/ruff format src
+  .venv/bin/python -m pytest tests/contract/test_levers.py
+  .venv/bin/pgdyno levers {name} --embedded     # its page, and its state on a server
+  .venv/bin/pgdyno advise --embedded            # whether it plans a change
+The test of its rule, and its measurement: see CONTRIBUTING.md."""
 
 
 def main() -> None:
@@ -70,20 +82,21 @@ def main() -> None:
     parser.add_argument("name", help="the thing, not the advice: wal_compression")
     parser.add_argument("setting", help="the setting of PostgreSQL that it plans")
     asked = parser.parse_args()
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", asked.name):
-        sys.exit(f'"{asked.name}" is no name of a lever: small letters, digits and "_"')
+    for what, name in (("lever", asked.name), ("setting", asked.setting)):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            sys.exit(f'"{name}" is not the name of a {what}: lower case letters, digits and "_"\n{USAGE}')
     path = Path(application.__path__[0]) / f"{asked.name}.py"
     if path.exists():
-        sys.exit(f"there is a lever {asked.name} already: {path}")
+        sys.exit(f"lever {asked.name} exists already: {path}")
     path.write_text(text_of(asked.name, asked.setting))
-    print(f"{path}\nfill in what stands below its headings; then make lint, and pytest tests/contract")
+    print(f"{path}\nFill in the docstring and plan(). Then:\n{NEXT.format(name=asked.name)}")
 
 
 def text_of(name: str, setting: str) -> str:
     """Return the file's text."""
     title = f"{setting}: fill in what it is for"
     sections = (f"{heading}:\n    {ASKED[heading]}\n" for heading in HEADINGS)
-    docstring = f'"""{name}: fill in what is planned, in one line.\n\n' + "\n".join(sections) + '"""\n'
+    docstring = f'"""{name}: fill in the rule, in one line.\n\n' + "\n".join(sections) + '"""\n'
     return docstring + CODE.format(name=name, title=title, setting=setting)
 
 

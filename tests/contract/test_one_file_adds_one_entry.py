@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from chores.new_lever import main as new_lever
 from chores.new_lever import text_of
 from click.testing import CliRunner
 from tests.fix_settings import host_of, server_of
@@ -132,6 +133,21 @@ def test_the_file_of_a_new_lever_is_one_that_plans_nothing_yet(added: Path) -> N
     positions = [documentation.find(f"\n{heading}:\n    ") for heading in HEADINGS]
     assert -1 not in positions
     assert positions == sorted(positions)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        (["Wading", "jit"], '"Wading" is not the name of a lever'),
+        (["wading", ""], '"" is not the name of a setting'),
+    ],
+)
+def test_a_new_lever_without_a_name_or_setting_is_refused(
+    arguments: list[str], refusal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["new_lever", *arguments])
+    with pytest.raises(SystemExit, match=refusal):
+        new_lever()
 
 
 def test_options_of_studies_have_names_of_their_own_and_one_kind() -> None:

@@ -28,9 +28,12 @@ def command(experiment: str | None, *, output: Path | None, is_list: bool, is_js
         listed = list_stored()
         if is_json:
             print_json({"experiments": to_document(listed)})
-        for one in listed if not is_json else ():
+            return
+        for one in listed:
             mark = "" if one.imported is None else " (imported)"
             click.echo(printable(f"{one.id:45} {one.question}{mark}"))
+        if not listed:
+            click.echo("There is no experiment yet: pgdyno compare, run or accelerate makes one.")
         return
     path = write_report(load_stored(experiment), output)
     if is_json:

@@ -44,7 +44,7 @@ MITIGATED, VULNERABLE = "Mitigation", "Vulnerable"  # how the kernel's answers b
 
 LEVER = Lever(
     name="mitigations",
-    title="workarounds for faults of the processor",
+    title="mitigations of CPU vulnerabilities",
     layer=Layer.HARDWARE,
     risk=Risk.REBOOT,
     maturity=Maturity.PREVIEW,

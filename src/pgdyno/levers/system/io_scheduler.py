@@ -56,7 +56,7 @@ NONE = "none"
 
 LEVER = Lever(
     name="io_scheduler",
-    title="no scheduler before a disk without a head",
+    title="no I/O scheduler for disks without moving heads",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,

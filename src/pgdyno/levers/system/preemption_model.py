@@ -47,7 +47,7 @@ _CHOSEN = re.compile(r"\((\w+)\)")
 
 LEVER = Lever(
     name="preemption_model",
-    title="when the kernel takes a CPU away",
+    title="when the kernel preempts a process",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,

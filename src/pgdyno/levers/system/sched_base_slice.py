@@ -50,7 +50,7 @@ NS_PER_MS = 1_000_000
 
 LEVER = Lever(
     name="sched_base_slice",
-    title="CPUs kept as long as on a large machine",
+    title="time slices as long as on a large machine",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
