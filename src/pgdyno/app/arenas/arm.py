@@ -11,13 +11,13 @@ from typing import Any, LiteralString, Protocol
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgdyno.app.arenas.attached_server import LIBPQ_VARIABLES
 from pgdyno.generators._contract import Target
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import ServerCrashedError, ServerError
 from pgdyno.model.experiments.metric import METRICS, Readings
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection_errors import control_failed
+from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
 DATABASE = "bench"  # of scratch servers

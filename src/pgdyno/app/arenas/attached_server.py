@@ -15,11 +15,11 @@ from pgdyno.host.processes.colocation import find_postmaster
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.server.inspection.inspection import identify_backend
 
 _DATA_DIRECTORY = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'"
 _OPTIONS = "PGOPTIONS"
-LIBPQ_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 _LIBPQS, _OURS = "PG", "PGDYNO_"
+LIBPQ_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
+"""Environment variables, by the keyword of a connection string that means the same."""
 
 
 def without_libpq(environment: Mapping[str, str]) -> dict[str, str]:
