@@ -20,7 +20,7 @@ from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.tpch import tpch_pass
-from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
+from pgdyno.app.measuring.tpch.tpch_pass import Pass, measure_pass
 from pgdyno.app.measuring.tpch.validation import checked_plans
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.experiments.verdicts.query_degrees import query_degrees
@@ -39,7 +39,7 @@ from pgdyno.model.errors import (
 from pgdyno.model.experiments.experiment import ArmBlock, Design, Experiment
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import Sizing
-from pgdyno.studies._tpch.answers import Answer
+from pgdyno.studies._tpch.answers import Answer, Answers
 from pgdyno.studies.tpch import workloads
 
 pytestmark = [

@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
+def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
+    """Return the name under which an arm's transactions are logged; it begins with the experiment's id."""
+    return f"{experiment_id}.{workload}.{round_index}.{arm}"
+
+
 @dataclass
 class TransactionLog:
     """All log files of one generator process: ``PREFIX.*``. Remembers how far each has been read."""

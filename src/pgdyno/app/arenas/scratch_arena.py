@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from pgdyno.app.arenas.datasets import DataSets
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.loop_library import LoopLibraries
 from pgdyno.app.changes.host_state import BeginTurn, HostState
+from pgdyno.host.probing.spinners import Spin
 from pgdyno.model import numbers
 from pgdyno.model.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
 from pgdyno.model.experiments.experiment import DesignKind
@@ -41,8 +42,6 @@ from pgdyno.server.process.workspace import Workspace
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20
 _KEPT_BY_DEFAULT_BYTES = 80 << 20  # min_wal_size with segments of 16 MB
 _MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
-Spin = Callable[[], AbstractContextManager[tuple[int, ...] | None]]
-"""Provides processes that keep CPUs awake; None: there are none."""
 _NO_PAGES = "could not map anonymous shared memory"
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
 

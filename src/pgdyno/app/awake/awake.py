@@ -12,10 +12,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from pgdyno.app.arenas.scratch_arena import Spin
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.host.probing.idling import boot_line, polling_wanted, why_no_polling
-from pgdyno.host.probing.spinners import Spinners
+from pgdyno.host.probing.spinners import Spin, Spinners
 from pgdyno.host.probing.wakeup import measure_wake_up
 from pgdyno.model.errors import PgdynoError, StillChangedError, UsageError
 from pgdyno.model.experiments.awake import POLLING, Awake, AwakeMeans, idling_files

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import Fetched
-from pgdyno.app.building.training import SECONDS
 from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.model.facts import Unknown
+from pgdyno.model.plans.build import TRAINING_S
 from pgdyno.toolchain.compiling.build_log import used_flags
 from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.compiling.publishing import hidden
@@ -88,7 +88,7 @@ def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Pa
         other_flags=used.some,
         linking_flags=used.linking,
         objects=used.objects,
-        training=tuple(Trained(name, SECONDS) for name in plan.training) if profile.is_trained else (),
+        training=tuple(Trained(name, TRAINING_S) for name in plan.training) if profile.is_trained else (),
         reached=reached(plan.compiler, at.counts, at.account.command) if profile.is_counted else "",
         text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
         rearranged=_rearranged(plan, at),

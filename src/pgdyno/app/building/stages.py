@@ -15,11 +15,11 @@ from pgdyno.app.building.extensions import chosen_modules, copy_trees, install_t
 from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.manifest import describe
 from pgdyno.app.building.parts import PARTS, BuildParts
-from pgdyno.app.building.training import SECONDS
 from pgdyno.app.building.verifying.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.plans.build import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.processes import running_from
@@ -80,7 +80,7 @@ class Building:
         return Stages(tuple(self._in_order()), self._at.done)
 
     def _in_order(self) -> Iterator[Stage]:
-        training_s = 60 + SECONDS * len(self.plan.training)
+        training_s = 60 + TRAINING_S * len(self.plan.training)
         yield Stage("unpack", 5, self._alone(self._unpack))
         yield Stage("configure", 30, self._alone(self._configure))
         if self.plan.profile.is_counted:

@@ -21,12 +21,12 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.plans.build import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.run.stages import Watch
 
-SECONDS = 40.0  # for each; arbitrary: the share of code that is reached does not grow any more
 _DESIGN = Design(clients=4, is_isolated=False)
 
 _CHORES: tuple[LiteralString, ...] = (
@@ -119,8 +119,8 @@ def _train_on_one_data_set(
 
 def _run(loads: Loads, arm: Arm, workload: Workload) -> None:
     label = f"training.{workload.name}"
-    with closing(loads.prepare([arm], [label], workload, _DESIGN, SECONDS, [0])) as turns:
-        turns.warm_up(0, SECONDS)
+    with closing(loads.prepare([arm], [label], workload, _DESIGN, TRAINING_S, [0])) as turns:
+        turns.warm_up(0, TRAINING_S)
         turns.end()
     loads.forget(label)
 

@@ -32,7 +32,7 @@ from pgdyno.experiments.decisions.notes import (
     step_labels,
 )
 from pgdyno.experiments.decisions.round_plan import RoundPlan
-from pgdyno.experiments.decisions.stopping import counts_nothing, is_finished
+from pgdyno.experiments.decisions.stopping import Futile, counts_nothing, is_finished
 from pgdyno.experiments.design.phase import with_phase
 from pgdyno.experiments.verdicts.analysis import analyse
 from pgdyno.experiments.verdicts.durability import is_hopeless, withhold
@@ -71,9 +71,6 @@ class Context:
 
 RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
 """Measures one round, given its number and the workloads in their order."""
-
-Futile: TypeAlias = Callable[[Experiment], bool]
-"""Whether what was measured so far makes it useless to go on. It can only stop an experiment."""
 
 
 @dataclass

@@ -13,19 +13,20 @@ from pgdyno.app.awake.awake import AwakeKeeper, Keeping
 from pgdyno.app.changes.allowed_files import require_allowed_files
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, online_cpus, open_store
-from pgdyno.app.measuring.experiment import Context, ExperimentRun, Futile
+from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.experiments.decisions.stopping import Futile
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model import numbers
-from pgdyno.model.errors import DurabilityError, MemoryProofError, RefusedError
+from pgdyno.model.errors import MemoryProofError, RefusedError
 from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.ports import Progress
-from pgdyno.model.variants.variant import Variant, require_measurable
+from pgdyno.model.variants.variant import require_measurable
 from pgdyno.server.process.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
 
@@ -134,17 +135,6 @@ def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
             hint="run one variant alone, to see whether it works: pgdyno bench --emulated",
         )
     return replace(context, emulated_machine=emulated)
-
-
-def require_durable(variants: tuple[Variant, ...]) -> None:
-    """Raise DurabilityError for a variant on a command line that could lose committed data."""
-    for variant in variants:
-        if variant.unsafe_settings:
-            raise DurabilityError(
-                f'variant "{variant.name}" is not durable: {", ".join(variant.unsafe_settings)}',
-                hint="a variant that may lose data can only be measured from an experiment file "
-                "(pgdyno run FILE.toml), on servers that pgdyno creates",
-            )
 
 
 def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.measuring.rounds import log_label
 from pgdyno.experiments.blocks.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.experiments.design.schedule import balanced_slices
-from pgdyno.generators.transaction_log import TransactionLog
+from pgdyno.generators.transaction_log import TransactionLog, log_label
 from pgdyno.model.experiments.experiment import Block, DesignKind, Experiment
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.store.experiments import ExperimentStore, Place

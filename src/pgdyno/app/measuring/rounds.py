@@ -24,7 +24,7 @@ from pgdyno.app.measuring.cpu_reading import CpuReading
 from pgdyno.app.measuring.degree_check import require_degree
 from pgdyno.app.measuring.degree_plans import DegreePlans
 from pgdyno.app.measuring.steps.steps import measure_step, step_seed
-from pgdyno.app.measuring.tpch.tpch_pass import Answers, Pass, measure_pass
+from pgdyno.app.measuring.tpch.tpch_pass import Pass, measure_pass
 from pgdyno.experiments.blocks.blocks import join_trials
 from pgdyno.experiments.blocks.observation import (
     ObservedArm,
@@ -42,6 +42,7 @@ from pgdyno.experiments.design.schedule import (
     window_ends,
     writing_time_s,
 )
+from pgdyno.generators.transaction_log import log_label
 from pgdyno.generators.turns import Turns
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
@@ -50,6 +51,7 @@ from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignK
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant
+from pgdyno.studies._tpch.answers import Answers
 
 _OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
 _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
@@ -78,11 +80,6 @@ class Running:
     changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
     answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
     plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
-
-
-def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
-    """Return the name under which an arm's transactions are logged; it begins with the experiment's id."""
-    return f"{experiment_id}.{workload}.{round_index}.{arm}"
 
 
 def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:

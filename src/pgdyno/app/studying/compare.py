@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.app.measuring.measure import Conditions, measure, require_durable
+from pgdyno.app.measuring.measure import Conditions, measure
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study, unique_names
 from pgdyno.model.ports import Progress
-from pgdyno.model.variants.variant import Variant
+from pgdyno.model.variants.variant import Variant, require_durable
 
 
 def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Progress) -> Experiment:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pgdyno.app.installations import installation_of, none_named
-from pgdyno.app.measuring.measure import require_durable
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.durability import unsafe_settings
-from pgdyno.model.variants.variant import Variant
+from pgdyno.model.variants.variant import Variant, require_durable
 from pgdyno.server.process.installation import Installation
 
 _SINCE_MAJOR: Mapping[str, int] = {

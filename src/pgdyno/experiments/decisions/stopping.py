@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from pgdyno.experiments.verdicts.analysis import is_comparable
 from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Experiment, Stopping
@@ -15,6 +16,9 @@ from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FO
 _JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
 _FIGURES = re.compile(r"[\d.]+")  # of a reason: what is left tells which rule it was
 _JUDGED_FROM_ROUNDS = 3  # blocks of one round are close in time: a disturbance that ends takes all of them
+
+Futile: TypeAlias = Callable[[Experiment], bool]
+"""Whether what was measured so far makes it useless to go on. It can only stop an experiment."""
 
 
 def minimum_rounds(design: Design) -> int:

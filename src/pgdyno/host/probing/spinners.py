@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,9 @@ _SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _PRODUCT = "/sys/class/dmi/id/product_name"
 _BURSTABLE = re.compile(r"t[1-4][a-z]*\.\w+")
 """Types of machines with CPU credits: Amazon's, which alone show their type in a file."""
+
+Spin = Callable[[], AbstractContextManager[tuple[int, ...] | None]]
+"""Provides processes that keep CPUs awake; None: there are none."""
 
 
 @dataclass(frozen=True)

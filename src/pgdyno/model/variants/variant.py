@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pgdyno.model.errors import VariantError
+from pgdyno.model.errors import DurabilityError, VariantError
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.variants.durability import unsafe_settings
 from pgdyno.model.variants.refused_settings import why_refused
@@ -125,6 +125,17 @@ def require_measurable(variants: Iterable[Variant]) -> None:
                     detail=reason,
                     hint="leave it out",
                 )
+
+
+def require_durable(variants: tuple[Variant, ...]) -> None:
+    """Raise DurabilityError for a variant on a command line that could lose committed data."""
+    for variant in variants:
+        if variant.unsafe_settings:
+            raise DurabilityError(
+                f'variant "{variant.name}" is not durable: {", ".join(variant.unsafe_settings)}',
+                hint="a variant that may lose data can only be measured from an experiment file "
+                "(pgdyno run FILE.toml), on servers that pgdyno creates",
+            )
 
 
 def _why_not(key: str, value: str) -> str | None:

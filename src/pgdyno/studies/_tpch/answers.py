@@ -12,10 +12,12 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from importlib.resources import files
+
+from pgdyno.model.errors import MeasurementError
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 _CENT = Decimal("0.01")
@@ -28,6 +30,27 @@ class Answer:
 
     rows: int
     checksum: str
+
+
+@dataclass
+class Answers:
+    """The arms' answers in one run: they have to agree."""
+
+    run: str = ""
+    _first: dict[str, tuple[str, Answer]] = field(default_factory=dict)
+
+    def compare(self, run: str, arm: str, query: str, answer: Answer) -> None:
+        """Note an arm's answer. Raises: MeasurementError if another one's was different in the same run."""
+        if run != self.run:
+            self.run, self._first = run, {}
+        other, known = self._first.setdefault(query, (arm, answer))
+        if known != answer:
+            raise MeasurementError(
+                f"{query} has different answers on the servers of {other} and {arm}",
+                detail=f"{known.rows} and {answer.rows} rows, checksums {known.checksum} and "
+                f"{answer.checksum}, in {run}",
+                hint="one of these servers is wrong: do not trust its data, nor its figures",
+            )
 
 
 def answer_of(rows: Sequence[Sequence[object]]) -> Answer:

@@ -30,7 +30,7 @@ from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.tpch import POWER_RUN, REFRESHES, THROUGHPUT_RUN
 from pgdyno.model.experiments.workload import TpchStep, Workload
-from pgdyno.studies._tpch.answers import Answer, answer_of
+from pgdyno.studies._tpch.answers import Answer, Answers, answer_of
 from pgdyno.studies._tpch.parameters import draw_parameters
 from pgdyno.studies._tpch.queries import query_text
 from pgdyno.studies._tpch.refresh import Refresh, refresh
@@ -48,27 +48,6 @@ _END_S, _POLL_S = 10.0, 0.01  # arbitrary: a backend whose client has gone ends 
 
 Query = tuple[str, str]
 """A query's name and its text with values."""
-
-
-@dataclass
-class Answers:
-    """The arms' answers in one run: they have to agree."""
-
-    run: str = ""
-    _first: dict[str, tuple[str, Answer]] = field(default_factory=dict)
-
-    def compare(self, run: str, arm: str, query: str, answer: Answer) -> None:
-        """Note an arm's answer. Raises: MeasurementError if another one's was different in the same run."""
-        if run != self.run:
-            self.run, self._first = run, {}
-        other, known = self._first.setdefault(query, (arm, answer))
-        if known != answer:
-            raise MeasurementError(
-                f"{query} has different answers on the servers of {other} and {arm}",
-                detail=f"{known.rows} and {answer.rows} rows, checksums {known.checksum} and "
-                f"{answer.checksum}, in {run}",
-                hint="one of these servers is wrong: do not trust its data, nor its figures",
-            )
 
 
 @dataclass(frozen=True)

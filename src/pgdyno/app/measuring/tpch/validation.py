@@ -13,7 +13,6 @@ from dataclasses import replace
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.step_failure import failures_named
-from pgdyno.app.measuring.tpch.tpch_pass import Answers
 from pgdyno.experiments.planner.query_plan import plan_of
 from pgdyno.generators.query_session import QuerySession
 from pgdyno.model.errors import MeasurementError
@@ -22,7 +21,7 @@ from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.workload import TpchStep, Workload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.query_plan import PlanNode
-from pgdyno.studies._tpch.answers import answer_of, known_answers
+from pgdyno.studies._tpch.answers import Answers, answer_of, known_answers
 from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
 
 _EXPLAIN = "EXPLAIN (FORMAT JSON) "
