@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, decide_plan

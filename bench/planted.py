@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress

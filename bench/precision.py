@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.precision_chart import Point, precision_chart
 
 from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.output import open_progress

@@ -14,10 +14,10 @@ import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
 
-from pgdyno.app.acceleration.accelerate import AccelerateRequest
 from pgdyno.app.acceleration.in_place import accelerate_loaded, restarts_at_most
+from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.changes.server_access import server_access
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.attached import attach
 from pgdyno.cli.output import Lines

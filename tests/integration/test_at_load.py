@@ -13,7 +13,8 @@ from pgdyno.app.acceleration import at_load as accelerate_at_load
 from pgdyno.app.acceleration.at_load import Measured, time_at_load_s, with_latencies_at_load
 from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.results.stored import load_stored
 from pgdyno.cli.output import Lines

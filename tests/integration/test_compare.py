@@ -21,7 +21,7 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
 from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import bench
 from pgdyno.cli.output import Lines

@@ -12,7 +12,7 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
 from pgdyno.app.arenas.attached_server import find_remote_server
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.attached_clients import measure_clients_of
 from pgdyno.cli.output import Lines

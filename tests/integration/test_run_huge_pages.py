@@ -11,7 +11,7 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import POOL, Machine, nothing_beside
 
 from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.studying.run import find_study, run_bundled, sized
 from pgdyno.model.errors import ServerStartError
 from pgdyno.model.experiments.awake import AS_ASKED

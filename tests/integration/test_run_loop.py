@@ -16,7 +16,8 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.measure import measure
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.experiments.awake import AS_ASKED

@@ -23,7 +23,7 @@ from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
 from tests.integration.test_journal_debian import access_to
 
-from pgdyno.app.acceleration.accelerate import Acceleration
+from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.beside import Permissions, conclude
 from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.app.changes.variant_switch import Switch

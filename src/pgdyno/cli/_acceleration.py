@@ -11,7 +11,7 @@ from pgdyno.model.hosts.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.beside import AttachedAcceleration
-    from pgdyno.app.acceleration.build_first import BuildAdvice
+    from pgdyno.app.acceleration.build_advice import BuildAdvice
     from pgdyno.report.page.per_application import PerApplication
 
 

@@ -27,8 +27,8 @@ from pgdyno.model.experiments.experiment import Phase
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.acceleration.accelerate import AccelerateRequest
     from pgdyno.app.acceleration.beside import AttachedAcceleration
+    from pgdyno.app.acceleration.request import AccelerateRequest
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.model.ports import Progress
     from pgdyno.server.process.installation import Installation
@@ -237,7 +237,8 @@ class Asked:
 
     def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
         """Make a build first, unless there is one. Raises: UsageError if the plan may not use it."""
-        from pgdyno.app.acceleration.build_first import BUILD_MINUTES, make_build
+        from pgdyno.app.acceleration.build_advice import BUILD_MINUTES
+        from pgdyno.app.acceleration.build_first import make_build
 
         if Layer.COMPILER not in request.plan.layers:
             raise UsageError(
@@ -314,9 +315,9 @@ class Asked:
                 )
 
     def _request(self, installation: Installation) -> AccelerateRequest:
-        from pgdyno.app.acceleration.accelerate import DEFAULT_WORKLOADS, AccelerateRequest
+        from pgdyno.app.acceleration.request import DEFAULT_WORKLOADS, AccelerateRequest
         from pgdyno.app.local_machine import may_change_host
-        from pgdyno.app.measuring.measure import Conditions
+        from pgdyno.app.measuring.conditions import Conditions
         from pgdyno.app.measuring.workload_choice import find_workloads
         from pgdyno.levers.engine.planner import PlanRequest
         from pgdyno.model.experiments.experiment import Design

@@ -15,7 +15,7 @@ from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import PHASES, Design, Phase
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measuring.measure import Conditions
+    from pgdyno.app.measuring.conditions import Conditions
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.server.process.installation import Installation
 
@@ -263,7 +263,7 @@ class Measuring:
     def _conditions(self, workloads: Mapping[str, Workload], design: Design) -> Conditions:
         """Return the conditions that the options name. Raises: UsageError for --allow-file."""
         from pgdyno.app.changes.allowed_files import allowed_file
-        from pgdyno.app.measuring.measure import Conditions
+        from pgdyno.app.measuring.conditions import Conditions
         from pgdyno.experiments.design.phase import require_writing
 
         if design.phase is Phase.CYCLE:

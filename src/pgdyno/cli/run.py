@@ -16,7 +16,7 @@ from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measuring.measure import Conditions
+    from pgdyno.app.measuring.conditions import Conditions
     from pgdyno.studies._contract import BundledStudy, Sizing
 
 _THE_FILES = {
@@ -238,7 +238,7 @@ def _run_on_server(
     is_json: bool,
 ) -> None:
     """Measure on an attached server. Raises: UsageError, PermissionNotGivenError."""
-    from pgdyno.app.measuring.measure import Conditions
+    from pgdyno.app.measuring.conditions import Conditions
     from pgdyno.app.studying.attached_clients import measure_clients_of
     from pgdyno.app.studying.attached_degree import measure_degree_of
     from pgdyno.app.studying.run import find_study, sized

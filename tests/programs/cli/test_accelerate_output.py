@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
-from pgdyno.app.acceleration.accelerate import Acceleration
+from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.beside import AttachedAcceleration
-from pgdyno.app.acceleration.build_first import BuildAdvice
+from pgdyno.app.acceleration.build_advice import BuildAdvice
 from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from tests.fix_home import name_servers
 from tests.golden.synthetic_steps import experiment as ten_steps
 
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import Context
-from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.studying import run
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring

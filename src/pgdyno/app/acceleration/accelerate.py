@@ -11,113 +11,33 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
+from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.arms import arms_of
 from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
-from pgdyno.app.acceleration.build_first import BuildAdvice, build_advice, builds_to_choose
+from pgdyno.app.acceleration.build_advice import build_advice, builds_to_choose
+from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.local_machine import available_memory_bytes
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
-from pgdyno.app.measuring.measure import Conditions, measure
-from pgdyno.app.planning.planning import Planned, Subject, inspect_scratch, plan_for
-from pgdyno.experiments.decisions.plan_decision import (
-    FUTILE,
-    PlanDecision,
-    decide_plan,
-    is_futile,
-    minutes_to_decide,
-    outcomes_of,
-)
+from pgdyno.app.measuring.measure import measure
+from pgdyno.app.planning.planning import Planned, inspect_scratch, plan_for
+from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_futile, outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
-from pgdyno.experiments.verdicts.layer_effects import layers_left_out
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import shared_memory_bytes
-from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.sharing_memory import Memory
 from pgdyno.model.experiments.awake import idling_files
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.verdict import Verdict
-from pgdyno.model.plans.plan import Layer, Plan
-from pgdyno.model.plans.terms import (
-    PLAN,
-    PROGRAMS_GAIN,
-    RELOAD_GAIN,
-    RESTART_GAIN,
-    WITHOUT,
-    Terms,
-    left_out_per_application,
-)
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.plans.terms import PLAN, Terms, left_out_per_application
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.server import Server
 from pgdyno.model.variants.variant import Variant
-
-DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
-"""The gain that makes a change worth while: other programs are a risk, a restart is an outage."""
-
-
-@dataclass(frozen=True)
-class AccelerateRequest:
-    """A request to accelerate a server.
-
-    ``base`` is the configuration as found, on scratch servers of ``conditions``.
-
-    ``subject`` is the running server that is planned for; None plans for a scratch server itself.
-    ``min_gain`` None: what the plan's restart or programs ask for. ``is_attributed``: the plan without each
-    of its layers is measured beside the whole.
-    """
-
-    conditions: Conditions
-    base: Variant
-    budget_s: float
-    max_loss: float = 0.05
-    max_tail_loss: float = 0.10
-    min_gain: float | None = None
-    plan: PlanRequest = field(default_factory=PlanRequest)
-    subject: Subject | None = None
-    notes: tuple[str, ...] = ()
-    is_attributed: bool = False
-
-    @property
-    def servers_at_most(self) -> int:
-        """The maximum number of servers of the experiment.
-
-        A third one if the plan may hold per-application settings; with ``is_attributed``, one per layer
-        in addition.
-        """
-        may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
-        return 2 + may_leave_out + (len(self.plan.layers) if self.is_attributed else 0)
-
-    def terms(self, plan: Plan) -> Terms:
-        """Return the terms by which the plan is decided."""
-        gain = worthwhile_gain(plan) if self.min_gain is None else self.min_gain
-        return Terms(gain, self.max_loss, self.max_tail_loss)
-
-
-@dataclass(frozen=True)
-class Acceleration:
-    """The result: the plan, the decision on it, and the experiment with its figures.
-
-    ``build_advice`` is what a build would add; None where one was measured, or was not asked for.
-    """
-
-    plan: Plan
-    decision: PlanDecision
-    experiment: Experiment
-    build_advice: BuildAdvice | None = None
-
-    @property
-    def layer_verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts on the plan without one of its layers, against the baseline."""
-        names = {f"{WITHOUT}{layer}" for layer in layers_left_out(self.experiment)}
-        return tuple(one for one in self.experiment.verdicts if one.variant in names)
-
-    @property
-    def minutes_to_decide(self) -> float | None:
-        """About how much longer it would take to decide; None if it is decided, or no time would."""
-        return minutes_to_decide(self.experiment, self.decision)
 
 
 def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
@@ -163,13 +83,6 @@ def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
     if request.subject is None or idling_files(plan.values):
         return ""
     return "the plan leaves it to the machine how its CPUs idle"
-
-
-def worthwhile_gain(plan: Plan) -> float:
-    """Return the gain of throughput that a plan has to bring beyond doubt."""
-    if plan.server is not None:
-        return PROGRAMS_GAIN
-    return RESTART_GAIN if plan.needs_restart else RELOAD_GAIN
 
 
 def _is_futile(experiment: Experiment, terms: Terms) -> bool:

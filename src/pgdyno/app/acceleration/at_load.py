@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.measure import measure
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.verdicts.at_load import latencies_at_load, rates_at_load
 from pgdyno.model import numbers

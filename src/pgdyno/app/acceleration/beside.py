@@ -13,9 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration, accelerate
+from pgdyno.app.acceleration.accelerate import accelerate
+from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.before_applying import before_applying, for_manager, manager_of
 from pgdyno.app.acceleration.in_place import accelerate_loaded
+from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.variant_switch import Switch

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.app.acceleration.accelerate import AccelerateRequest
 from pgdyno.app.acceleration.at_load import SHARE, time_at_load_s
-from pgdyno.app.acceleration.build_first import builds_to_choose
+from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.in_place import loaded_time
+from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.arenas.datasets import place_of
 from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed

@@ -10,15 +10,16 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
-from pgdyno.app.acceleration.accelerate import AccelerateRequest, Acceleration
+from pgdyno.app.acceleration.acceleration import Acceleration
+from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.arenas.opening import open_attached_arena
 from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.changes.variant_switch import Switch
 from pgdyno.app.local_machine import open_store
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
-from pgdyno.app.measuring.measure import Conditions
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.experiments.decisions.plan_decision import decide_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
@@ -13,41 +13,23 @@ from pgdyno.app.awake.awake import AwakeKeeper, Keeping
 from pgdyno.app.changes.allowed_files import require_allowed_files
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, online_cpus, open_store
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
-from pgdyno.experiments.decisions.stopping import Futile
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model import numbers
 from pgdyno.model.errors import MemoryProofError, RefusedError
-from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment
+from pgdyno.model.experiments.experiment import DesignKind, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import require_measurable
-from pgdyno.server.process.installation import Installation
 from pgdyno.store.experiments import ExperimentStore
 
 _ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Under which conditions a study is measured."""
-
-    installation: Installation | None  # None: every variant names its own server
-    workloads: Mapping[str, Workload]
-    design: Design
-    budget_s: float | None = None
-    resume: str | None = None
-    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
-    accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
-    allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
-    accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
-    is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
-    as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
 
 
 def measure(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pgdyno.app.inspection.inspect import inspect_dsn
 from pgdyno.app.inspection.server_programs import programs_of
 from pgdyno.app.installations import installation_in
-from pgdyno.app.planning.planning import Subject, subject_of
+from pgdyno.app.planning.subject import Subject, subject_of
 from pgdyno.levers.engine.durability import check_found
 from pgdyno.levers.engine.resources import Figures, holds_huge_pages
 from pgdyno.model.errors import ServerError

@@ -9,20 +9,19 @@ from dataclasses import dataclass, replace
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.polling_trial import with_proven_polling
 from pgdyno.app.changes.host_state import this_host
-from pgdyno.app.inspection.inspect import Inspection, inspect_dsn
+from pgdyno.app.inspection.inspect import inspect_dsn
 from pgdyno.app.inspection.programs_probe import page_compression, probe_in
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.commit_grouping import best_grouped, count_commits
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.statement_plans import plan_workload, together
+from pgdyno.app.planning.subject import Subject, subject_of
 from pgdyno.experiments.peers.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.peers.tuned_profile import tuned_files
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures, Resources
-from pgdyno.model.errors import ServerError
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import Host
-from pgdyno.model.hosts.page_compression import LZ4, PageCompression
+from pgdyno.model.facts import Fact
+from pgdyno.model.hosts.page_compression import LZ4
 from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
@@ -32,23 +31,6 @@ from pgdyno.model.servers.statements import WorkloadStatements
 from pgdyno.model.variants.variant import Variant, require_measurable
 from pgdyno.server.connection.connection import Connection
 from pgdyno.studies._contract import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The subject of a plan: a server, its host, and the resources available to it.
-
-    ``statements`` are those of the workloads, planned on a scratch server; None: it is somebody's own.
-    ``pages`` is what was found of a scratch server's data, which are gone when the plan is made, ``commits``
-    how commits share flushes there.
-    """
-
-    host: Host
-    server: Server
-    resources: Resources
-    statements: Fact[tuple[WorkloadStatements, ...]] | None = None
-    pages: Fact[PageCompression] | None = None
-    commits: Fact[CommitGrouping] | None = None
 
 
 @dataclass(frozen=True)
@@ -158,16 +140,6 @@ def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) 
     for name, value in planned.items():
         if subject.server.settings[name].context == "user":
             connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
-
-
-def subject_of(found: Inspection) -> Subject:
-    """Return the inspected subject. Raises: ServerError if the server or its host is unknown."""
-    for part in (found.host, found.inspected):
-        if isinstance(part, Unknown):
-            raise ServerError("the server could not be inspected", detail=part.reason)
-    assert isinstance(found.host, Host)  # noqa: S101 — checked above
-    assert not isinstance(found.inspected, Unknown)  # noqa: S101 — checked above
-    return Subject(found.host, found.inspected.server, found.inspected.resources)
 
 
 def _pgtune(server: Server, resources: Resources) -> PeerSettings | None:

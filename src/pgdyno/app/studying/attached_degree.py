@@ -16,8 +16,8 @@ from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.inspection.explain_degree import causes_of
 from pgdyno.app.local_machine import open_store
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
-from pgdyno.app.measuring.measure import Conditions
 from pgdyno.experiments.planner.parallel_plan import Plan, planned_workers, scans
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.experiments.experiment import Experiment

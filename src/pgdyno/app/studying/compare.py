@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.measure import measure
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study, unique_names

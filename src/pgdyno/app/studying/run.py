@@ -9,8 +9,9 @@ from pathlib import Path
 from pgdyno.app.inspection.explain_degree import check_statement, never_with_workers
 from pgdyno.app.installations import installation_of, none_named
 from pgdyno.app.local_machine import available_memory_bytes, may_change_host, online_cpus
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import Context
-from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.tpch.validation import tpch_facts
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.planning import inspect_scratch, plan_for

@@ -14,9 +14,10 @@ from tests.fix_builds import MANIFEST
 from tests.fix_progress import Remembered
 from tests.golden.synthetic import plan
 
-from pgdyno.app.acceleration.build_first import build_advice, make_build
+from pgdyno.app.acceleration.build_advice import build_advice
+from pgdyno.app.acceleration.build_first import make_build
 from pgdyno.app.building.build import BuildRequest
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.cli.main import cli
 from pgdyno.model.errors import InterruptedByUserError, UsageError
 from pgdyno.model.experiments.experiment import Design

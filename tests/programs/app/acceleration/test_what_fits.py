@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from pgdyno.app.acceleration import budget as accelerate_budget
-from pgdyno.app.acceleration.accelerate import AccelerateRequest
 from pgdyno.app.acceleration.budget import what_fits
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.acceleration.request import AccelerateRequest
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.main import cli
 from pgdyno.levers.engine.planner import PlanRequest

@@ -21,7 +21,7 @@ from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.inventory import diff_builds, list_builds
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.changes import interchange
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.app.studying.compare import compare
 from pgdyno.cli.build import command

@@ -11,7 +11,8 @@ from tests.unit.journal.machines import carry_out, make_machine, value_of
 
 from pgdyno import levers
 from pgdyno.app.changes.allowed_files import allowed_file, is_levers, require_allowed_files
-from pgdyno.app.measuring.measure import Conditions, measure
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.measure import measure
 from pgdyno.cli.output import Lines
 from pgdyno.journal.ledger.log import open_journal
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError, UsageError

@@ -13,11 +13,11 @@ from tests.fix_progress import Remembered
 from tests.fix_settings import server_of
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.app.acceleration.accelerate import Acceleration
+from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.before_applying import before_applying, for_manager, manager_of
 from pgdyno.app.acceleration.beside import Permissions, conclude
 from pgdyno.app.planning.attached import Attached
-from pgdyno.app.planning.planning import Subject
+from pgdyno.app.planning.subject import Subject
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import ConnectionFailedError

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.app.acceleration.accelerate import Acceleration
+from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.beside import Permissions, _reason_not_to_apply
 from pgdyno.app.acceleration.watch import Pace
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.fix_plan import plan_of, setting
 
-from pgdyno.app.acceleration.accelerate import worthwhile_gain
+from pgdyno.app.acceleration.request import worthwhile_gain
 from pgdyno.model.plans.plan import SERVER, Effect, Plan
 
 _OTHER = setting("server", "embedded", "built-18", Effect.RESTART)

@@ -8,7 +8,7 @@ import pytest
 from tests.fix_home import name_servers
 from tests.golden.synthetic import experiment
 
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.studying import run
 from pgdyno.app.studying.io_support import cpus_of_server
 from pgdyno.model.errors import UsageError

@@ -12,43 +12,19 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.app.arenas.load import Loads
+from pgdyno.app.measuring.edges import Edge, audit_between
 from pgdyno.app.measuring.steps.records import leading_role, operations, step_record
-from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence, witness
-from pgdyno.experiments.blocks.blocks import audit_block, void_reason
-from pgdyno.experiments.design.isolation import CpuSplit
+from pgdyno.app.measuring.steps.sampler import StepEvidence, witness
+from pgdyno.experiments.blocks.blocks import void_reason
 from pgdyno.generators.step_run import StepResult
-from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
-from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT, Readings
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
+from pgdyno.model.experiments.metric import CLIENT_CPU, THROUGHPUT, Readings
 from pgdyno.model.experiments.workload import Step
-from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.studies._insert_benchmark import CLEAN_UP
 
 _LATENCIES = ("p50", "p95", "p99", "p999", "max")
-
-
-@dataclass(frozen=True)
-class Edge:
-    """Readings at one end of a step."""
-
-    at_ns: int  # on the wall clock, which may be set meanwhile
-    cpu: HostCpu
-    host: HostCounters
-    readings: Readings
-    own_cpu_s: float
-
-    @classmethod
-    def read(cls, arm: Arm, meters: Sequence[MeterModule], split: CpuSplit) -> Edge:
-        """Read it now."""
-        return cls(
-            at_ns=time.time_ns(),
-            cpu=read_host_cpu({*split.server, *split.client}, without=split.spinners),
-            host=HostCounters.read(arm),
-            readings=read_meters(meters, arm),
-            own_cpu_s=time.process_time(),
-        )
 
 
 @dataclass(frozen=True)
@@ -150,14 +126,3 @@ def _values(
         inserted = result.roles["insert"].transactions * step.rows_per_commit
         values["background_rate_share"] = inserted / elapsed_s / step.target_rows_per_s
     return values
-
-
-def audit_between(
-    began: Edge, ended: Edge, delta: Readings, client_cpu_us: float, split: CpuSplit
-) -> dict[str, float]:
-    """Return the inputs of the void rules for the time between two edges."""
-    server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.cpu.at_s - began.cpu.at_s
-    ours_s = (server_us + client_cpu_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s
-    whole = Slice(0, began.at_ns, began.at_ns + int(wall_s * 1e9), ())
-    host = (began.cpu, ended.cpu)
-    return audit_block([whole], wall_s, host, split, ours_s=ours_s, client_s=client_cpu_us / 1e6)

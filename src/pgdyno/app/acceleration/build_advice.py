@@ -1,0 +1,98 @@
+"""The builds that a plan may choose, and advice to make one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pgdyno.app.building.built_servers import optimised_builds
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.planning.known_builds import known_builds
+from pgdyno.model import numbers
+from pgdyno.model.errors import InstallationError
+from pgdyno.model.plans.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.server.process.installation import Installation
+from pgdyno.toolchain.host.find_compiler import find_compiler
+from pgdyno.toolchain.host.prerequisites import missing_error, missing_headers, missing_programs
+from pgdyno.toolchain.optimise.bolt import find_bolt
+
+BUILD_MINUTES = 26
+"""How long a build takes, its verification included; measured on two busy cores, docs/guides/build.md."""
+
+BUILD_GAIN = 0.30
+"""About what it gained; measured: +27 … +46 %, docs/guides/build.md."""
+
+
+@dataclass(frozen=True)
+class BuildAdvice:
+    """The gain of another build for a plan.
+
+    ``missing`` lists the prerequisites that this host lacks for one; empty: none.
+    """
+
+    command: str
+    minutes: int
+    gain: float
+    missing: str
+
+    @property
+    def sentence(self) -> str:
+        """A sentence on a build's gain, with its duration and command or missing packages."""
+        gain = f"about {numbers.change(1 + self.gain, 0)} (docs/guides/build.md)"
+        if self.missing:
+            return f"A build with a profile could bring {gain}; it cannot be made here yet: {self.missing}."
+        return (
+            f"A build with a profile takes about {self.minutes} more minutes, for {gain}: {self.command}, or "
+            "--build; the next run uses it without asking."
+        )
+
+
+def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
+    """Return the builds that scratch servers could run instead.
+
+    None means that the present installation is unknown.
+    """
+    if conditions.installation is None:
+        return None
+    return known_builds(workspace(), conditions.installation.bin_directory)
+
+
+def missing_for_a_build() -> str:
+    """Return the missing prerequisites of a build, with their packages; empty: none."""
+    profile = parse_profile(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
+    missing = missing_programs()
+    try:
+        compiler = find_compiler(AUTO, profile, None, missing)
+        missing += missing_headers(compiler.cc)
+        if missing:
+            raise missing_error(missing)
+    except InstallationError as error:
+        return "; ".join(filter(None, (error.detail, error.hint)))
+    return ""
+
+
+def build_advice(
+    conditions: Conditions,
+    layers: tuple[Layer, ...],
+    plan: Plan,
+    missing: Callable[[], str] = missing_for_a_build,
+) -> BuildAdvice | None:
+    """Return the advice on a build.
+
+    None means that one is in use already, or that none was requested.
+    """
+    used = conditions.installation
+    if used is None or plan.server is not None or Layer.COMPILER not in layers:
+        return None
+    prefix = used.bin_directory.resolve().parent
+    if any(one.resolve() == prefix for one, _ in optimised_builds(workspace())):
+        return None
+    return BuildAdvice(f"pgdyno build --source {source_of(used)}", BUILD_MINUTES, BUILD_GAIN, missing())
+
+
+def source_of(installation: Installation) -> str:
+    """Return the package source of an installation's major version, as ``pgdyno build --source`` takes it."""
+    return f"debian:{installation.major}"

@@ -1,0 +1,62 @@
+"""A request to accelerate a server, and the gain that its plan has to bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.planning.subject import Subject
+from pgdyno.levers.engine.planner import PlanRequest
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.terms import PROGRAMS_GAIN, RELOAD_GAIN, RESTART_GAIN, Terms
+from pgdyno.model.variants.variant import Variant
+
+DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
+
+
+@dataclass(frozen=True)
+class AccelerateRequest:
+    """A request to accelerate a server.
+
+    ``base`` is the configuration as found, on scratch servers of ``conditions``.
+
+    ``subject`` is the running server that is planned for; None plans for a scratch server itself.
+    ``min_gain`` None: what the plan's restart or programs ask for. ``is_attributed``: the plan without each
+    of its layers is measured beside the whole.
+    """
+
+    conditions: Conditions
+    base: Variant
+    budget_s: float
+    max_loss: float = 0.05
+    max_tail_loss: float = 0.10
+    min_gain: float | None = None
+    plan: PlanRequest = field(default_factory=PlanRequest)
+    subject: Subject | None = None
+    notes: tuple[str, ...] = ()
+    is_attributed: bool = False
+
+    @property
+    def servers_at_most(self) -> int:
+        """The maximum number of servers of the experiment.
+
+        A third one if the plan may hold per-application settings; with ``is_attributed``, one per layer
+        in addition.
+        """
+        may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
+        return 2 + may_leave_out + (len(self.plan.layers) if self.is_attributed else 0)
+
+    def terms(self, plan: Plan) -> Terms:
+        """Return the terms by which the plan is decided."""
+        gain = worthwhile_gain(plan) if self.min_gain is None else self.min_gain
+        return Terms(gain, self.max_loss, self.max_tail_loss)
+
+
+def worthwhile_gain(plan: Plan) -> float:
+    """Return the gain of throughput that a plan has to bring beyond doubt.
+
+    Other programs are a risk, and a restart is an outage.
+    """
+    if plan.server is not None:
+        return PROGRAMS_GAIN
+    return RESTART_GAIN if plan.needs_restart else RELOAD_GAIN

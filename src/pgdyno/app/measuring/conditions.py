@@ -1,0 +1,28 @@
+"""The conditions under which a study is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgdyno.experiments.decisions.stopping import Futile
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.server.process.installation import Installation
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which conditions a study is measured."""
+
+    installation: Installation | None  # None: every variant names its own server
+    workloads: Mapping[str, Workload]
+    design: Design
+    budget_s: float | None = None
+    resume: str | None = None
+    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
+    accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
+    allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
+    accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
+    is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
+    as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
