@@ -48,7 +48,7 @@ def test_both_servers_get_the_same_transactions_as_often_as_asked(
     variants = (Variant("default"), Variant("plan", {"shared_buffers": "64MB"}), Variant("without-jit"))
     progress = Lines()
     experiment = measure(Study("small", "Which?", variants, (NAME,), design), conditions, progress)
-    found = with_latencies_at_load(experiment, conditions, progress)
+    found = with_latencies_at_load(experiment, conditions, progress, measure)
 
     (at_load,) = found.at_load
     (before,) = experiment.blocks

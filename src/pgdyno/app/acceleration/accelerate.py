@@ -68,7 +68,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     experiment = measure(study, conditions, progress, context)
     decision = decide_plan(experiment, PLAN, terms)
     if at_load_s and decision.state not in FUTILE:
-        experiment = with_latencies_at_load(experiment, conditions, progress)
+        experiment = with_latencies_at_load(experiment, conditions, progress, measure)
     if request.subject is not None:  # a running server is not moved to another build by a plan
         return Acceleration(planned.plan, decision, experiment)
     advice = build_advice(request.conditions, plan.layers, planned.plan)

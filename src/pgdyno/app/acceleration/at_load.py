@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.measure import measure
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.verdicts.at_load import latencies_at_load, rates_at_load
 from pgdyno.model import numbers
@@ -73,12 +72,12 @@ def _design(design: Design) -> Design:
 
 
 def with_latencies_at_load(
-    experiment: Experiment, conditions: Conditions, progress: Progress, measured_by: Measured = measure
+    experiment: Experiment, conditions: Conditions, progress: Progress, measured_by: Measured
 ) -> Experiment:
     """Measure at the usual load; store and return the experiment with these latencies.
 
-    It is decided already: a machine that has no room for this makes a note. Raises: all other errors of
-    measuring, with a hint at what was decided.
+    It is measured by the use case ``measure``. It is decided already: a machine that has no room for this
+    makes a note. Raises: all other errors of measuring, with a hint at what was decided.
     """
     rates = rates_at_load(experiment, SHARE)
     if not rates or experiment.design.kind is not DesignKind.DUET:
