@@ -204,7 +204,7 @@ def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_s
                 partial(find_driver, scratch),
                 scratch,
                 split_cpus((0,), is_wanted=False),
-            ),
+            ).fill,
             Lines(),
         )
         with pytest.raises(StorageError, match="the disk filled up"):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from pgdyno.app.arenas.arm import DATABASE
-from pgdyno.app.arenas.load import Loads
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.generators._contract import Target
+from pgdyno.generators.tpchgen import Tell
 from pgdyno.model import numbers
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.experiments.workload import DataSet
@@ -23,6 +24,9 @@ from pgdyno.server.process.workspace import Workspace
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
 _HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
+
+Fill: TypeAlias = Callable[[Target, DataSet, Path, Mapping[str, str], Tell], None]
+"""Loads a data set into an empty database; ``Loads.fill`` does."""
 
 
 def place_of(workspace: Workspace, data_set: DataSet, installation: Installation) -> Path:
@@ -41,7 +45,7 @@ class DataSets:
 
     workspace: Workspace
     scratch: Path
-    loads: Loads
+    fill: Fill
     progress: Progress
 
     def ensure(self, data_set: DataSet, installation: Installation) -> Path:
@@ -112,7 +116,7 @@ class DataSets:
         """Load the rows. A server that ran out of disk takes its client with it: say so."""
         output = server.data_directory.with_name("load.log")
         try:
-            self.loads.fill(target, data_set, output, {}, TimeLeft(self.progress).tell)
+            self.fill(target, data_set, output, {}, TimeLeft(self.progress).tell)
         except GeneratorError as error:
             log = server.last_log_lines()
             if "No space left on device" in log:

@@ -57,7 +57,7 @@ def open_scratch_arena(
     unset = libpq_variables_unset()  # for whatever connects here, and for generators, which inherit them
     with unset, place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
-        data_sets = DataSets(place, scratch, loads, progress)
+        data_sets = DataSets(place, scratch, loads.fill, progress)
         loops = LoopLibraries(place, scratch)
         yield ScratchArena(
             place, first, servers, data_sets, loops, sockets, loads, memory_group_place, this_host()
