@@ -22,8 +22,8 @@ from pathlib import Path
 from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.building.fetch import Fetched, changed
 from pgdyno.app.building.inherited_features import InheritedFeatures, find_inherited_features
-from pgdyno.app.building.parts import PARTS, BuildParts
-from pgdyno.app.building.stages import Building
+from pgdyno.app.building.parts import PARTS
+from pgdyno.app.building.stages import Building, BuildParts
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.model import numbers

@@ -14,7 +14,6 @@ from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.extensions import chosen_modules, copy_trees, install_trees
 from pgdyno.app.building.fetch import Fetched
 from pgdyno.app.building.manifest import describe
-from pgdyno.app.building.parts import PARTS, BuildParts
 from pgdyno.app.building.verifying.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.time_left import TimeLeft
@@ -29,7 +28,7 @@ from pgdyno.toolchain.compiling.publishing import publish, put_beside
 from pgdyno.toolchain.compiling.regression import with_tests
 from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.optimise.counts import gather
-from pgdyno.toolchain.product.manifest import FILE, Manifest, dump_manifest, read_manifest
+from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 from pgdyno.toolchain.run.making import Making
 from pgdyno.toolchain.run.programs import output_of
 from pgdyno.toolchain.run.stages import Stage, Stages, Watch, share_of_all
@@ -37,6 +36,17 @@ from pgdyno.toolchain.source.extensions import require_modules
 
 _COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
 _BRANCHES = "branches.fdata"
+
+
+@dataclass(frozen=True)
+class BuildParts:
+    """Functions that a build calls, in the order in which it does: what reaches outside, see ``parts.py``."""
+
+    find_bolt: Callable[[], bolt.Bolt | None]
+    fetch: Callable[[str, Workspace, Progress], Fetched]
+    available_memory_bytes: Callable[[], int]
+    train: Callable[[Installation, Installation, Mapping[str, str], Sequence[str], Progress, Watch], None]
+    verify: Callable[[Candidate, Workspace, Progress, Watch], Verified]
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Building:
     fetched: Fetched
     reference: Installation | None
     progress: Progress
-    parts: BuildParts = PARTS
+    parts: BuildParts
     following_s: float = 0.0
 
     @property

@@ -33,7 +33,7 @@ from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.run.making import Making
 
 tree = Path(sys.argv[1])
-building = Building(Workspace(tree, caller()), None, None, None, None)
+building = Building(Workspace(tree, caller()), None, None, None, None, None)
 Making(tree, tree / "log", "PostgreSQL", building._run_as).build(["."], {}, lambda _: None)
 """
 
