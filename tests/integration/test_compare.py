@@ -296,11 +296,12 @@ def test_a_server_killed_in_a_trial_is_a_failure_with_its_log(
         ("x:io_method=io_uring", 'invalid value for parameter "io_method": "io_uring"', "sync, worker"),
     ],
 )
-def test_settings_that_the_server_rejects_are_named_before_anything_starts(
+def test_settings_that_the_server_rejects_are_named_before_anything_is_loaded_or_starts(
     variant: str, message: str, detail: str | None
 ) -> None:
-    done = pgdyno("compare", "default", variant, *SMALL, "--blocks", "4")
+    done = pgdyno("compare", "default", variant, *SMALL, "--scale", "7", "--blocks", "4")
     assert done.returncode == 2
+    assert "loading" not in done.stderr
     assert message in done.stderr
     assert detail is None or detail in done.stderr
 

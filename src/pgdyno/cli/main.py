@@ -11,7 +11,8 @@ from typing import NoReturn
 import click
 
 from pgdyno import __version__
-from pgdyno.model.errors import InterruptedByUserError, PgdynoError
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UsageError
+from pgdyno.model.names import did_you_mean
 
 COMMANDS = (
     "server",
@@ -42,10 +43,13 @@ class Journey(click.Group):
         """Return the commands in the order of the journey."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import the module of one command."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command. Raises: UsageError for an unknown name."""
         if cmd_name not in COMMANDS:
-            return None
+            if ctx.resilient_parsing or cmd_name.startswith("-"):
+                return None
+            hint = f"{did_you_mean(cmd_name, COMMANDS)}pgdyno --help lists all commands"
+            raise UsageError(f'no command "{cmd_name}"', hint=hint)
         command = importlib.import_module(f"pgdyno.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101 — an invariant of this package
         return command

@@ -37,11 +37,15 @@ class Arena(Protocol):
         """
         ...
 
-    def check(self, variant: Variant, data_set: DataSet) -> None:
-        """Load the data set if that was not done, and let the server judge the variant's settings.
+    def check(self, variants: Sequence[Variant]) -> None:
+        """Let servers judge all variants' settings, before any data set is loaded.
 
-        Raises: SettingError with the server's own words; StorageError, GeneratorError from loading.
+        Raises: SettingError with the server's own words.
         """
+        ...
+
+    def load(self, variant: Variant, data_set: DataSet) -> None:
+        """Load the data set for a variant's server, unless it is there. Raises: StorageError, GeneratorError."""
         ...
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:

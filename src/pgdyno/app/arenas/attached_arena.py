@@ -62,8 +62,8 @@ class AttachedArena(AttachedBase):
     progress: Progress
     _templates: dict[str, str] = field(default_factory=dict, init=False)  # database by data set
 
-    def check(self, _variant: Variant, data_set: DataSet) -> None:
-        """Load the data set. Settings are judged when they are applied, by the server itself."""
+    def load(self, _variant: Variant, data_set: DataSet) -> None:
+        """Load the data set into a database that is copied for each seat."""
         if data_set.key in self._templates:
             return
         template = f"pgdyno_template_{len(self._templates)}"

@@ -31,6 +31,9 @@ class AttachedBase:
             hint="measure on servers that pgdyno starts: --embedded or --pg-bin",
         )
 
+    def check(self, _variants: Sequence[Variant]) -> None:
+        """Accept: the server itself judges settings when they are applied."""
+
     def discard(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
         """Leave the data: its owner's stay, and ours go with the arena."""
 

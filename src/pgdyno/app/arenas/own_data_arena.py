@@ -26,8 +26,8 @@ class OwnDataArena(AttachedBase):
     database: str
     loads: Loads
 
-    def check(self, _variant: Variant, _data_set: DataSet) -> None:
-        """Accept: the data are there."""
+    def load(self, _variant: Variant, _data_set: DataSet) -> None:
+        """Load nothing: the data are there."""
 
     def has_seats(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> bool:
         """Return true: the one seat is the database itself."""

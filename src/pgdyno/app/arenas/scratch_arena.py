@@ -26,7 +26,7 @@ from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.servers.guc import normalise
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance
+from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.memory_limit import (
     RECORD_SUFFIX,
     GroupPlace,
@@ -97,19 +97,32 @@ class ScratchArena:
             f"by cgroup v{self.find_place().version}"
         )
 
-    def check(self, variant: Variant, data_set: DataSet) -> None:
-        """Load the data set if this is the first time, and let the server judge the variant's settings."""
-        loaded = self.load(variant, data_set)
-        self.installation_of(variant).check_settings(self.workspace.account, loaded, variant.gucs)
-        self.host_state.check(variant.files)
+    def check(self, variants: Sequence[Variant]) -> None:
+        """Let servers judge all variants' settings, and the machine their files, without any data."""
+        for variant in variants:
+            installation = self.installation_of(variant)
+            empty = self._empty_directory(installation)
+            installation.check_settings(self.workspace.account, empty, variant.gucs)
+            self.host_state.check(variant.files)
 
-    def shared_memory_bytes(self, variant: Variant, data_set: DataSet) -> int:
+    def load(self, variant: Variant, data_set: DataSet) -> None:
+        """Load the data set for a variant's server if this is the first time."""
+        self._loaded(variant, data_set)
+
+    def shared_memory_bytes(self, variant: Variant) -> int:
         """Return the shared memory that a variant's server takes; 0 where it cannot be known beforehand."""
-        loaded = self.load(variant, data_set)
-        size = self.installation_of(variant).shared_memory_bytes(self.workspace.account, loaded, variant.gucs)
-        return size or 0
+        installation = self.installation_of(variant)
+        empty = self._empty_directory(installation)
+        return installation.shared_memory_bytes(self.workspace.account, empty, variant.gucs) or 0
 
-    def load(self, variant: Variant, data_set: DataSet) -> Path:
+    def _empty_directory(self, installation: Installation) -> Path:
+        """Return a data directory without any data; builds of one version share it."""
+        directory = self.loads.scratch / f"empty-pg{installation.version}"
+        if not directory.exists():
+            initialise(installation, self.workspace.account, directory)
+        return directory
+
+    def _loaded(self, variant: Variant, data_set: DataSet) -> Path:
         """Return the stopped, loaded data directory that copies for this variant are made of.
 
         Raises: InstallationError if the data set's functions cannot be compiled for its server.
@@ -126,7 +139,7 @@ class ScratchArena:
             (variant, self._seat_directory(variant, seat, data_set))
             for variant, seat in zip(variants, seats, strict=True)
         ]
-        self.data_sets.copy([(self.load(variant, data_set), directory) for variant, directory in places])
+        self.data_sets.copy([(self._loaded(variant, data_set), directory) for variant, directory in places])
         wal_bytes = self._wal_bytes(writing_s, len(places))
         for variant, directory in places if wal_bytes else ():
             installation, zeros = self.installation_of(variant), self.loads.scratch

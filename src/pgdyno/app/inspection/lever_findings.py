@@ -13,6 +13,7 @@ from pgdyno.levers.engine.planner import PlanRequest, context_of, run_levers
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
+from pgdyno.model.names import did_you_mean
 from pgdyno.model.plans.lever import LeverEntry, LeverFinding
 from pgdyno.model.plans.plan import Layer, PlanLine, Skipped
 
@@ -24,7 +25,8 @@ def choose_levers(name: str | None, layer: Layer | None) -> tuple[LeverModule, .
     """
     known = levers.load()
     if name is not None and name not in known:
-        raise UsageError(f'no lever "{name}"', hint="pgdyno levers lists them all")
+        hint = f"{did_you_mean(name, known)}pgdyno levers lists them all"
+        raise UsageError(f'no lever "{name}"', hint=hint)
     if name is not None and layer not in (None, known[name].LEVER.layer):
         raise UsageError(
             f'lever "{name}" is not in layer {layer}', hint=f"it is in layer {known[name].LEVER.layer}"

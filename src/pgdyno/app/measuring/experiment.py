@@ -213,10 +213,11 @@ class ExperimentRun:
         return self.store.load(experiment_id)
 
     def _prepare(self, study: Study) -> None:
-        """Load data sets and let the server judge every variant's settings, before anything is measured."""
+        """Let servers judge every variant's settings, then load data sets, before anything is measured."""
+        self.arena.check(study.variants)
         for name in study.workloads:
             for variant in study.variants:
-                self.arena.check(variant, self.workloads[name].data_set)
+                self.arena.load(variant, self.workloads[name].data_set)
 
     def _rounds(
         self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None

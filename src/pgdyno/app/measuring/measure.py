@@ -61,6 +61,7 @@ def measure(
         context = _labelled(context or Context(), study, arena)
         _require_disk(study, arena, conditions.workloads)
         _require_generators(study, arena, conditions.workloads)
+        fitting = _with_fitting_design(study, arena, conditions.workloads)
         progress.step("measuring how long a wake-up takes")
         kept = _keep_awake(study, conditions, arena.host_state, store)
         context = replace(
@@ -69,7 +70,6 @@ def measure(
             burstable_type=burstable_type(arena.host_state.tree),
             allowed_files=_allowed(study, conditions),
         )
-        fitting = _with_fitting_design(study, arena, conditions.workloads)
         accepting = replace(
             arena,
             accepts_builds=conditions.accepts_builds,
@@ -124,8 +124,7 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
 
     Raises: MemoryProofError if not even one of them does.
     """
-    data_set = workloads[study.workloads[0]].data_set
-    sizes = {v.name: arena.shared_memory_bytes(v, data_set) for v in study.variants}
+    sizes = {v.name: arena.shared_memory_bytes(v) for v in study.variants}
     available = available_memory_bytes()
     largest = max(sizes, key=sizes.__getitem__)
     _require_memory_limit(largest, sizes[largest], study, workloads)

@@ -179,7 +179,7 @@ def _rlimits(limits: Mapping[str, str]) -> str:
 
 
 def _owners(owners: Sequence[Owner]) -> str:
-    return ", ".join(f"{owner.name}, which {owner.does}" for owner in owners) or "unknown"
+    return ", ".join(f"{owner.name}, which {owner.does}" for owner in owners) or "no known program"
 
 
 def _listed(items: Sequence[str], separator: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from pgdyno.model import numbers
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.hosts.probes import Probes
 
@@ -11,16 +14,16 @@ _WIDTH = 36
 def probes_text(probes: Probes) -> str:
     """Return a line for each probe, with its result."""
     lines = (
-        _line("wake-up on an idle CPU", probes.wake_up.idle_us, "{:.1f} µs"),
-        _line("wake-up on a CPU kept busy", probes.wake_up.busy_us, "{:.1f} µs"),
-        _line("system call", probes.system_call_ns, "{:,.0f} ns"),
-        _line("page fault", probes.page_fault_ns, "{:,.0f} ns"),
-        _line("write and fsync of 8 kB", probes.fsync_8kb_us, "{:,.0f} µs"),
-        _line("CPU time stolen meanwhile", probes.stolen_share, "{:.1%}"),
+        _line("wake-up on an idle CPU", probes.wake_up.idle_us, "{:.1f} µs".format),
+        _line("wake-up on a CPU kept busy", probes.wake_up.busy_us, "{:.1f} µs".format),
+        _line("system call", probes.system_call_ns, "{:,.0f} ns".format),
+        _line("page fault", probes.page_fault_ns, "{:,.0f} ns".format),
+        _line("write and fsync of 8 kB", probes.fsync_8kb_us, "{:,.0f} µs".format),
+        _line("CPU time stolen meanwhile", probes.stolen_share, lambda part: numbers.share(part, 1)),
     )
     return "\n".join(("Probes of this machine", *lines)) + "\n"
 
 
-def _line(title: str, fact: Fact[float], form: str) -> str:
-    value = f"unknown: {fact.value.reason}" if isinstance(fact.value, Unknown) else form.format(fact.value)
+def _line(title: str, fact: Fact[float], form: Callable[[float], str]) -> str:
+    value = f"unknown: {fact.value.reason}" if isinstance(fact.value, Unknown) else form(fact.value)
     return f"  {title:<{_WIDTH}}{value}  ({fact.source})"

@@ -53,6 +53,9 @@ class Seats:
     def check(self, *_: object) -> None:
         """Accept everything."""
 
+    def load(self, *_: object) -> None:
+        """Load nothing."""
+
     def build_notes(self, _: Sequence[Variant]) -> tuple[str, ...]:
         return ()
 

@@ -50,6 +50,9 @@ class NoArena:
     def check(self, *_: object) -> None:
         """Accept everything."""
 
+    def load(self, *_: object) -> None:
+        """Load nothing."""
+
     @contextmanager
     def prepared_for(self, _: object) -> Iterator[NoArena]:
         yield self

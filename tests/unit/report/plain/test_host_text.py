@@ -21,7 +21,7 @@ CPU = "/sys/devices/system/cpu"
     [
         (BARE, "sockets", "2", f"{CPU}/cpu*/topology/package_cpus_list"),
         (BARE, "values also set by", "TuneD, which is active with profile throughput-performance", "/proc"),
-        (VM, "values also set by", "unknown", "/proc"),
+        (VM, "values also set by", "no known program", "/proc"),
         (BARE, "SMT", "yes", f"{CPU}/smt/active"),
         (
             BARE,
