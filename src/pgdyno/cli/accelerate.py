@@ -113,7 +113,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 @click.option(
     "--build",
     is_flag=True,
-    help="First make a verified profile-guided build, if there is none: about 26 minutes more.",
+    help="First make a verified profile-guided build, if there is none: about 20 minutes more.",
 )
 @click.option(
     "--seed",

@@ -19,8 +19,8 @@ from pgdyno.toolchain.host.find_compiler import find_compiler
 from pgdyno.toolchain.host.prerequisites import missing_error, missing_headers, missing_programs
 from pgdyno.toolchain.optimise.bolt import find_bolt
 
-BUILD_MINUTES = 26
-"""How long a build takes, its verification included; measured on two busy cores, docs/guides/build.md."""
+BUILD_MINUTES = 20
+"""How long a first build takes; measured: 17 to 27 minutes on two cores, docs/guides/build.md."""
 
 BUILD_GAIN = 0.30
 """About what it gained; measured: +27 … +46 %, docs/guides/build.md."""

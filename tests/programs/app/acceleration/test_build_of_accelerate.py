@@ -47,7 +47,7 @@ def test_the_command_the_time_and_the_gain_are_said() -> None:
     advice = build_advice(conditions(), ALL, plan(), nothing_is_missing)
     assert advice is not None
     assert advice.sentence == (
-        "A build with a profile takes about 26 more minutes, for about +30\xa0% (docs/guides/build.md): "
+        "A build with a profile takes about 20 more minutes, for about +30\xa0% (docs/guides/build.md): "
         "pgdyno build --source debian:18, or --build; the next run uses it without asking."
     )
 
