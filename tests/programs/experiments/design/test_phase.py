@@ -56,7 +56,7 @@ def test_a_block_without_a_checkpoint_of_every_arm_is_void() -> None:
 
 
 def test_a_note_says_what_figures_are_of() -> None:
-    assert "is not credited to it" in phase_note(Design())
+    assert "savings by rarer checkpoints are not credited" in phase_note(Design())
     of_cycle = phase_note(with_phase(CYCLE, ARMS))
     assert "Their blocks last 30 min, twice the longest checkpoint_timeout: each spans" in of_cycle
 
