@@ -2,7 +2,7 @@
 //! `execute` here (loading, preparing) or the event loop's.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use postgres_protocol::message::backend::Message;
 
-use crate::conninfo::{ConnInfo, SslMode};
+use crate::conninfo::ConnInfo;
 use crate::error::{Error, Result};
 use crate::protocol::frames::{HEADER_BYTES, check_length};
 use crate::protocol::request::{write_parse, write_sync, write_text};
 use crate::protocol::server_error::ServerError;
 use crate::protocol::startup::Startup;
+use crate::security::SslMode;
 use crate::tls;
 use crate::transport::Transport;
 use crate::workload::{Statement, StatementId, StatementKind};
@@ -38,6 +39,8 @@ pub struct Connection {
     pub server_version: String,
     /// The backend's process id.
     pub backend_pid: i32,
+    /// A remark on the login's security.
+    pub note: Option<String>,
     place: String,
     inbox: BytesMut,
 }
@@ -46,15 +49,17 @@ impl Connection {
     /// Connects and logs in. Waits at most the login's `connect_timeout` for each step.
     pub fn open(info: &ConnInfo) -> Result<Self> {
         let transport = open_transport(info)?;
+        let channel = transport.channel(info.ssl_mode == Some(SslMode::Disable));
         let mut connection = Self {
             transport,
             server_version: String::new(),
             backend_pid: 0,
+            note: None,
             place: info.place(),
             inbox: BytesMut::new(),
         };
         let mut out = BytesMut::new();
-        let mut startup = Startup::begin(&info.login, &mut out)?;
+        let mut startup = Startup::begin(&info.login, channel, &mut out)?;
         loop {
             connection.send(&out)?;
             out.clear();
@@ -62,8 +67,16 @@ impl Connection {
             if startup.advance(message, &mut out)? {
                 connection.server_version = startup.server_version;
                 connection.backend_pid = startup.backend_pid;
+                connection.note = startup.note;
                 return Ok(connection);
             }
+        }
+    }
+
+    /// Prints the remark on the login's security, if there is one, on standard error.
+    pub fn tell_note(&self) {
+        if let Some(note) = &self.note {
+            eprintln!("note: {}: {note}", self.place);
         }
     }
 
@@ -215,8 +228,8 @@ fn open_transport(info: &ConnInfo) -> Result<Transport> {
     } else {
         let stream = open_tcp(info).map_err(|error| unreachable(info, &error))?;
         match info.ssl_mode {
-            SslMode::Disable => Transport::Tcp(stream),
-            _ => tls::wrap(stream, info)?,
+            None | Some(SslMode::Disable) => Transport::Tcp(stream),
+            Some(_) => tls::wrap(stream, info)?,
         }
     };
     transport.set_timeout(Some(info.connect_timeout)).map_err(|error| unreachable(info, &error))?;
@@ -245,7 +258,11 @@ fn open_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
 
 fn open_tcp(info: &ConnInfo) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in (info.host.as_str(), info.port).to_socket_addrs()? {
+    let addresses: Vec<SocketAddr> = match info.host_address {
+        Some(address) => vec![(address, info.port).into()],
+        None => (info.host.as_str(), info.port).to_socket_addrs()?.collect(),
+    };
+    for address in addresses {
         match TcpStream::connect_timeout(&address, info.connect_timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;

@@ -2,6 +2,7 @@
 //! them that a load generator needs. Service and password files are read by pgdyno, which hands on the result.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::protocol::startup::Login;
+use crate::security::{Binding, Methods, SslMode};
 
 const DEFAULT_PORT: u16 = 5432;
 const DEFAULT_SOCKETS: &str = "/var/run/postgresql";
@@ -16,23 +18,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// What `connect_timeout=0` means, which is no limit to libpq: nothing is waited for without one here.
 const NO_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 const HOW_TO_WRITE: &str = "write postgresql://user@host:port/dbname or host=… port=… user=… dbname=…";
-const KNOWN: &str = "host, port, user, password, dbname, sslmode, sslrootcert, application_name, \
+const KNOWN: &str = "host, port, user, password, dbname, hostaddr, sslmode, sslrootcert, sslcert, sslkey, \
+                     sslnegotiation, gssencmode, channel_binding, require_auth, application_name, \
                      connect_timeout, options";
-
-/// How much TLS is wanted, as libpq names it. `allow` and `prefer` are not offered: a comparison must not
-/// depend on what was negotiated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SslMode {
-    /// No TLS.
-    #[default]
-    Disable,
-    /// TLS without checking who answers; with a file of trusted certificates it is `VerifyCa`, as in libpq.
-    Require,
-    /// The certificate must be signed by a known authority.
-    VerifyCa,
-    /// And be made out to the host's name.
-    VerifyFull,
-}
 
 /// A server and a login.
 #[derive(Clone, Debug)]
@@ -43,13 +31,26 @@ pub struct ConnInfo {
     pub port: u16,
     /// Who logs in.
     pub login: Login,
-    /// How much TLS.
-    pub ssl_mode: SslMode,
+    /// The host's address, if its name is not to be looked up.
+    pub host_address: Option<IpAddr>,
+    /// How much TLS; without a word, none.
+    pub ssl_mode: Option<SslMode>,
     /// File of trusted certificates (PEM).
     pub ssl_root_cert: Option<PathBuf>,
+    /// What this program shows a server that asks for a certificate.
+    pub ssl_certificate: Option<ClientCertificate>,
     /// Limit of one attempt to connect, and of each answer meanwhile; half a minute if nothing is said, and six hours
     /// for 0, which is no limit in libpq.
     pub connect_timeout: Duration,
+}
+
+/// Files of a certificate and its unencrypted key (PEM).
+#[derive(Clone, Debug)]
+pub struct ClientCertificate {
+    /// The certificate, and those that have signed it.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 /// Keywords and values, as libpq names them.
@@ -77,6 +78,16 @@ impl Keywords {
             ("PGDATABASE", "dbname"),
             ("PGSSLMODE", "sslmode"),
             ("PGSSLROOTCERT", "sslrootcert"),
+            ("PGSSLCERT", "sslcert"),
+            ("PGSSLKEY", "sslkey"),
+            ("PGSSLNEGOTIATION", "sslnegotiation"),
+            ("PGSSLCRL", "sslcrl"), // this one and the next two are refused: they ask for more than there is here
+            ("PGSSLCRLDIR", "sslcrldir"),
+            ("PGREQUIREPEER", "requirepeer"),
+            ("PGGSSENCMODE", "gssencmode"),
+            ("PGCHANNELBINDING", "channel_binding"),
+            ("PGREQUIREAUTH", "require_auth"),
+            ("PGHOSTADDR", "hostaddr"),
             ("PGCONNECT_TIMEOUT", "connect_timeout"),
             ("PGOPTIONS", "options"),
         ] {
@@ -95,11 +106,16 @@ impl Keywords {
             Some(user) => user,
             None => operating_system_user()?,
         };
+        require_supported("gssencmode", take("gssencmode"), &["disable", "prefer"])?;
+        require_supported("sslnegotiation", take("sslnegotiation"), &["postgres"])?;
+        let address = take("hostaddr");
         let info = ConnInfo {
-            host: take("host").unwrap_or_else(|| DEFAULT_SOCKETS.into()),
+            host: take("host").or_else(|| address.clone()).unwrap_or_else(|| DEFAULT_SOCKETS.into()),
+            host_address: host_address(address)?,
             port: port(take("port"))?,
-            ssl_mode: ssl_mode(take("sslmode").as_deref())?,
+            ssl_mode: take("sslmode").as_deref().map(SslMode::parse).transpose()?,
             ssl_root_cert: take("sslrootcert").map(PathBuf::from),
+            ssl_certificate: ssl_certificate(take("sslcert"), take("sslkey"))?,
             connect_timeout: timeout(take("connect_timeout"))?,
             login: Login {
                 database: take("dbname").unwrap_or_else(|| user.clone()),
@@ -107,6 +123,12 @@ impl Keywords {
                 password: take("password"),
                 application_name: take("application_name").unwrap_or_else(|| "pgdyno-driver".into()),
                 options: take("options"),
+                methods: take("require_auth").as_deref().map(Methods::parse).transpose()?.unwrap_or_default(),
+                binding: take("channel_binding")
+                    .as_deref()
+                    .map(Binding::parse)
+                    .transpose()?
+                    .unwrap_or_default(),
             },
         };
         match values.keys().next() {
@@ -118,9 +140,10 @@ impl Keywords {
 }
 
 impl ConnInfo {
-    /// The path of the Unix socket, if the host is a directory.
+    /// The path of the Unix socket, if the host is a directory and no address was named.
     pub fn socket_path(&self) -> Option<PathBuf> {
-        self.host.starts_with('/').then(|| PathBuf::from(format!("{}/.s.PGSQL.{}", self.host, self.port)))
+        (self.host.starts_with('/') && self.host_address.is_none())
+            .then(|| PathBuf::from(format!("{}/.s.PGSQL.{}", self.host, self.port)))
     }
 
     /// Names the server in messages; never with a password.
@@ -242,6 +265,15 @@ fn port(text: Option<String>) -> Result<u16> {
     port.ok_or_else(|| invalid("port", &text).hint("write a number from 1 to 65535"))
 }
 
+fn host_address(text: Option<String>) -> Result<Option<IpAddr>> {
+    let Some(text) = text else { return Ok(None) };
+    let address = text.parse().map_err(|_| {
+        invalid("hostaddr", &text)
+            .hint("write an address, such as 192.0.2.7 or 2001:db8::7; names belong to host")
+    })?;
+    Ok(Some(address))
+}
+
 fn timeout(text: Option<String>) -> Result<Duration> {
     let Some(text) = text else { return Ok(DEFAULT_TIMEOUT) };
     match text.parse::<u32>() {
@@ -256,15 +288,27 @@ fn invalid(name: &str, text: &str) -> Error {
     Error::new(format!("connection keyword {name} has no valid value: \"{text}\""))
 }
 
-fn ssl_mode(text: Option<&str>) -> Result<SslMode> {
-    match text {
-        None | Some("disable") => Ok(SslMode::Disable),
-        Some("require") => Ok(SslMode::Require),
-        Some("verify-ca") => Ok(SslMode::VerifyCa),
-        Some("verify-full") => Ok(SslMode::VerifyFull),
-        Some(other) => Err(Error::new(format!("sslmode \"{other}\" is not supported"))
-            .detail("with allow and prefer, whether TLS is measured would depend on the server")
-            .hint("choose disable, require, verify-ca or verify-full")),
+fn ssl_certificate(certificate: Option<String>, key: Option<String>) -> Result<Option<ClientCertificate>> {
+    match (certificate, key) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            Ok(Some(ClientCertificate { certificate: certificate.into(), key: key.into() }))
+        }
+        _ => {
+            Err(Error::new("a client certificate needs its key")
+                .hint("write both sslcert=FILE and sslkey=FILE"))
+        }
+    }
+}
+
+/// Refuses values that ask for more than there is here.
+fn require_supported(name: &str, value: Option<String>, supported: &[&str]) -> Result<()> {
+    match value {
+        Some(value) if !supported.contains(&value.as_str()) => {
+            Err(Error::new(format!("{name} \"{value}\" is not supported"))
+                .hint(format!("choose {}", supported.join(" or "))))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -289,7 +333,7 @@ mod tests {
         let info = resolved("postgresql://ann:p%40ss@db.example:6432/shop?sslmode=require").unwrap();
         assert_eq!((info.host.as_str(), info.port), ("db.example", 6432));
         assert_eq!((info.login.user.as_str(), info.login.database.as_str()), ("ann", "shop"));
-        assert_eq!((info.login.password.as_deref(), info.ssl_mode), (Some("p@ss"), SslMode::Require));
+        assert_eq!((info.login.password.as_deref(), info.ssl_mode), (Some("p@ss"), Some(SslMode::Require)));
     }
 
     #[test]
@@ -328,6 +372,35 @@ mod tests {
     fn sslmode_prefer_is_refused_with_the_reason() {
         let error = resolved("user=a sslmode=prefer").unwrap_err();
         assert_eq!(error.message, "sslmode \"prefer\" is not supported");
+    }
+
+    #[test]
+    fn an_address_takes_the_place_of_looking_the_name_up() {
+        let info = resolved("user=a host=db.example hostaddr=192.0.2.7").unwrap();
+        assert_eq!((info.host.as_str(), info.host_address), ("db.example", Some([192, 0, 2, 7].into())));
+        let info = resolved("user=a host=/tmp hostaddr=::1").unwrap();
+        assert_eq!((info.socket_path(), info.host_address), (None, Some("::1".parse().unwrap())));
+        let error = resolved("user=a hostaddr=db.example").unwrap_err();
+        assert_eq!(error.message, "connection keyword hostaddr has no valid value: \"db.example\"");
+    }
+
+    #[test]
+    fn security_that_there_is_not_here_is_refused_wherever_it_is_asked_for() {
+        for (text, expected) in [
+            ("gssencmode=require", "gssencmode \"require\" is not supported"),
+            ("sslnegotiation=direct", "sslnegotiation \"direct\" is not supported"),
+            ("channel_binding=always", "channel_binding \"always\" is not supported"),
+            ("sslcert=/a.crt", "a client certificate needs its key"),
+            ("sslcrl=/a.crl", "unknown connection keyword \"sslcrl\""),
+        ] {
+            assert_eq!(resolved(&format!("user=a {text}")).unwrap_err().message, expected);
+        }
+        for variable in ["PGSSLCRL", "PGSSLCRLDIR", "PGREQUIREPEER"] {
+            let read = |name: &str| (name == variable).then(|| "x".to_string());
+            let error = Keywords::parse("user=a").unwrap().or_environment(read).resolve().unwrap_err();
+            assert!(error.message.starts_with("unknown connection keyword"), "{variable}");
+        }
+        assert!(resolved("user=a gssencmode=prefer sslnegotiation=postgres").is_ok());
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod results;
 pub mod roster;
 pub mod run;
 pub mod schedule;
+pub mod security;
 pub mod session;
 pub mod signals;
 pub mod timer;

@@ -10,6 +10,7 @@ const CHUNK_ROWS: u64 = 500;
 /// Creates and fills tables, one after the other. `progress` is told rows done and rows in all.
 pub fn load(info: &ConnInfo, tables: &[Table], mut progress: impl FnMut(u64, u64)) -> Result<()> {
     let mut connection = Connection::open(info)?;
+    connection.tell_note();
     connection.wait_long()?;
     let total = tables.iter().map(|table| table.rows).sum();
     let mut done = 0;

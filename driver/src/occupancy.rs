@@ -59,6 +59,7 @@ fn occupy(info: &ConnInfo) -> std::result::Result<Connection, Refusal> {
     let mut connection = Connection::open(info).map_err(Refusal::Unreachable)?;
     for _ in 0..LOCK_TRIES {
         if connection.execute(LOCK).map_err(Refusal::Unreachable)?.as_deref() == Some("1") {
+            connection.tell_note();
             return Ok(connection);
         }
         // The backend of a driver that has just ended may not have noticed yet.

@@ -2,20 +2,22 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WantsClientCert, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    StreamOwned,
+    CertificateError, ClientConfig, ClientConnection, ConfigBuilder, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, StreamOwned,
 };
 
-use crate::conninfo::{ConnInfo, SslMode};
+use crate::conninfo::ConnInfo;
 use crate::error::{Error, Result};
+use crate::security::SslMode;
 use crate::transport::Transport;
 
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
@@ -49,18 +51,34 @@ fn configuration(info: &ConnInfo) -> Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| failed(info, &error.to_string()))?;
-    if info.ssl_mode == SslMode::VerifyFull {
-        return Ok(builder.with_root_certificates(roots(info)?).with_no_client_auth());
+    if info.ssl_mode == Some(SslMode::VerifyFull) {
+        return with_certificate(builder.with_root_certificates(roots(info)?), info);
     }
     // libpq passes over a file that is missing unless it is to verify: whoever names one here wants it to be used.
-    let chain = if info.ssl_mode == SslMode::VerifyCa || info.ssl_root_cert.is_some() {
+    let chain = if info.ssl_mode == Some(SslMode::VerifyCa) || info.ssl_root_cert.is_some() {
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(info)?), provider.clone());
         Some(builder.build().map_err(|error| failed(info, &error.to_string()))?)
     } else {
         None
     };
     let verifier = Arc::new(AnyName { provider, chain });
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    with_certificate(builder.dangerous().with_custom_certificate_verifier(verifier), info)
+}
+
+fn with_certificate(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    info: &ConnInfo,
+) -> Result<ClientConfig> {
+    let Some(files) = &info.ssl_certificate else { return Ok(builder.with_no_client_auth()) };
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| {
+        Error::new(format!("could not read a key from \"{}\"", files.key.display()))
+            .detail(error.to_string())
+            .hint("the key must not be encrypted, and the user that pgdyno-driver runs as must be able to read it")
+    })?;
+    builder.with_client_auth_cert(certificates(&files.certificate)?, key).map_err(|error| {
+        Error::new(format!("could not use the certificate in \"{}\"", files.certificate.display()))
+            .detail(error.to_string())
+    })
 }
 
 fn roots(info: &ConnInfo) -> Result<RootCertStore> {
@@ -68,15 +86,20 @@ fn roots(info: &ConnInfo) -> Result<RootCertStore> {
         Error::new("there is no certificate authority to check the server with")
             .hint("add sslrootcert=FILE, or use sslmode=require")
     })?;
-    let unreadable = |why: String| {
-        Error::new(format!("could not read certificates from \"{}\"", file.display())).detail(why)
-    };
     let mut store = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(error.to_string()))? {
-        let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-        store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+    for certificate in certificates(file)? {
+        store.add(certificate).map_err(|error| unreadable(file, &error.to_string()))?;
     }
     Ok(store)
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    read.map_err(|error| unreadable(file, &error.to_string()))
+}
+
+fn unreadable(file: &Path, why: &str) -> Error {
+    Error::new(format!("could not read certificates from \"{}\"", file.display())).detail(why)
 }
 
 /// Accepts any name (`verify-ca`, and `require` with an authority) and, without a chain to check, any certificate;

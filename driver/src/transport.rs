@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use rustls::{ClientConnection, StreamOwned};
 
+use crate::protocol::end_point::end_point;
+use crate::security::Channel;
+
 /// One of the ways to reach a server.
 pub enum Transport {
     /// A Unix socket.
@@ -27,6 +30,23 @@ impl Transport {
     /// Whether bytes that were taken wait to be sent: TLS keeps its own.
     pub fn has_unsent(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.conn.wants_write())
+    }
+
+    /// Its security, for a login on it.
+    pub fn channel(&self, is_clear_text_wanted: bool) -> Channel {
+        match self {
+            Self::Unix(_) => Channel::Socket,
+            Self::Tls(stream) => {
+                let certificate = stream.conn.peer_certificates().and_then(<[_]>::first);
+                Channel::Tls(certificate.and_then(|certificate| end_point(certificate)))
+            }
+            Self::Tcp(stream) => Channel::Clear {
+                is_wanted: is_clear_text_wanted,
+                is_loopback: stream
+                    .peer_addr()
+                    .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
+            },
+        }
     }
 
     /// Bounds every read and write, or none.

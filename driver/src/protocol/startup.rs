@@ -3,12 +3,18 @@
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 use super::server_error::ServerError;
 use crate::error::{Error, Result};
+use crate::security::{Binding, Channel, Method, Methods};
+
+/// More iterations of SCRAM are not done: the library has this limit, and PostgreSQL's default is 4096.
+const MOST_ITERATIONS: u64 = 100_000;
 
 /// Who logs in, and where.
 #[derive(Clone, Debug, Default)]
@@ -23,11 +29,17 @@ pub struct Login {
     pub application_name: String,
     /// Command-line options for the backend (`-c name=value`).
     pub options: Option<String>,
+    /// How the server may let it in.
+    pub methods: Methods,
+    /// Whether SCRAM is bound to TLS.
+    pub binding: Binding,
 }
 
 /// How far the startup has come.
 pub struct Startup<'a> {
     login: &'a Login,
+    channel: Channel,
+    method: Method,
     scram: Option<ScramSha256>,
     is_proven: bool,
     is_admitted: bool,
@@ -35,11 +47,13 @@ pub struct Startup<'a> {
     pub server_version: String,
     /// The backend's process id.
     pub backend_pid: i32,
+    /// A remark on the login's security.
+    pub note: Option<String>,
 }
 
 impl<'a> Startup<'a> {
     /// Begins: writes the startup message to `out`.
-    pub fn begin(login: &'a Login, out: &mut BytesMut) -> Result<Self> {
+    pub fn begin(login: &'a Login, channel: Channel, out: &mut BytesMut) -> Result<Self> {
         let mut parameters = vec![
             ("user", login.user.as_str()),
             ("database", login.database.as_str()),
@@ -55,11 +69,14 @@ impl<'a> Startup<'a> {
         })?;
         Ok(Self {
             login,
+            channel,
+            method: Method::None,
             scram: None,
             is_proven: false,
             is_admitted: false,
             server_version: String::new(),
             backend_pid: 0,
+            note: None,
         })
     }
 
@@ -69,15 +86,18 @@ impl<'a> Startup<'a> {
             Message::AuthenticationOk => self.admit()?,
             Message::NoticeResponse(_) => {}
             Message::AuthenticationCleartextPassword => {
+                self.accept_readable(Method::Password)?;
                 let password = self.password()?;
                 frontend::password_message(password.as_bytes(), out).map_err(unencodable)?;
             }
             Message::AuthenticationMd5Password(body) => {
+                self.accept_readable(Method::Md5)?;
                 let hash = md5_hash(self.login.user.as_bytes(), self.password()?.as_bytes(), body.salt());
                 frontend::password_message(hash.as_bytes(), out).map_err(unencodable)?;
             }
             Message::AuthenticationSasl(body) => self.begin_scram(&body, out)?,
             Message::AuthenticationSaslContinue(body) => {
+                require_bearable(body.data())?;
                 let scram = self.scram()?;
                 scram.update(body.data()).map_err(|error| unproven(&error.to_string()))?;
                 frontend::sasl_response(scram.message(), out).map_err(unencodable)?;
@@ -110,7 +130,27 @@ impl<'a> Startup<'a> {
         if self.scram.is_some() && !self.is_proven {
             return Err(unproven("it ended the login before its proof"));
         }
+        if self.method == Method::None {
+            self.accept(Method::None)?;
+        }
         self.is_admitted = true;
+        Ok(())
+    }
+
+    /// Goes on with a method if that is accepted.
+    fn accept(&mut self, method: Method) -> Result<()> {
+        self.login.methods.require(method)?;
+        if self.login.binding == Binding::Require && method != Method::ScramSha256 {
+            return Err(unbound(&format!("authentication by {method} has none")));
+        }
+        self.method = method;
+        Ok(())
+    }
+
+    /// Accepts a method that sends the password or a hash of it, if nobody else can read that.
+    fn accept_readable(&mut self, method: Method) -> Result<()> {
+        self.accept(method)?;
+        self.note = self.channel.require_private(method)?;
         Ok(())
     }
 
@@ -119,14 +159,34 @@ impl<'a> Startup<'a> {
         body: &postgres_protocol::message::backend::AuthenticationSaslBody,
         out: &mut BytesMut,
     ) -> Result<()> {
-        let has_scram = body.mechanisms().any(|name| Ok(name == SCRAM_SHA_256)).unwrap_or(false);
-        if !has_scram {
+        self.accept(Method::ScramSha256)?;
+        let offers = |mechanism| body.mechanisms().any(|name| Ok(name == mechanism)).unwrap_or(false);
+        let (mechanism, binding) = self.bind(offers(SCRAM_SHA_256_PLUS))?;
+        if !offers(mechanism) {
             return Err(Error::new("the server offers no SASL mechanism that we know")
                 .detail(format!("known: {SCRAM_SHA_256}")));
         }
         let password = self.password()?.as_bytes().to_vec();
-        let scram = self.scram.insert(ScramSha256::new(&password, ChannelBinding::unsupported()));
-        frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), out).map_err(unencodable)
+        self.is_proven = false;
+        let scram = self.scram.insert(ScramSha256::new(&password, binding));
+        frontend::sasl_initial_response(mechanism, scram.message(), out).map_err(unencodable)
+    }
+
+    /// Chooses the mechanism, as libpq does. A server that is told that nothing was offered notices if it had been.
+    fn bind(&self, is_offered: bool) -> Result<(&'static str, ChannelBinding)> {
+        let is_wanted = self.login.binding != Binding::Disable;
+        match &self.channel {
+            Channel::Tls(Some(hash)) if is_wanted && is_offered => {
+                Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash.clone())))
+            }
+            _ if self.login.binding == Binding::Require => Err(unbound(match &self.channel {
+                Channel::Tls(Some(_)) => "the server does not offer it",
+                Channel::Tls(None) => "the signature of the server's certificate has no one hash",
+                Channel::Socket | Channel::Clear { .. } => "the connection has no TLS",
+            })),
+            Channel::Tls(Some(_)) if is_wanted => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
+            _ => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
+        }
     }
 
     fn scram(&mut self) -> Result<&mut ScramSha256> {
@@ -146,6 +206,22 @@ impl<'a> Startup<'a> {
     }
 }
 
+/// Refuses a challenge whose answer would take too long. What is no challenge is left to its parser.
+fn require_bearable(challenge: &[u8]) -> Result<()> {
+    let text = String::from_utf8_lossy(challenge);
+    let count = text.rsplit_once(",i=").map_or("", |(_, count)| count);
+    if count.is_empty() || count.parse().is_ok_and(|count: u64| count <= MOST_ITERATIONS) {
+        return Ok(());
+    }
+    Err(Error::new(format!("the server asks for more than {MOST_ITERATIONS} iterations of SCRAM"))
+        .detail(format!("it asks for {}", count.chars().take(20).collect::<String>()))
+        .hint("if it is the right server, set scram_iterations there, and then the role's password again"))
+}
+
+fn unbound(why: &str) -> Error {
+    Error::new("channel_binding=require cannot be fulfilled").detail(why)
+}
+
 fn unproven(why: &str) -> Error {
     Error::new("the server did not prove that it knows the password").detail(why)
 }
@@ -156,16 +232,4 @@ fn unencodable(error: std::io::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_is_ready_before_it_has_let_anybody_in_is_refused() {
-        let login = Login::default();
-        let mut out = BytesMut::new();
-        let mut startup = Startup::begin(&login, &mut out).unwrap();
-        let message = Message::parse(&mut BytesMut::from(&b"Z\0\0\0\x05I"[..])).unwrap().unwrap();
-        let error = startup.advance(message, &mut out).unwrap_err();
-        assert_eq!(error.message, "the server was ready before it had let anybody in");
-    }
-}
+mod tests;

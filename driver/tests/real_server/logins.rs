@@ -78,6 +78,42 @@ fn tls_is_used_and_certificates_are_checked_as_sslmode_says() {
 }
 
 #[test]
+fn scram_is_bound_to_tls_if_that_is_required() {
+    let Some(server) = Server::shared().filter(|server| server.has_tls) else { return };
+    query(&server.target("postgres"), "CREATE ROLE bound LOGIN PASSWORD 'p w'");
+    let attempt = |more: &str| {
+        let target = server.tcp(&format!("user=bound password='p w' {more}"));
+        let info = Keywords::parse(&target).unwrap().resolve().unwrap();
+        Connection::open(&info).map(|_| ()).map_err(|error| error.message)
+    };
+    // The server compares the hash of its certificate with the one that it is told.
+    assert_eq!(attempt("sslmode=require channel_binding=require require_auth=scram-sha-256"), Ok(()));
+    assert_eq!(attempt("sslmode=require channel_binding=disable"), Ok(()));
+    let refused = "the server asks for authentication by scram-sha-256";
+    assert_eq!(attempt("sslmode=require require_auth=none"), Err(refused.to_string()));
+}
+
+#[test]
+fn a_role_logs_in_with_its_certificate_and_an_address() {
+    let Some(server) = Server::shared().filter(|server| server.has_tls) else { return };
+    query(&server.target("postgres"), "CREATE ROLE certified LOGIN");
+    let place = |name: &str| server.directory.join(name).display().to_string();
+    let attempt = |more: &str| {
+        let authority = place("authority.crt");
+        // The name is not looked up, and the certificate is made out to it all the same.
+        let server = format!("host=localhost hostaddr=127.0.0.1 port={} dbname=postgres", server.port);
+        let target = format!("{server} user=certified sslmode=verify-full sslrootcert={authority} {more}");
+        let info = Keywords::parse(&target).unwrap().resolve().unwrap();
+        Connection::open(&info).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (certificate, key) = (place("client.crt"), place("client.key"));
+    assert_eq!(attempt(&format!("sslcert={certificate} sslkey={key}")), Ok(()));
+    assert!(attempt("").unwrap_err().contains("connection requires a valid client certificate"));
+    let error = attempt(&format!("sslcert={certificate} sslkey={}", place("no.key"))).unwrap_err();
+    assert!(error.contains(&format!("could not read a key from \"{}\"", place("no.key"))), "{error}");
+}
+
+#[test]
 fn a_request_that_is_larger_than_all_buffers_goes_through_tls() {
     let Some(server) = Server::shared().filter(|server| server.has_tls) else { return };
     let info = Keywords::parse(&server.tcp("user=postgres sslmode=require")).unwrap().resolve().unwrap();

@@ -24,6 +24,8 @@ local all all trust
 host all scram 127.0.0.1/32 scram-sha-256
 host all hashed 127.0.0.1/32 md5
 host all clear 127.0.0.1/32 password
+hostssl all bound 127.0.0.1/32 scram-sha-256
+hostssl all certified 127.0.0.1/32 cert
 hostssl all all 127.0.0.1/32 trust
 ";
 
@@ -65,7 +67,7 @@ impl Server {
         let has_tls = make_certificates(&directory)
             && output(unprivileged(&bin.join("pg_config")).arg("--configure")).contains("openssl");
         let tls = if has_tls {
-            "ssl = on\nssl_cert_file = '../server.crt'\nssl_key_file = '../server.key'\n"
+            "ssl = on\nssl_cert_file = '../server.crt'\nssl_key_file = '../server.key'\nssl_ca_file = '../authority.crt'\n"
         } else {
             ""
         };
@@ -210,7 +212,8 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// An authority, another one, and a certificate of the first for "localhost"; false if openssl is missing.
+/// An authority, another one, and certificates of the first for "localhost" and for the role "certified"; false if
+/// openssl is missing.
 fn make_certificates(directory: &Path) -> bool {
     let script = "
         set -e; cd \"$0\"
@@ -223,6 +226,10 @@ fn make_certificates(directory: &Path) -> bool {
         printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > extensions
         openssl x509 -req -in server.csr -CA authority.crt -CAkey authority.key -CAcreateserial -days 2 \\
             -extfile extensions -out server.crt
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=certified \\
+            -keyout client.key -out client.csr
+        openssl x509 -req -in client.csr -CA authority.crt -CAkey authority.key -CAcreateserial -days 2 \\
+            -extfile extensions -out client.crt
         chmod 600 server.key; [ $(id -u) != 0 ] || chown --reference=. server.key";
     let made = Command::new("sh").args(["-c", script]).arg(directory).stderr(Stdio::null()).status();
     made.is_ok_and(|status| status.success())
