@@ -141,13 +141,13 @@ class Arm:
     def connect_like_its_load(self) -> psycopg.Connection:
         """Open a session as generators do: same role, database, way in and environment, nothing set."""
         target = self.target()
-        secrets = {
+        given = {
             keyword: self.environment[variable]
-            for keyword, variable in {**LIBPQ_VARIABLES, "options": "PGOPTIONS"}.items()
+            for keyword, variable in LIBPQ_VARIABLES.items()
             if variable in self.environment
         }
         way = make_conninfo(
-            host=target.host, port=target.port, user=target.user, dbname=target.database, **secrets
+            host=target.host, port=target.port, user=target.user, dbname=target.database, **given
         )
         return psycopg.connect(way, autocommit=True)
 

@@ -67,9 +67,9 @@ class AttachedArena(AttachedBase):
         if data_set.key in self._templates:
             return
         template = f"pgdyno_template_{len(self._templates)}"
+        server, environment = self.find()
         self.progress.step(f"loading {data_set.name}, {numbers.size(data_set.size_bytes)}")
         self.databases.create(template)
-        server, environment = self.find()
         target = Target(server.host, server.port, server.user, template)
         self.loads.fill(target, data_set, self.loads.scratch / "load.log", environment)
         self.databases.finish_load(template)

@@ -16,10 +16,16 @@ from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.server.connection.connection import Connection, connect
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
+from pgdyno.server.connection.load_security import (
+    DEFAULT_FILES,
+    Negotiated,
+    load_parameters,
+)
 from pgdyno.server.inspection.inspection import identify_backend
 
 _DATA_DIRECTORY = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'"
 _OPTIONS = "PGOPTIONS"
+_IS_GSS = "SELECT encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_catalog.pg_backend_pid()"
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class AttachedServer:
 def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer, Mapping[str, str]]:
     """Find the server on this host, and the environment that generators connect with.
 
-    Raises: ConnectionFailedError; ServerError if it is not proven to run on this host.
+    Raises: ConnectionFailedError; ServerError if it is not proven to run on this host; RefusedError if
+    generators' connections would be less secure than ours.
     """
     server, environment, postmaster = _look(dsn, data_directory)
     if isinstance(postmaster.value, Unknown):
@@ -58,7 +65,7 @@ def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer,
 def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
     """Find the server on any host, and the environment that generators connect with.
 
-    Raises: ConnectionFailedError.
+    Raises: ConnectionFailedError; RefusedError as above.
     """
     server, environment, _ = _look(dsn, None)
     return server, environment
@@ -74,7 +81,7 @@ def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping
             data_directory=data_directory or _data_directory(connection),
         )
         server = AttachedServer(dsn, info.host, info.port, info.user, postmaster.or_none())
-        return server, _environment(info), postmaster
+        return server, _environment(connection), postmaster
 
 
 def _data_directory(connection: Connection) -> str | None:
@@ -83,14 +90,26 @@ def _data_directory(connection: Connection) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _environment(info: psycopg.ConnectionInfo) -> dict[str, str]:
-    """Return libpq variables for secrets, and for options that no argument can carry.
+def _environment(connection: Connection) -> dict[str, str]:
+    """Return libpq variables for security, and for options that no argument can carry.
 
     Generators have the options of the control connection, wherever they come from: a PGOPTIONS that the
     connection string has replaced must not reach them alone.
     """
-    parameters = {**info.get_parameters(), "password": info.password}
-    found = {variable: parameters[name] for name, variable in LIBPQ_VARIABLES.items() if parameters.get(name)}
-    if info.options or _OPTIONS in os.environ:
-        found[_OPTIONS] = info.options
+    found = {LIBPQ_VARIABLES[name]: value for name, value in load_parameters(_negotiated(connection)).items()}
+    if connection.info.options or _OPTIONS in os.environ:
+        found[_OPTIONS] = connection.info.options
     return found
+
+
+def _negotiated(connection: Connection) -> Negotiated:
+    parameters = {one.keyword.decode(): one.val.decode() for one in connection.pgconn.info if one.val}
+    if "hostaddr" in parameters:  # it may be a list, and one of them has answered
+        parameters["hostaddr"] = connection.info.hostaddr
+    files = {name: Path.home() / ".postgresql" / file for name, file in DEFAULT_FILES.items()}
+    return Negotiated(
+        {**parameters, "password": connection.info.password},  # of a password file as well
+        is_tls=connection.pgconn.ssl_in_use,
+        is_gss=connection.execute(_IS_GSS).fetchone() == (True,),
+        default_files={name: str(file) for name, file in files.items() if file.exists()},
+    )

@@ -13,7 +13,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 _LIBPQS, _OURS = "PG", "PGDYNO_"
-LIBPQ_VARIABLES = {"password": "PGPASSWORD", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
+LIBPQ_VARIABLES = {
+    "password": "PGPASSWORD",
+    "hostaddr": "PGHOSTADDR",
+    "options": "PGOPTIONS",
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+    "channel_binding": "PGCHANNELBINDING",
+    "require_auth": "PGREQUIREAUTH",
+}
 """Environment variables, by the keyword of a connection string that means the same."""
 
 
