@@ -74,6 +74,20 @@ def test_variables_of_libpq_neither_lead_elsewhere_nor_reach_the_server(pg18_bin
     assert {name: os.environ[name] for name in ELSEWHERE} == ELSEWHERE
 
 
+def test_secrets_in_the_callers_environment_reach_no_server(
+    pg18_bin: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account that servers run as could read them in /proc."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    monkeypatch.setenv("LC_MESSAGES", "C")
+    with started(pg18_bin, home, {}) as server:
+        variables = Path(f"/proc/{server.pid}/environ").read_text().split("\0")
+    names = {one.partition("=")[0] for one in variables if one}
+    assert names >= {"PATH", "LC_MESSAGES"}
+    assert "AWS_SECRET_ACCESS_KEY" not in names
+    assert ("HOME" in names) != server.account.is_other
+
+
 def test_no_setting_makes_a_private_server_a_public_one(pg18_bin: Path, home: Path) -> None:
     public = {"listen_addresses": "*", "port": "5432", "unix_socket_directories": "/tmp"}
     with started(pg18_bin, home, {}, public) as server, closing(server.connect()) as connection:

@@ -5,6 +5,7 @@ Answers are held against DuckDB, which answers the same queries from tpchgen's r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -79,21 +80,21 @@ def test_prices_and_colors_are_those_that_values_are_drawn_from(arm: Arm) -> Non
 def test_a_table_with_too_few_rows_is_no_data_set(arm: Arm) -> None:
     with connection(arm) as opened:
         opened.execute("CREATE DATABASE few")
-    maker = Tpchgen(tpchgen(), list)
+    maker = Tpchgen(tpchgen(), list, os.environ)
     filling = Filling(10, "CREATE TABLE region (a int, b text, c text)", "", {"region": 5}, {"region": 6})
     with pytest.raises(GeneratorFailedError, match="tpchgen made 5 rows of region, not 6"):
         maker.fill(replace(arm.target(), database="few"), filling, jobs=1, tell=lambda _: None)
 
 
 def test_a_failing_generator_is_told_in_its_own_words(arm: Arm) -> None:
-    maker = Tpchgen(Path("/bin/false"), list)
+    maker = Tpchgen(Path("/bin/false"), list, os.environ)
     filling = Filling(10, "SELECT 1", "", {"region": 5}, {})
     with pytest.raises(GeneratorFailedError, match="tpchgen failed with status 1"):
         maker.fill(arm.target(), filling, jobs=1, tell=lambda _: None)
 
 
 def test_a_table_that_is_not_there_is_told_in_the_servers_words(arm: Arm) -> None:
-    maker = Tpchgen(tpchgen(), list)
+    maker = Tpchgen(tpchgen(), list, os.environ)
     filling = Filling(10, "DROP TABLE IF EXISTS nothing", "ALTER TABLE nothing ADD PRIMARY KEY (a)", {}, {})
     with pytest.raises(GeneratorFailedError) as failed:
         maker.fill(arm.target(), filling, jobs=1, tell=lambda _: None)

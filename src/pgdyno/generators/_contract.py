@@ -29,6 +29,7 @@ class Target:
 class Command:
     """A command line. ``stop_signal`` ends the program cleanly, with its log complete.
 
+    ``environment`` is all that it gets: nothing of pgdyno's own.
     It has ended cleanly if its status is one of ``clean_statuses``; −N means that signal N ended it.
     """
 

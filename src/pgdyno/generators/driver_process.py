@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import threading
@@ -47,7 +46,7 @@ class DriverProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                env={**os.environ, **self.environment},
+                env=dict(self.environment),
                 text=True,
                 start_new_session=True,
             )

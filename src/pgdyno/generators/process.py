@@ -64,7 +64,7 @@ class LoadProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, **self.command.environment},
+                env=dict(self.command.environment),
                 start_new_session=True,
             )
 
@@ -133,7 +133,7 @@ def run_to_end(command: Command, wrap: Wrap, output_file: Path, *, timeout_s: fl
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, **command.environment},
+            env=dict(command.environment),
             start_new_session=True,
         )
         try:

@@ -60,10 +60,14 @@ class _Part:
 
 @dataclass(frozen=True)
 class Tpchgen:
-    """tpchgen, where the generators' account can run it; ``wrap`` makes a command line that account's."""
+    """tpchgen, where the generators' account can run it; ``wrap`` makes a command line that account's.
+
+    ``environment`` is all that it gets.
+    """
 
     program: Path
     wrap: Wrap
+    environment: Mapping[str, str]
 
     def fill(self, target: Target, filling: Filling, *, jobs: int, tell: Tell) -> None:
         """Load everything into an empty database.
@@ -109,7 +113,9 @@ class Tpchgen:
         with (
             _named(f"could not load {part.table}"),
             closing(connect(target)) as connection,
-            subprocess.Popen(self.wrap(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+            subprocess.Popen(
+                self.wrap(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(self.environment)
+            ) as process,
         ):
             assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
             try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.generators._contract import Command
-from pgdyno.generators.process import LoadProcess
+from pgdyno.generators.process import LoadProcess, run_to_end
 from pgdyno.model.errors import GeneratorFailedError
 
 
@@ -33,6 +33,15 @@ def test_a_run_that_ends_as_agreed_counts(tmp_path: Path) -> None:
         stopped("trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done", tmp_path).require_clean_end()
         ended_by_signal = "echo ready; exec sleep 60"
         stopped(ended_by_signal, tmp_path, clean_statuses=(0, -signal.SIGTERM)).require_clean_end()
+
+
+def test_a_generator_gets_nothing_of_pgdynos_own_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    command = Command(("/usr/bin/env",), signal.SIGTERM, {"PGPASSWORD": "of the load"})
+    run_to_end(command, list, tmp_path / "output", timeout_s=10)
+    assert (tmp_path / "output").read_text() == "PGPASSWORD=of the load\n"
 
 
 def test_clients_that_aborted_on_the_way_are_noticed_by_the_exit_status(tmp_path: Path) -> None:

@@ -92,12 +92,12 @@ class Loads:
         Raises: GeneratorFailedError with the driver's words, StorageError when the disk is full.
         """
         if data_set.maker == TPCHGEN:
-            maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command)
+            maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command, self._environment())
             maker.fill(target, filling(data_set), jobs=len(self.split.server), tell=tell)
             return
         command = self.find_driver().prepare(target, data_set)
         run_to_end(
-            replace(command, environment=environment),
+            replace(command, environment={**self._environment(), **environment}),
             self.workspace.account.command,
             output_file,
             timeout_s=_LOAD_TIMEOUT_S,
@@ -146,7 +146,8 @@ class Loads:
         return DriverProcess(
             argv=self.find_driver().serve(),
             wrap=self._wrap,
-            environment={name: value for arm in arms for name, value in arm.environment.items()},
+            environment=self._environment()
+            | {name: value for arm in arms for name, value in arm.environment.items()},
             output_file=self.scratch / f"driver-{label}.out",
         )
 
@@ -163,15 +164,19 @@ class Loads:
         for arm, label in zip(arms, labels, strict=True):
             prefix = self.log_prefix(label)
             command = generator.run(arm.target(), readable, replace(request, log_prefix=prefix))
+            environment = {**self._environment(), **command.environment, **arm.environment}
             loads.append(
                 LoadProcess(
-                    replace(command, environment={**command.environment, **arm.environment}),
+                    replace(command, environment=environment),
                     self._wrap,
                     prefix,
                     self.scratch / f"generator-{label}.out",
                 )
             )
         return FrozenTurns(loads)
+
+    def _environment(self) -> dict[str, str]:
+        return self.workspace.account.environment()
 
     def _wrap(self, argv: Sequence[str]) -> list[str]:
         return self.workspace.account.command(argv, cpus=self.split.client)

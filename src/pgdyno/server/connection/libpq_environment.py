@@ -1,4 +1,4 @@
-"""Keep libpq's environment variables from scratch servers and from their clients.
+"""Keep libpq's environment variables from clients of scratch servers.
 
 A scratch server is named in full by its socket. PGHOSTADDR would lead to another server all the same, and
 PGOPTIONS or PGSERVICE would change what is measured. Someone's own server is reached with all of them.
@@ -9,7 +9,7 @@ Source: PostgreSQL, chapter "Environment Variables" of libpq; postmaster.c reads
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 _LIBPQS, _OURS = "PG", "PGDYNO_"
@@ -25,11 +25,6 @@ LIBPQ_VARIABLES = {
     "require_auth": "PGREQUIREAUTH",
 }
 """Environment variables, by the keyword of a connection string that means the same."""
-
-
-def without_libpq(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without libpq's variables."""
-    return {name: value for name, value in environment.items() if not _is_libpqs(name)}
 
 
 @contextmanager

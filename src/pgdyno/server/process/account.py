@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 _PREFERRED_USERS = ("postgres", "nobody")
+_KEPT_VARIABLES = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "QEMU_LD_PREFIX"})
+_OF_THE_CALLER = frozenset({"HOME", "USER", "LOGNAME"})
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,15 @@ class Account:
             wrapped += ["taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus)]
         return [*wrapped, *argv]
 
+    def environment(self) -> dict[str, str]:
+        """Return the variables that programs of this user start with.
+
+        Only a few of the caller's are kept. Others may hold passwords and tokens, which the user could read
+        in /proc; libpq's would lead elsewhere.
+        """
+        kept = _KEPT_VARIABLES if self.is_other else _KEPT_VARIABLES | _OF_THE_CALLER
+        return {name: value for name, value in os.environ.items() if name in kept or name.startswith("LC_")}
+
     def own(self, *paths: os.PathLike[str]) -> None:
         """Give paths that pgdyno created to this user; of links, the links themselves."""
         if self.is_other:
@@ -52,7 +63,7 @@ class Account:
 
 
 def with_environment(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Return ``argv`` wrapped so that it alone has these variables, besides those of pgdyno.
+    """Return ``argv`` wrapped so that it alone has these variables, besides those of ``Account.environment``.
 
     Wrapped once more by ``Account.command``, it gets them when privileges have been dropped: a library that
     they preload never runs as root. Raises: ValueError for what is no name of a variable.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
 import signal
@@ -15,7 +14,6 @@ from pathlib import Path
 from pgdyno.model.errors import ServerError, SettingError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.hosts.machine import HEADER_BYTES, is_foreign, machine_of
-from pgdyno.server.connection.libpq_environment import without_libpq
 from pgdyno.server.process.account import Account, caller
 from pgdyno.server.process.workspace import Workspace
 
@@ -113,7 +111,7 @@ class Installation:
             text=True,
             timeout=_PROBE_TIMEOUT_S,
             check=False,
-            env=without_libpq(os.environ),
+            env=account.environment(),
         )
         if done.returncode != 0:
             raise _setting_error(done.stderr, settings)

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
-from pgdyno.server.connection.libpq_environment import libpq_variables_unset, without_libpq
+from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.memory_limit import MemoryGroup
@@ -197,7 +197,7 @@ class Instance:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=without_libpq(os.environ),
+                env=self.account.environment(),
                 start_new_session=True,
             )
 
@@ -304,7 +304,7 @@ def initialise(
         *options,
     ]
     done = subprocess.run(
-        account.command(argv), capture_output=True, text=True, check=False, env=without_libpq(os.environ)
+        account.command(argv), capture_output=True, text=True, check=False, env=account.environment()
     )
     if done.returncode != 0:
         raise ServerStartError(

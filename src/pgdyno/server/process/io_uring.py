@@ -70,7 +70,7 @@ def io_uring_obstacle(
             account.command([*argv, "-c", "io_method=io_uring"]),
             capture_output=True,
             text=True,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**account.environment(), "LC_ALL": "C"},
             timeout=timeout_s,
             check=False,
         )

@@ -79,7 +79,7 @@ def _read_position(installation: Installation, account: Account, data_directory:
         account.command(argv),
         capture_output=True,
         text=True,
-        env={**os.environ, "LC_ALL": "C"},
+        env={**account.environment(), "LC_ALL": "C"},
         check=False,
     )
     if done.returncode != 0:
@@ -105,6 +105,13 @@ def _zeros(directory: Path, size: int) -> Path:
 
 def _run_as(account: Account, argv: Sequence[str]) -> None:
     """Run a program as the servers' user: root writes nothing by name where that user could put a link."""
-    done = subprocess.run(account.command(argv), capture_output=True, text=True, umask=_PRIVATE, check=False)
+    done = subprocess.run(
+        account.command(argv),
+        capture_output=True,
+        text=True,
+        umask=_PRIVATE,
+        check=False,
+        env=account.environment(),
+    )
     if done.returncode != 0:
         raise StorageError("could not write a WAL segment", detail=done.stderr.strip()[-800:])

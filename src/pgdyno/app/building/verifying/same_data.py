@@ -5,7 +5,6 @@ It holds what PostgreSQL's own tests leave behind: objects of nearly every kind 
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,7 +12,6 @@ from itertools import zip_longest
 from typing import LiteralString
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.server.connection.libpq_environment import without_libpq
 from pgdyno.server.process.instance import Instance
 
 _LIMIT_S = 600.0  # arbitrary; each takes seconds
@@ -71,7 +69,7 @@ def _run(server: Instance, program: str, *options: str) -> bytes:
     place = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}")
     limited = ["timeout", f"{_LIMIT_S:g}", server.installation.program(program), *place, *options]
     done = subprocess.run(
-        server.account.command(limited), capture_output=True, check=False, env=without_libpq(os.environ)
+        server.account.command(limited), capture_output=True, check=False, env=server.account.environment()
     )
     if done.returncode != 0:
         said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
