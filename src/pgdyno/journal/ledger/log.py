@@ -32,6 +32,7 @@ from typing import Any
 
 from pgdyno.journal.files.durable import sync_directory
 from pgdyno.journal.ledger.lock import exclusive_lock
+from pgdyno.journal.ledger.plain_file import read_plain
 from pgdyno.journal.ledger.receipt import advanced, receipt_document, receipt_of
 from pgdyno.model.document import Json
 from pgdyno.model.errors import StorageError
@@ -146,15 +147,15 @@ def open_journal(directory: Path) -> Iterator[Journal]:
             os.close(file)
 
 
-def read_journal(directory: Path) -> Contents:
+def read_journal(directory: Path, limit_bytes: int | None = None) -> Contents:
     """Return the contents of the journal in ``directory``; empty if there is none.
 
     Needs no lock.
 
-    Raises: StorageError if the file cannot be read, or was written by a newer pgdyno.
+    Raises: StorageError if the file cannot be read or is larger, or was written by a newer pgdyno.
     """
     try:
-        raw = (directory / FILE).read_bytes()
+        raw = read_plain(directory / FILE, limit_bytes)
     except FileNotFoundError:
         raw = b""
     except OSError as error:
@@ -232,7 +233,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
         written_as = entry["format"]
         if "event" not in entry:
             return None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):  # the last: thousands of brackets
         return None
     if written_as != _FORMAT:
         raise StorageError(
@@ -248,7 +249,10 @@ def _checksum(entry: Mapping[str, Json]) -> str:
 
 def _create(directory: Path) -> None:
     """Make directory and file, and let both survive a power failure before anything relies on them."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    if not directory.parent.is_dir():
+        directory.parent.mkdir(parents=True)
+        if os.geteuid() == 0:
+            directory.parent.chmod(0o755)  # whatever the umask: the servers' account goes through it
     if not directory.is_dir():
         directory.mkdir(mode=0o700)
         sync_directory(directory.parent)

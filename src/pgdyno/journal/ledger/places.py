@@ -2,7 +2,8 @@
 
 Root's journal for an ordinary user, other users' journals for root.
 
-Two journals may hold receipts for one server. Neither knows of the other, so that the user has to.
+Two journals may hold receipts for one server. Neither knows of the other, so that the user has to. Their
+owners can put anything there: nothing of it keeps root waiting, or is more than a journal that is not read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pgdyno.model.plans.journal import OtherJournal
 SYSTEM_DIRECTORY = Path("/var/lib/pgdyno/journal")
 USER_STATE = Path(".local/state")
 _IN_STATE = Path("pgdyno/journal")
+_LIMIT_BYTES = 4 << 20  # arbitrary: thousands of changes
 
 
 def candidate_directories() -> tuple[Path, ...]:
@@ -43,13 +45,13 @@ def other_journals(own: Path, candidates: Iterable[Path]) -> tuple[OtherJournal,
 
 def _look(directory: Path) -> OtherJournal | None:
     try:
-        (directory / FILE).stat()
-        return OtherJournal(str(directory), len(read_journal(directory).open))
+        (directory / FILE).lstat()
+        return OtherJournal(str(directory), len(read_journal(directory, _LIMIT_BYTES).open))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
         return OtherJournal(str(directory), None) if _is_seen(directory) else None
-    except StorageError:
+    except (StorageError, OSError):
         return OtherJournal(str(directory), None)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.unit.journal.receipts import receipt
 
-from pgdyno.journal.ledger.log import FILE, open_journal
+from pgdyno.journal.ledger.log import FILE, open_journal, read_journal
 from pgdyno.journal.ledger.places import candidate_directories, other_journals
 from pgdyno.model.plans.journal import OtherJournal, ReceiptState
 
@@ -38,6 +39,40 @@ def test_a_journal_that_cannot_be_read_may_hold_changes(tmp_path: Path) -> None:
     assert other_journals(tmp_path / "ours", [tmp_path / "theirs"]) == (
         OtherJournal(str(tmp_path / "theirs"), None),
     )
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a hole: it takes no space
+
+
+@pytest.mark.parametrize("make", [_fifo, _link, _huge])
+def test_what_another_user_puts_in_place_of_a_journal_keeps_nobody(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    make(theirs / FILE)
+    assert other_journals(tmp_path / "ours", [theirs]) == (OtherJournal(str(theirs), None),)
+
+
+def test_a_line_of_nothing_but_brackets_is_damage(tmp_path: Path) -> None:
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt())
+        with (tmp_path / FILE).open("ab") as file:
+            file.write(b"[" * 100_000 + b"\n")
+        journal.add(receipt(number=2))
+    contents = read_journal(tmp_path)
+    assert contents.damage == ("line 2 of the journal cannot be read",)
+    assert len(contents.open) == 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
