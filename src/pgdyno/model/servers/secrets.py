@@ -8,6 +8,7 @@ module of PostgreSQL itself defines it, so that its value is shown only if it ca
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 REDACTED = "********"
 
@@ -26,12 +27,15 @@ _MODULES = re.compile(
 )
 """Prefixes of what comes with PostgreSQL (contrib/ and src/pl/), none of whose settings is a secret."""
 
-_QUOTED_OR_NOT = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s&]+)"
-_SECRET_PAIR = re.compile(
-    rf"(?<![\w.-])(?P<name>[\w.-]*(?:{_TELLING_WORDS})[\w.-]*)(?P<equals>[\"']?\s*[=:]\s*)"
-    rf"(?:(?:bearer|basic)\s+)?{_QUOTED_OR_NOT}",
-    re.IGNORECASE,
+_HIDDEN = "\0"  # stands for a secret until all are found
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_PAIR = (
+    rf"(?<![\w.-])(?P<name>[\w.-]*(?:{_TELLING_WORDS})[\w.-]*)(?P<equals>[\"']?\s*[=:]\s*)(?!{_HIDDEN})"
+    r"(?:(?:bearer|basic)\s+)?"
 )
+_SECRET_PAIR = re.compile(rf"{_PAIR}(?:{_QUOTED}|(?:\\.|\S)+)", re.IGNORECASE)  # libpq: "\\ " ends no value
+_SECRET_PARAMETER = re.compile(rf"{_PAIR}[^\s&]+", re.IGNORECASE)
+_URI = re.compile(r"(?<![=\w+.-])\w[\w+.-]*://\S*")  # not one that is a value, and so maybe a password
 _BEARER = re.compile(r"\b(bearer\s+)[^\s'\"]+", re.IGNORECASE)
 _PASSWORD_IN_URI = re.compile(r"(\w://[^:/@\s]*:)[^\s]*@")
 
@@ -59,11 +63,17 @@ def is_postgresqls(name: str) -> bool:
 
 def _without_pairs(text: str) -> str:
     """Return a text without the values of ``password=…`` pairs and passwords in URIs."""
-    without_uris = _PASSWORD_IN_URI.sub(rf"\1{REDACTED}@", text)
-    return _BEARER.sub(rf"\1{REDACTED}", _SECRET_PAIR.sub(_pair, without_uris))
+    text = _PASSWORD_IN_URI.sub(_hidden("@"), text.replace(_HIDDEN, ""))
+    text = _URI.sub(lambda uri: _SECRET_PARAMETER.sub(_pair, uri[0]), text)
+    text = _BEARER.sub(_hidden(), _SECRET_PAIR.sub(_pair, text))
+    return text.replace(_HIDDEN, REDACTED)
+
+
+def _hidden(after: str = "") -> Callable[[re.Match[str]], str]:
+    return lambda match: f"{match[1]}{_HIDDEN}{after}"
 
 
 def _pair(match: re.Match[str]) -> str:
     if match["name"].lower() in _NOT_SECRET_NAMES:
         return match[0]
-    return f"{match['name']}{match['equals']}{REDACTED}"
+    return f"{match['name']}{match['equals']}{_HIDDEN}"

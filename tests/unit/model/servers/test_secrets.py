@@ -33,6 +33,10 @@ from pgdyno.model.servers.secrets import redacted
         ("", '{"password": "a b", "port": 1}', '{"password": ********, "port": 1}'),
         ("", "curl -H 'Authorization: Bearer abc.def' x", "curl -H 'Authorization: ******** x"),
         ("", "with bearer abc.def", "with bearer ********"),
+        ("primary_conninfo", "password=ab&cd port=1", "password=******** port=1"),
+        ("primary_conninfo", r"password=a\ secret port=1", "password=******** port=1"),
+        ("primary_conninfo", "password=a://b&c port=1", "password=******** port=1"),
+        ("", "see 'https://h/?api_key=a&page=2&token=b'", "see 'https://h/?api_key=********&page=2&token=********"),
     ],
 )  # fmt: skip
 def test_secrets_are_replaced(name: str, value: str, shown: str) -> None:
@@ -81,7 +85,7 @@ def test_of_postgresqls_own_settings_only_commands_are_hidden_whatever_they_hold
 
 
 @given(
-    password=st.text("abcXYZ019!$%^*()_+-./", min_size=9).map(lambda text: f"!{text}"),
+    password=st.text("abcXYZ019!$%^*()_+-./&?:=", min_size=9).map(lambda text: f"!{text}"),
     host=st.sampled_from(["", "host=db "]),
     tail=st.sampled_from(["", " port=1", " user=app"]),
 )
