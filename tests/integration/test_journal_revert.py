@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.fix_home import pgdyno
-from tests.fix_servers import RealServer, running_server
+from tests.fix_servers import RealServer, running_server, wait_until
 from tests.integration.journal_support import (
     access_to,
     auto_conf,
@@ -112,6 +112,29 @@ def test_revert_restores_a_value_set_by_alter_system(server: RealServer, access:
     assert auto_conf(server).read_bytes() == before
     assert server.execute("SHOW work_mem") == [("6MB",)]
     server.execute("ALTER SYSTEM RESET work_mem")
+    server.execute("SELECT pg_reload_conf()")
+
+
+def test_a_password_of_somebody_elses_entry_is_not_logged_for_the_order(
+    server: RealServer, tmp_path: Path
+) -> None:
+    """Over a connection alone, entries get their order back by being set again."""
+    conninfo = "host=192.0.2.7 password=s3cret"  # RFC 5737: no address of anybody's
+    entries = {"work_mem": "5MB", "primary_conninfo": conninfo, "log_statement": "ddl"}
+    for name, value in entries.items():
+        server.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+    server.execute("SELECT pg_reload_conf()")
+    log, access = server.directory / "pg_ctl.log", access_to(server, tmp_path / "journal", has_files=False)
+    wait_until(lambda: server.execute("SHOW log_statement") == [("ddl",)])
+    before = log.read_text().count("s3cret")
+    apply(access, work_mem="8MB")
+    assert revert(access, ALL).is_complete
+    said = log.read_text()
+    assert "SET work_mem = '5MB'" in said.replace('"', "")
+    assert said.count("s3cret") == before
+    assert server.execute("SHOW work_mem") == [("5MB",)]
+    for name in entries:
+        server.execute(f"ALTER SYSTEM RESET {name}")
     server.execute("SELECT pg_reload_conf()")
 
 

@@ -12,7 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pgdyno.journal.configuration.auto_conf import Entry, names_in_order, parse, says_the_same, values
+from pgdyno.journal.configuration.auto_conf import (
+    Entry,
+    names_in_order,
+    parse,
+    render,
+    says_the_same,
+    values,
+    with_value,
+)
 from pgdyno.journal.configuration.former_file import former_content, kept
 from pgdyno.journal.configuration.statements import equal_values, restore_statement, set_statement
 from pgdyno.journal.session.query import Connection, ask, run
@@ -23,6 +31,7 @@ from pgdyno.model.errors import PrivilegeError, SettingError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Found
 from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.secrets import redacted
 
 
 @dataclass
@@ -149,7 +158,8 @@ class AlterSystemWriter:
     def _restore_order(self, current: tuple[Entry, ...], former: tuple[Entry, ...]) -> bool:
         """Set entries again to their current values until they are in their former order.
 
-        ALTER SYSTEM moves what it sets to the end. pg_file_settings and pg_settings show line numbers.
+        ALTER SYSTEM moves what it sets to the end. pg_file_settings and pg_settings show line numbers. An
+        entry with a secret is not set again, because the statement could be logged: then the order stays.
         """
         present, wanted = names_in_order(current), names_in_order(former)
         same = next(
@@ -158,11 +168,16 @@ class AlterSystemWriter:
         if same is None:
             return False
         by_name = values(former)
+        if any(redacted(name, by_name[name.lower()]) != by_name[name.lower()] for name in wanted[same:]):
+            return False
         for name in wanted[same:]:
+            if self._content() != render(current):
+                break  # others have set something meanwhile, which must not get its former value
             try:
                 run(self._connection, set_statement(name, by_name[name.lower()]))
             except SettingError:
                 break  # the server would not take this entry today; the order is no reason to lose it
+            current = with_value(current, name, by_name[name.lower()])
         return True
 
 
