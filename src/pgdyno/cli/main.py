@@ -5,14 +5,19 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
+from types import TracebackType
 from typing import NoReturn
 
 import click
 
 from pgdyno import __version__
-from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UsageError
+from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
 from pgdyno.model.names import did_you_mean
+
+_IS_A_BUG = "this is a bug of pgdyno; the lines above help to correct it"
+_SEE_STATUS = "pgdyno status shows whether something is still changed, and pgdyno revert restores it"
 
 COMMANDS = (
     "server",
@@ -69,6 +74,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run pgdyno and exit with the code that design and help promise."""
+    sys.excepthook = _tell_unforeseen
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)
@@ -90,13 +96,26 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _tell_unforeseen(_: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print a traceback for a report of the bug, and advice."""
+    from pgdyno.report.elements.terminal import printable
+
+    lines = "".join(traceback.format_exception(error.with_traceback(trace))).splitlines()
+    click.echo("\n".join(map(printable, lines)), err=True)
+    _tell(UnforeseenError(f"unforeseen {type(error).__name__}: {error}", detail=_IS_A_BUG, hint=_SEE_STATUS))
+
+
 def _fail(error: PgdynoError) -> None:
     """Print message, detail and hint on stderr and leave."""
+    _tell(error)
+    sys.exit(error.exit_code)
+
+
+def _tell(error: PgdynoError) -> None:
     from pgdyno.report.elements.terminal import printable
 
     lines = [printable(line) for line in str(error).splitlines()]  # a file's contents may be in it
     click.echo("\n".join([f"pgdyno: ERROR:  {lines[0]}  ({error.code})", *lines[1:]]), err=True)
-    sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":
