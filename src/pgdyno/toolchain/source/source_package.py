@@ -8,8 +8,10 @@ because the index of each has about 12 MB.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,7 @@ what is measured is PostgreSQL as it was released, the same way for every versio
 _TARBALL = re.compile(r"^postgresql-\d+_(?P<version>[^_]+)\.orig\.tar\.(?:gz|bz2|xz|zst)$")
 _DESCRIPTION = re.compile(r"^postgresql-\d+_(?P<version>[^_]+)\.dsc$")
 _UNPACK_LIMIT_S = 300.0  # arbitrary; it takes about 5 s
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO keeps nobody waiting
 
 
 class SourceSuite(Protocol):
@@ -119,18 +122,31 @@ def describe_package(suite: SourceSuite, major: int) -> SourcePackage:
 def unpack(package: SourcePackage, downloads: Path, tree: Path) -> None:
     """Unpack the upstream tarball into ``tree``, which is made, after checking it once more.
 
+    It is read once: the directory belongs to apt's user, who could exchange the file after the check.
     Raises: InstallationError for a tarball that is not the index's, or tar's own words.
     """
     tarball = downloads / package.tarball.name
-    with tarball.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    content = _read(tarball, package.tarball.size_bytes)
+    digest = hashlib.sha256(content).hexdigest()
     if digest != package.tarball.sha256:
         raise InstallationError(
             f"{tarball} differs from the archive's index",
             detail=f"sha256 {digest}, expected {package.tarball.sha256}",
             hint="remove it, and try again",
         )
-    unpack_tarball(tarball, tree)
+    with tempfile.TemporaryDirectory() as private:
+        checked = Path(private) / tarball.name
+        checked.write_bytes(content)
+        unpack_tarball(checked, tree)
+
+
+def _read(tarball: Path, size_bytes: int) -> bytes:
+    """Return a file, with one byte more than it should have if it is larger."""
+    try:
+        with open(tarball, "rb", opener=lambda path, _: os.open(path, _READ)) as file:
+            return file.read(size_bytes + 1)
+    except OSError as error:
+        raise InstallationError(f"could not read {tarball}", detail=error.strerror) from error
 
 
 def unpack_tarball(tarball: Path, tree: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
+from pgdyno.toolchain.source import source_package
 from pgdyno.toolchain.source.private_apt import SourceFile
 from pgdyno.toolchain.source.source_package import (
     SourcePackage,
@@ -164,6 +165,35 @@ def test_the_tarball_is_unpacked_without_its_top_directory(tarball: Path, tmp_pa
     found = package(tarball, hashlib.sha256(tarball.read_bytes()).hexdigest())
     unpack(found, tmp_path, tmp_path / "tree")
     assert (tmp_path / "tree/configure").is_file()
+
+
+def test_what_is_unpacked_is_what_was_checked(
+    tarball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory belongs to the user that apt downloads as, who may exchange the file at any moment."""
+    found = package(tarball, hashlib.sha256(tarball.read_bytes()).hexdigest())
+
+    def exchanged_before_it_is_unpacked(from_file: Path, tree: Path) -> None:
+        tarball.write_bytes(b"somebody else's")
+        unpack_tarball(from_file, tree)
+
+    monkeypatch.setattr(source_package, "unpack_tarball", exchanged_before_it_is_unpacked)
+    unpack(found, tmp_path, tmp_path / "tree")
+    assert (tmp_path / "tree/configure").is_file()
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_a_tarball_that_is_no_plain_file_keeps_root_from_nothing(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "postgresql-17_17.11.orig.tar.bz2"
+    if kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero")
+    found = SourcePackage("postgresql-17", "17.11-1", "trixie", SourceFile(place.name, 100, "00" * 32))
+    with pytest.raises(InstallationError) as caught:
+        unpack(found, tmp_path, tmp_path / "tree")
+    assert caught.value.message in (f"{place} differs from the archive's index", f"could not read {place}")
+    assert not (tmp_path / "tree").exists()
 
 
 def test_a_tarball_that_the_index_does_not_describe_is_not_unpacked(tarball: Path, tmp_path: Path) -> None:
