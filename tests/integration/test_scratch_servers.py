@@ -17,6 +17,7 @@ from tests.fix_servers import wait_until
 
 from pgdyno.app.arenas.datasets import DataSets
 from pgdyno.app.arenas.load import Loads
+from pgdyno.app.inspection.embedded_server import running_embedded
 from pgdyno.cli.output import Lines
 from pgdyno.experiments.design.isolation import split_cpus
 from pgdyno.generators.discovery import find_driver, find_generator
@@ -24,7 +25,7 @@ from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartErro
 from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.processes import children
+from pgdyno.server.process.processes import children, is_alive
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
@@ -46,6 +47,24 @@ def instance(workspace: Workspace, installation: Installation, scratch: Path) ->
         made = Instance(installation, workspace.account, scratch / "data", sockets, PORT)
         yield made
         made.stop(is_immediate=True)
+
+
+def test_ctrl_c_right_after_the_start_leaves_no_server(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+    start = Instance.start
+
+    def interrupted(self: Instance) -> None:
+        start(self)
+        started.append(self.pid)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Instance, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), running_embedded():
+        pass
+    (pid,) = started
+    assert not is_alive(pid)
 
 
 def test_it_runs_as_an_unprivileged_user_and_listens_on_no_network(instance: Instance) -> None:

@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import errno
 import glob
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from pgdyno.model.errors import GeneratorFailedError
 
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
@@ -29,9 +34,22 @@ class TransactionLog:
 
     def _read_file(self, path: Path) -> bytes:
         offset = self._offsets.get(path, 0)
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_open_plain) as file:
             file.seek(offset)
             text = file.read()
         complete = text[: text.rfind(b"\n") + 1]
         self._offsets[path] = offset + len(complete)
         return complete
+
+
+def _open_plain(path: str, flags: int) -> int:
+    """Open a log of the generators' user, who could have put a link or a FIFO there for root to follow."""
+    refused = GeneratorFailedError("a generator's log is not a plain file", detail=path)
+    try:
+        file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise (refused if error.errno == errno.ELOOP else error) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise refused
+    return file

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from pgdyno.generators.transaction_log import TransactionLog
+from pgdyno.model.errors import GeneratorFailedError
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
+def test_what_is_no_plain_file_is_not_read(tmp_path: Path, kind: str) -> None:
+    """Logs lie in a directory of the generators' user, and root reads them."""
+    (tmp_path / "secret").write_text("root's own\n")
+    place = tmp_path / "log.1"
+    match kind:
+        case "link":
+            place.symlink_to(tmp_path / "secret")
+        case "fifo":
+            os.mkfifo(place)
+        case _:
+            place.mkdir()
+    with pytest.raises(GeneratorFailedError) as caught:
+        TransactionLog(tmp_path / "log").read_new()
+    assert caught.value.message == "a generator's log is not a plain file"
+    assert caught.value.detail == str(place)
 
 
 def test_only_whole_lines_are_read_and_each_once(tmp_path: Path) -> None:

@@ -98,8 +98,7 @@ class DataSets:
         settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
         with self.workspace.sockets(self.scratch) as sockets:
             server = Instance(installation, account, data_directory, sockets, _PORT, settings)
-            server.start()
-            try:
+            with server.running():
                 with server.connect() as connection:
                     connection.execute(f"CREATE DATABASE {DATABASE}")
                 if not data_set.is_empty:
@@ -109,8 +108,6 @@ class DataSets:
                         connection.execute("CREATE EXTENSION pg_prewarm")
                     connection.execute("VACUUM (FREEZE, ANALYZE)")
                     connection.execute("CHECKPOINT")
-            finally:
-                server.stop()
 
     def _fill(self, server: Instance, target: Target, data_set: DataSet) -> None:
         """Load the rows. A server that ran out of disk takes its client with it: say so."""

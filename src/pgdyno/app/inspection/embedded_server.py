@@ -24,9 +24,5 @@ def running_embedded() -> Iterator[str]:
         data_directory = scratch / "data"
         initialise(installation, place.account, data_directory)
         server = Instance(installation, place.account, data_directory, sockets, _PORT)
-        server.start()
-        try:
-            with libpq_variables_unset():
-                yield server.dsn
-        finally:
-            server.stop(is_immediate=True)
+        with server.running(is_immediate=True), libpq_variables_unset():
+            yield server.dsn

@@ -62,18 +62,22 @@ class StartCheck:
                 self.installation, self.workspace.account, data_directory, sockets, _PORT, settings
             )
             try:
-                instance.start()
-            except ServerStartError as error:
-                raise ServerStartError(
-                    "the server would not start with the planned settings",
-                    detail=error.detail,
-                    hint="nothing was changed; leave out the setting that its log names",
-                ) from error
-            try:
+                _start(instance)
                 with libpq_variables_unset():
                     yield instance
             finally:
                 instance.stop(is_immediate=True)
+
+
+def _start(instance: Instance) -> None:
+    try:
+        instance.start()
+    except ServerStartError as error:
+        raise ServerStartError(
+            "the server would not start with the planned settings",
+            detail=error.detail,
+            hint="nothing was changed; leave out the setting that its log names",
+        ) from error
 
 
 def start_check_in(bin_directory: Path | None) -> StartCheck | None:

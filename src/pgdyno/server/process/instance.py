@@ -21,6 +21,7 @@ from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.memory_limit import MemoryGroup
+from pgdyno.server.process.own_file import read_own
 from pgdyno.server.process.processes import children, is_alive, is_stopped
 
 _START_TIMEOUT_S = 60.0
@@ -124,8 +125,8 @@ class Instance:
         self._wait_until_ready()
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """Start the server, and shut it down in an orderly way.
+    def running(self, *, is_immediate: bool = False) -> Iterator[None]:
+        """Start the server, and stop it at the end, whatever came meanwhile: ``start`` itself included.
 
         Raises: what ``start`` and ``stop`` do.
         """
@@ -133,7 +134,7 @@ class Instance:
             self.start()
             yield
         finally:
-            self.stop()
+            self.stop(is_immediate=is_immediate)
 
     def stop(self, *, is_immediate: bool = False) -> None:
         """Stop the server; ``is_immediate`` skips the shutdown checkpoint of data to be thrown away.
@@ -239,7 +240,7 @@ class Instance:
         """Whether the postmaster says "ready" in the eighth line of its pid file, as pg_ctl reads it."""
         assert self._process is not None  # noqa: S101 — set by start
         try:
-            lines = (self.data_directory / "postmaster.pid").read_text().splitlines()
+            lines = read_own(self.data_directory / "postmaster.pid").splitlines()
         except FileNotFoundError:  # not written yet, or removed by a postmaster that could not start
             return False
         return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
@@ -319,7 +320,7 @@ def check_data_directory(data_directory: Path, installation: Installation) -> No
         raise DataDirectoryError(
             f'"{data_directory}" is not a data directory', detail="it has no file PG_VERSION"
         )
-    found = version_file.read_text().strip()
+    found = read_own(version_file).strip()
     if found != str(installation.major):
         raise DataDirectoryError(
             f'"{data_directory}" belongs to PostgreSQL {found}',

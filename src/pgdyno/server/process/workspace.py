@@ -78,7 +78,7 @@ class Workspace:
 
         Raises: LockHeldError if another pgdyno measures here: both would only measure each other.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._make_root()
         with (self.root / "measuring.lock").open("a+") as lock:
             if not _try_lock(lock):
                 lock.seek(0)
@@ -123,7 +123,7 @@ class Workspace:
 
     def require_free(self, needed_bytes: int, purpose: str, hint: str = _SMALLER_OR_ELSEWHERE) -> None:
         """Raise StorageError now rather than in the middle of a copy or a load."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._make_root()
         free_bytes = shutil.disk_usage(self.root).free
         if free_bytes < needed_bytes:
             raise StorageError(
@@ -133,11 +133,20 @@ class Workspace:
             )
 
     def _directory(self, name: str, *, mode: int) -> Path:
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._make_root()
         path = self.root / name
         if not path.is_dir():
             path.mkdir(mode=mode)
+            path.chmod(mode)  # whatever the umask
         return path
+
+    def _make_root(self) -> None:
+        """Make the directory, and those above it. Where the account is another user, it gets through them."""
+        missing = [path for path in (self.root, *self.root.parents) if not path.is_dir()]
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)
+            if self.account.is_other:
+                path.chmod(0o755)  # whatever the umask
 
 
 def _try_lock(file: IO[str]) -> bool:
