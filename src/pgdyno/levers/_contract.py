@@ -30,6 +30,7 @@ from pgdyno.levers.engine.resources import HugePages, StorageKind, is_virtual
 from pgdyno.model.facts import Unknown
 from pgdyno.model.hosts.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path, value_in
 from pgdyno.model.plans.plan import (
+    PROCESS,
     REFUSED_ABOVE,
     SERVER,
     SETTING,
@@ -44,7 +45,7 @@ from pgdyno.model.plans.plan import (
 from pgdyno.model.servers.guc import Guc, format_bytes
 
 __all__ = [
-    "GB", "HEADINGS", "KB", "MB", "REFUSED_ABOVE", "SERVER", "WORTH_A_CHANGE",
+    "GB", "HEADINGS", "KB", "MB", "PROCESS", "REFUSED_ABOVE", "SERVER", "WORTH_A_CHANGE",
     "Change", "Detected", "Effect", "Evidence",
     "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
     "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",

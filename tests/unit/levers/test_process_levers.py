@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from tests.fix_settings import host_of, server_of
 
 from pgdyno import levers
-from pgdyno.levers._contract import Detected, PlanContext, State
+from pgdyno.levers._contract import Detected, Effect, PlanContext, PlanLine, Skipped, State
 from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.planner import PlanRequest, context_of, plan_one
 from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
 from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.host import Host
+from pgdyno.model.plans.plan import Plan
 from pgdyno.model.servers.server import Program, Server
 from pgdyno.model.variants.server_environment import why_not_given
 
@@ -65,14 +68,48 @@ class TestSchedBatch:
     def test_under_the_usual_policy_it_says_how_the_server_is_started_under_the_other(self) -> None:
         assert self.told("SCHED_OTHER") == Detected(
             State.OFF,
+            "the server runs under SCHED_OTHER",
+        )
+
+    def outcome(self, policy: str, *, is_scratch: bool) -> Sequence[PlanLine] | Skipped:
+        program = Program(scheduling_policy=Fact(policy, "/proc/7/stat"))
+        statements = Fact((), "a test") if is_scratch else None
+        server = dataclasses.replace(server_of(), program=program)
+        return plan_one(
+            LEVERS["sched_batch"], context_of(host_of(), server, PlanRequest(statements=statements))
+        )
+
+    def test_a_running_server_is_left_alone_and_told_how_it_would_be_started(self) -> None:
+        assert self.outcome("SCHED_OTHER", is_scratch=False) == Skipped(
+            "sched_batch",
             "reported only: the server runs under SCHED_OTHER; to try SCHED_BATCH: CPUSchedulingPolicy=batch "
             "in its unit's [Service], or start it with chrt --batch 0 before the command "
             "(in a variant of a scratch server, process.scheduling_policy=batch)",
+            ("CPUSchedulingPolicy=batch",),
+        )
+
+    def test_a_scratch_server_is_planned_to_be_started_under_it(self) -> None:
+        lines = self.outcome("SCHED_OTHER", is_scratch=True)
+        assert not isinstance(lines, Skipped)
+        (line,) = lines
+        assert (line.change.kind, line.change.key, line.change.value) == (
+            "process",
+            "process.scheduling_policy",
+            "batch",
+        )
+        assert line.change.effect is Effect.RESTART
+        assert line.touches_wakeups
+        assert Plan(tuple(lines), (), (), None).values == {"process.scheduling_policy": "batch"}
+
+    @pytest.mark.parametrize("policy", ["SCHED_BATCH", "SCHED_RR"])
+    def test_a_scratch_server_under_another_policy_is_left_alone(self, policy: str) -> None:
+        assert self.outcome(policy, is_scratch=True) == Skipped(
+            "sched_batch", f"the server runs under {policy}"
         )
 
     @pytest.mark.parametrize(("policy", "state"), [("SCHED_BATCH", State.ON), ("SCHED_RR", State.OFF)])
     def test_a_policy_that_somebody_has_chosen_is_shown(self, policy: str, state: State) -> None:
-        assert self.told(policy) == Detected(state, f"reported only: the server runs under {policy}")
+        assert self.told(policy) == Detected(state, f"the server runs under {policy}")
 
 
 class TestMalloc:

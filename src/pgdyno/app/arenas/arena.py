@@ -45,7 +45,10 @@ class Arena(Protocol):
         ...
 
     def load(self, variant: Variant, data_set: DataSet) -> None:
-        """Load the data set for a variant's server, unless it is there. Raises: StorageError, GeneratorError."""
+        """Load the data set for a variant's server, unless it is there.
+
+        Raises: StorageError, GeneratorError.
+        """
         ...
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ def phase_note(design: Design) -> str:
     """Describe the phase between checkpoints that writing workloads' figures cover."""
     if design.cycle_s is None:
         return (
-            f"{_CHARGED} Blocks are shorter than a checkpoint cycle, so that savings by rarer checkpoints are "
-            "not credited."
+            f"{_CHARGED} Blocks are shorter than a checkpoint cycle, so that savings by rarer checkpoints "
+            "are not credited."
         )
     return (
         f"{_CHARGED} Their blocks last {design.cycle_s / 60:g} min, twice the longest {_TIMEOUT}: each spans "

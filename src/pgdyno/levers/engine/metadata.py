@@ -58,6 +58,7 @@ class Lever:
     else is written;
     ``switch_s`` is how long the kernel takes to change over.
     ``touches_wakeups``: what it is worth depends on how CPUs idle, so that it is measured as booted as well.
+    ``process`` are keys of how a server's program is started: it may plan them for scratch servers.
     ``chooses_server``: it may plan another build of PostgreSQL. ``without_files`` says what it means that the
     kernel shows none of them, where that is known.
     """
@@ -70,6 +71,7 @@ class Lever:
     settings: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    process: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     facts: tuple[str, ...] = ()
     without_files: str = ""

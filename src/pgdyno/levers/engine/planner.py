@@ -20,7 +20,17 @@ from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.host import Host
 from pgdyno.model.plans.builds import KnownBuild
-from pgdyno.model.plans.plan import HOST_KINDS, HUGE_PAGES, SERVER, SETTING, Layer, Plan, PlanLine, Skipped
+from pgdyno.model.plans.plan import (
+    HOST_KINDS,
+    HUGE_PAGES,
+    PROCESS,
+    SERVER,
+    SETTING,
+    Layer,
+    Plan,
+    PlanLine,
+    Skipped,
+)
 from pgdyno.model.servers.commit_grouping import CommitGrouping
 from pgdyno.model.servers.server import Server
 from pgdyno.model.servers.statements import WorkloadStatements
@@ -166,6 +176,10 @@ def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
     if line.change.kind == SERVER:
         if not lever.chooses_server or line.change.value not in {build.name for build in ctx.builds or ()}:
             raise SettingError(f'"{line.change.value}" is not a build that this lever may choose')
+        return
+    if line.change.kind == PROCESS:
+        if key not in lever.process or not ctx.is_scratch:
+            raise SettingError(f'"{key}" is not a property of a process that this lever may plan here')
         return
     if line.change.kind in HOST_KINDS:
         if not any(matches(key, pattern) for pattern in lever.files) or ctx.value(key) is None:

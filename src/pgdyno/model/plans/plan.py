@@ -41,7 +41,7 @@ class Effect(StrEnum):
 SETTING = "setting"
 PER_APPLICATION = frozenset({"plan_cache_mode"})
 """Settings that suit some statements and harm others: planned for scratch servers, never applied."""
-SERVER = "server"
+SERVER, PROCESS = "server", "process"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 PERSISTED_FILE = "persisted_file"
 HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, PERSISTED_FILE)
@@ -66,7 +66,8 @@ class Change:
     setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
     is the path; ``msr`` for a register of a CPU; ``persisted_file`` for a file
     that sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a
-    plan. ``server`` is another build of PostgreSQL, by its name: measured, never applied. What applies one is
+    plan. ``process`` is how a server's program is started, whose key is a variant's: measured, never applied.
+    ``server`` is another build of PostgreSQL, by its name: measured, never applied. What applies one is
     ``pg_ctl_options``, the line of that name in a pg_ctl.conf of Debian's, whose key is that file's path; or
     ``program_link``, a symbolic link to an installation, by the link's path.
     """
@@ -195,8 +196,9 @@ class Plan:
 
     @property
     def values(self) -> dict[str, str]:
-        """Everything that is planned: PostgreSQL's settings by name, the kernel's files by path."""
-        return {**self.settings, **{change.key: change.value for change in self.host_changes}}
+        """Everything that is planned but a build, by the keys of variants."""
+        kinds = (SETTING, PROCESS, *HOST_KINDS)
+        return {line.change.key: line.change.value for line in self.lines if line.change.kind in kinds}
 
     @property
     def settings(self) -> dict[str, str]:

@@ -65,7 +65,11 @@ def test_a_plan_too_large_for_memory_does_not_hide_the_levers() -> None:
 @pytest.mark.parametrize(
     ("name", "layer", "message"),
     [
-        ("shared_bufers", None, 'no lever "shared_bufers"\nHINT:  did you mean "shared_buffers"\\? pgdyno levers'),
+        (
+            "shared_bufers",
+            None,
+            'no lever "shared_bufers"\nHINT:  did you mean "shared_buffers"\\? pgdyno levers',
+        ),
         ("jit", Layer.SYSTEM, 'lever "jit" is not in layer system'),
     ],
 )
