@@ -13,7 +13,7 @@ import pytest
 from tests.fix_servers import RealServer, as_unprivileged, running_server
 
 from pgdyno.app.arenas.attached_server import find_remote_server
-from pgdyno.app.measuring.measure import Conditions
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.studying.attached_clients import measure_clients_of
 from pgdyno.cli.output import Lines
 from pgdyno.generators._contract import Command, Target

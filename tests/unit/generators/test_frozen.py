@@ -50,7 +50,7 @@ class Load:
 
 
 def taken(clock: Clock, order: Sequence[int]) -> list[Any]:
-    loads: Any = [Load(clock), Load(clock)]
+    loads: list[Any] = [Load(clock), Load(clock)]
     servers: Any = SimpleNamespace(read_cpu_ns=lambda: (0, 0))
     assert list(FrozenTurns(loads).take(order, slice_s=0.5, head_s=0.1, servers=servers))
     return loads

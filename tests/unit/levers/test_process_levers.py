@@ -18,6 +18,7 @@ from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.host import Host
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.servers.server import Program, Server
+from pgdyno.model.servers.statements import WorkloadStatements
 from pgdyno.model.variants.server_environment import why_not_given
 
 LEVERS = levers.load()
@@ -73,7 +74,8 @@ class TestSchedBatch:
 
     def outcome(self, policy: str, *, is_scratch: bool) -> Sequence[PlanLine] | Skipped:
         program = Program(scheduling_policy=Fact(policy, "/proc/7/stat"))
-        statements = Fact((), "a test") if is_scratch else None
+        none: tuple[WorkloadStatements, ...] = ()
+        statements = Fact(none, "a test") if is_scratch else None
         server = dataclasses.replace(server_of(), program=program)
         return plan_one(
             LEVERS["sched_batch"], context_of(host_of(), server, PlanRequest(statements=statements))
