@@ -64,6 +64,9 @@ race: setup ## as root: whether a user who exchanges names misleads root in data
 test-kill-points: setup ## as root: kill what changes the machine or a server at all places, of which `make test` takes a sample
 	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py tests/integration/test_accelerate_loaded.py
 
+hostile: setup ## all commands against all behaviours of a hostile server (an hour or two)
+	@$(BIN)/python -m pytest -n 0 -s --all-behaviours tests/integration/test_hostile_server.py
+
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
 	@$(BIN)/python -m bench.decide
@@ -82,4 +85,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup accelerate test test-driver slowest docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race simulate bench bench-decide
+.PHONY: help setup accelerate test test-driver slowest docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide

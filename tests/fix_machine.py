@@ -123,6 +123,7 @@ def chosen(text: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that kills processes at more places."""
+    parser.addoption("--all-behaviours", action="store_true", help="hostile servers: all, not a sample")
     parser.addoption("--all-kill-points", action="store_true", help="kill at all places, not at a sample")
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from pgdyno.cli.output import print_json
+from pgdyno.cli.output import echo, print_json
 from pgdyno.model.hosts.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
@@ -29,23 +27,23 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
         return
     done = result.acceleration
     print_experiment(done.experiment)
-    click.echo(f"\n{done.decision.sentence}")
+    echo(f"\n{done.decision.sentence}")
     if more := more_sentence(done.experiment, done.decision):
-        click.echo(more)
+        echo(more)
     if without := without_per_application(done.experiment):
-        click.echo(without.sentence)
+        echo(without.sentence)
     if remark := awake_remark(done.experiment):
-        click.echo(remark)
+        echo(remark)
     for line in done.plan.lines:
-        click.echo(f"  {display_name(line.change.key)} = {line.change.value}")
+        echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if done.plan.skipped:
-        click.echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
+        echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
     if text := layers_text(done.experiment):
-        click.echo(f"\n{text}", nl=False)
+        echo(f"\n{text}", nl=False)
     if done.build_advice is not None:
-        click.echo(f"\n{done.build_advice.sentence}")
+        echo(f"\n{done.build_advice.sentence}")
     _print_applied(result)
-    click.echo(f"\nReport: {write_report(done.experiment)}")
+    echo(f"\nReport: {write_report(done.experiment)}")
 
 
 def _print_applied(result: AttachedAcceleration) -> None:
@@ -54,13 +52,13 @@ def _print_applied(result: AttachedAcceleration) -> None:
     from pgdyno.report.plain.watch_text import watch_text
 
     if result.watched is not None:
-        click.echo(f"\n{watch_text(result.watched)}")
+        echo(f"\n{watch_text(result.watched)}")
     if result.applied is not None:
-        click.echo(f"\n{apply_text(result.applied)}", nl=False)
+        echo(f"\n{apply_text(result.applied)}", nl=False)
     if result.not_applied is not None:
-        click.echo(f"\nNothing was applied: {result.not_applied}.")
+        echo(f"\nNothing was applied: {result.not_applied}.")
     if result.handed_over:
-        click.echo(f"\n{result.handed_over}", nl=False)
+        echo(f"\n{result.handed_over}", nl=False)
 
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pgdyno.cli.output import echo
 from pgdyno.model.errors import SettingError, UsageError
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.servers.guc import normalise
@@ -149,7 +150,7 @@ def inspect_named_server(
 
 def warn(message: str) -> None:
     """Print a warning on stderr, in the form of the error messages."""
-    click.echo(f"pgdyno: WARNING:  {message}", err=True)
+    echo(f"pgdyno: WARNING:  {message}", err=True)
 
 
 def warn_about_password(dsn: str) -> None:

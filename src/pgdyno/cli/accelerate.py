@@ -19,7 +19,7 @@ from pgdyno.cli._server_options import (
     warn_about_password,
 )
 from pgdyno.cli.measuring import phase_option
-from pgdyno.cli.output import json_option, open_progress
+from pgdyno.cli.output import echo, json_option, open_progress
 from pgdyno.cli.quantities import duration, percent
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
@@ -231,7 +231,7 @@ class Asked:
             if self.build:
                 self._make_build(request, progress)
                 fits = what_fits(request)
-            click.echo(fits, err=True)
+            echo(fits, err=True)
             return AttachedAcceleration(accelerate(request, progress), None, None)
         return self._run_attached(self.dsn, progress)
 
@@ -245,7 +245,7 @@ class Asked:
                 "--build belongs to the compiler layer, and --layers leaves that out",
                 hint="add compiler to --layers",
             )
-        click.echo(
+        echo(
             f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",
             err=True,
         )
@@ -280,13 +280,13 @@ class Asked:
             subject=attached.subject,
             notes=attached.notes,
         )
-        click.echo(what_fits(request, is_loaded=self.allow_load), err=True)
+        echo(what_fits(request, is_loaded=self.allow_load), err=True)
         if self.allow_restart:
-            click.echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
+            echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
         watch = Pace() if self._is_watched else None
         permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done, watch)
         access = server_access(dsn, self.restart_command)
-        say = partial(click.echo, err=True)
+        say = partial(echo, err=True)
         return accelerate_attached(attached, request, access, progress, permissions, say)
 
     @property

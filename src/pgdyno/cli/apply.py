@@ -9,7 +9,7 @@ import click
 
 from pgdyno.cli._changing import changing_options
 from pgdyno.cli._server_options import StatedFigures, figures_options, layers_option, parse_layers
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json
 
 
 @click.command(
@@ -76,4 +76,4 @@ def command(
     if is_json:
         print_json({"result": to_document(result)})
     else:
-        click.echo(apply_text(result), nl=False)
+        echo(apply_text(result), nl=False)

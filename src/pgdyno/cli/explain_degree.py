@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pgdyno.cli._server_options import require_one_server, warn_about_password
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.model.servers.parallel_degree import MAX_WORKERS
 
 
@@ -73,4 +73,4 @@ def command(
     if is_json:
         print_json({"degree": to_document(degree)})
     else:
-        click.echo(degree_text(degree), nl=False)
+        echo(degree_text(degree), nl=False)

@@ -16,7 +16,7 @@ from pgdyno.cli._server_options import (
     server_options,
     warn,
 )
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.model.facts import Unknown
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
@@ -66,7 +66,7 @@ def command(
     if is_json:
         print_json(_document(found, probes))
     else:
-        click.echo(_text(found, probes), nl=False)
+        echo(_text(found, probes), nl=False)
 
 
 def _probed() -> Probes:

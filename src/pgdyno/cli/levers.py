@@ -16,7 +16,7 @@ from pgdyno.cli._server_options import (
     server_options,
     warn,
 )
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plans.plan import Layer
 
@@ -77,7 +77,7 @@ def command(
     if is_json:
         print_json({"server": _server(found), "levers": [_document(one) for one in entries]})
     else:
-        click.echo(_text(entries, is_page=name is not None), nl=False)
+        echo(_text(entries, is_page=name is not None), nl=False)
 
 
 def _text(entries: tuple[LeverEntry, ...], *, is_page: bool) -> str:

@@ -16,8 +16,6 @@ from pgdyno import __version__
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
 from pgdyno.model.names import did_you_mean
 
-_IS_A_BUG = "this is a bug of pgdyno; the lines above help to correct it"
-_SEE_STATUS = "pgdyno status shows whether something is still changed, and pgdyno revert restores it"
 
 COMMANDS = (
     "server",
@@ -39,6 +37,9 @@ COMMANDS = (
     "bundle",
 )
 """In the order of a user's journey; each is ``cli/<name>.py``, "-" as "_", with the attribute ``command``."""
+
+_PACKAGE = "/pgdyno/"
+_SHOWN_CHARACTERS = 400  # arbitrary: of an error's own text, which may quote a file or server
 
 
 class Journey(click.Group):
@@ -74,10 +75,10 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run pgdyno and exit with the code that design and help promise."""
-    sys.excepthook = _tell_unforeseen
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)
+    sys.excepthook = say_unforeseen  # Python leaves with 1 after it
     try:
         cli.main(args=arguments, standalone_mode=False)
     except PgdynoError as error:
@@ -96,22 +97,28 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _tell_unforeseen(_: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a traceback for a report of the bug, and advice."""
-    from pgdyno.report.elements.terminal import printable
+def say_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that no code expects in words, with its place in pgdyno; for ``sys.excepthook``."""
+    ours = [frame for frame in traceback.extract_tb(trace) if _PACKAGE in frame.filename]
+    places = (f"{frame.filename.rpartition(_PACKAGE)[2]}:{frame.lineno}" for frame in ours)
+    said = " ".join(str(error)[:_SHOWN_CHARACTERS].split())
+    _say(
+        UnforeseenError(
+            f"unforeseen {kind.__name__}: {said}",
+            detail=f"raised in {' > '.join(places)}",
+            hint="this is a mistake in pgdyno: please report it with these lines; "
+            "pgdyno status shows whether something is still changed, and pgdyno revert restores it",
+        )
+    )
 
-    lines = "".join(traceback.format_exception(error.with_traceback(trace))).splitlines()
-    click.echo("\n".join(map(printable, lines)), err=True)
-    _tell(UnforeseenError(f"unforeseen {type(error).__name__}: {error}", detail=_IS_A_BUG, hint=_SEE_STATUS))
 
-
-def _fail(error: PgdynoError) -> None:
+def _fail(error: PgdynoError) -> NoReturn:
     """Print message, detail and hint on stderr and leave."""
-    _tell(error)
+    _say(error)
     sys.exit(error.exit_code)
 
 
-def _tell(error: PgdynoError) -> None:
+def _say(error: PgdynoError) -> None:
     from pgdyno.report.elements.terminal import printable
 
     lines = [printable(line) for line in str(error).splitlines()]  # a file's contents may be in it

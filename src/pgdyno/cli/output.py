@@ -16,9 +16,17 @@ SCHEMA_VERSION = 1
 json_option = click.option("--json", "is_json", is_flag=True, help="Print one JSON document on stdout.")
 
 
+def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print a text, whose words may be a server's or a file's: its lines cannot steer the terminal."""
+    from pgdyno.report.elements.terminal import printable
+
+    click.echo("\n".join(map(printable, text.split("\n"))), nl=nl, err=err)
+
+
 def print_json(document: Mapping[str, object]) -> None:
     """Print one JSON document with its schema version."""
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False))
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False)
+    click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 class Bar:
@@ -31,7 +39,7 @@ class Bar:
         from rich.progress import Progress as RichProgress
 
         self._progress = RichProgress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
@@ -43,7 +51,9 @@ class Bar:
 
     def step(self, message: str) -> None:
         """Show the current activity."""
-        self._progress.update(self._task, description=message)
+        from pgdyno.report.elements.terminal import printable
+
+        self._progress.update(self._task, description=printable(message))
 
     def advance(self, done_s: float, total_s: float) -> None:
         """Show how far it is, in seconds of wall time."""
@@ -66,7 +76,7 @@ class Lines:
 
     def step(self, message: str) -> None:
         """Print the current activity."""
-        click.echo(f"{time.monotonic() - self._started:6.0f} s  {message}", err=True)
+        echo(f"{time.monotonic() - self._started:6.0f} s  {message}", err=True)
 
     def advance(self, done_s: float, total_s: float) -> None:
         """Print the time left."""

@@ -6,9 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import click
-
-from pgdyno.cli.output import open_progress, print_json
+from pgdyno.cli.output import echo, open_progress, print_json
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.ports import Progress
 
@@ -34,7 +32,7 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
         from pgdyno.app.results.report import write_report
 
         print_experiment(experiment)
-        click.echo(f"\nReport: {write_report(experiment)}")
+        echo(f"\nReport: {write_report(experiment)}")
     if is_gate:
         from pgdyno.experiments.decisions.gate import gate_code
 
@@ -48,10 +46,10 @@ def print_experiment(experiment: Experiment) -> None:
 
     print_wide(verdict_table(experiment))
     if experiment.awake is not None:
-        click.echo(f"Note: {awake_sentence(experiment.awake)}")
+        echo(f"Note: {awake_sentence(experiment.awake)}")
     for note in experiment.notes:
         if not note.startswith("NOT DURABLE"):  # the table says that already
-            click.echo(f"Note: {note}")
+            echo(f"Note: {note}")
 
 
 def print_wide(shown: RenderableType) -> None:

@@ -9,7 +9,7 @@ import click
 
 from pgdyno.cli._changing import changing_options
 from pgdyno.cli._server_options import pgdata_option
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json
 
 _STILL_CHANGED = 3  # exit code
 
@@ -79,6 +79,6 @@ def command(
     if is_json:
         print_json({"result": to_document(result)})
     else:
-        click.echo(revert_text(result), nl=False)
+        echo(revert_text(result), nl=False)
     if not result.is_complete:
         sys.exit(_STILL_CHANGED)

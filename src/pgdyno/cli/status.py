@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pgdyno.cli._server_options import pgdata_option, require_one_server
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json
 
 
 @click.command(name="status")
@@ -30,4 +30,4 @@ def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     if is_json:
         print_json({"status": to_document(report)})
     else:
-        click.echo(status_text(report), nl=False)
+        echo(status_text(report), nl=False)

@@ -8,7 +8,7 @@ import click
 
 from pgdyno.cli._changing import restarting_options
 from pgdyno.cli._server_options import pgdata_option, require_one_server
-from pgdyno.cli.output import json_option, open_progress, print_json
+from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.model.errors import UsageError
 
 
@@ -71,4 +71,4 @@ def command(
     if is_json:
         print_json({"result": to_document(result)})
     else:
-        click.echo(apply_text(result), nl=False)
+        echo(apply_text(result), nl=False)

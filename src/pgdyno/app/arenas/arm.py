@@ -16,7 +16,9 @@ from pgdyno.meters import MeterModule
 from pgdyno.model.errors import ServerCrashedError, ServerError
 from pgdyno.model.experiments.metric import METRICS, Readings
 from pgdyno.model.variants.variant import Variant
+from pgdyno.server.connection.connection import open_session
 from pgdyno.server.connection.connection_errors import control_failed
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
@@ -24,6 +26,7 @@ DATABASE = "bench"  # of scratch servers
 # The search path comes first: a database or role may bring one with operators that somebody has planted.
 # Our queries take milliseconds, the size of a large database under load seconds.
 _LIMITED: LiteralString = "SET search_path = ''; SET statement_timeout = '120s'"
+_ANSWER_LIMIT_S = 125.0  # a server that keeps to its own limit has answered by then
 # Invariants name tables of the workload's data set without a schema.
 _IN_PUBLIC: LiteralString = "SET search_path = pg_catalog, public"
 _UNLIMITED: LiteralString = "SET statement_timeout = 0"
@@ -76,7 +79,7 @@ class RunningServer(Protocol):
         """The postmaster's process id; None on another host. Raises: ServerCrashedError if it has ended."""
         ...
 
-    def connect(self, database: str) -> psycopg.Connection:
+    def connect(self, database: str) -> ControlConnection:
         """Open a control connection, which limits no statement; never used for load."""
         ...
 
@@ -101,7 +104,7 @@ class Arm:
     )  # for generators: a password, if there is one
     begin_turn: Callable[[], None] | None = None  # gives the machine what the variant alone asks of it
     read_client_cpu_us: Callable[[], float | None] | None = None  # of the load, once there is one
-    _connection: psycopg.Connection | None = field(default=None, init=False)
+    _connection: ControlConnection | None = field(default=None, init=False)
     _last_read: dict[str, dict[int, float]] = field(default_factory=dict, init=False)
 
     def prewarm(self) -> None:
@@ -127,18 +130,19 @@ class Arm:
         """Write out everything dirty, now."""
         self._execute_after(_UNLIMITED, "CHECKPOINT")
 
-    def connect(self) -> psycopg.Connection:
+    def connect(self) -> ControlConnection:
         """Open a control connection on which the server ends every statement that takes too long.
 
         Its search path is empty.
         """
         with ExitStack() as stack:
             connection = stack.enter_context(closing(self.server.connect(self.database)))
+            connection.answer_limit_s = _ANSWER_LIMIT_S
             connection.execute(_LIMITED)
             stack.pop_all()
         return connection
 
-    def connect_like_its_load(self) -> psycopg.Connection:
+    def connect_like_its_load(self) -> ControlConnection:
         """Open a session as generators do: same role, database, way in and environment, nothing set."""
         target = self.target()
         given = {
@@ -149,7 +153,9 @@ class Arm:
         way = make_conninfo(
             host=target.host, port=target.port, user=target.user, dbname=target.database, **given
         )
-        return psycopg.connect(way, autocommit=True)
+        connection = open_session(way)
+        connection.answer_limit_s = _ANSWER_LIMIT_S
+        return connection
 
     def lost(self, error: psycopg.OperationalError) -> ServerError:
         """Return the error for a control connection that could not be made or used."""
@@ -247,7 +253,10 @@ class Arm:
     ) -> Rows:
         """Run a statement under another limit on its time. Raises: as ``_execute`` does."""
         self._execute(limit)
+        assert self._connection is not None  # noqa: S101 — it has just been used
+        self._connection.answer_limit_s = LONG_LIMIT_S if limit == _UNLIMITED else _ANSWER_LIMIT_S
         rows = self._execute(sql, parameters)
+        self._connection.answer_limit_s = _ANSWER_LIMIT_S
         self._execute(_LIMITED)
         self._execute(_WITHOUT_WORKERS)
         return rows

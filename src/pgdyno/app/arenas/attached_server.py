@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from pgdyno.host.processes.colocation import find_postmaster
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.model.servers.answers import answers_of_postgresql
+from pgdyno.server.connection.connection import Connection, connect, open_session
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.server.connection.load_security import (
     DEFAULT_FILES,
@@ -38,9 +39,11 @@ class AttachedServer:
     user: str
     pid: int | None  # None: it is not proven to run on this host
 
-    def connect(self, database: str) -> psycopg.Connection:
+    def connect(self, database: str) -> ControlConnection:
         """Open a control connection without pgdyno's usual time limits: a checkpoint may take its time."""
-        return psycopg.connect(make_conninfo(self.dsn, dbname=database), autocommit=True)
+        connection = open_session(self.dsn, database=database)
+        connection.answer_limit_s = LONG_LIMIT_S
+        return connection
 
     def last_log_lines(self) -> str:
         """Say where to look."""
@@ -71,6 +74,7 @@ def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
     return server, environment
 
 
+@answers_of_postgresql()
 def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping[str, str], Fact[int]]:
     with closing(connect(dsn)) as connection:
         info, backend = connection.info, identify_backend(connection)

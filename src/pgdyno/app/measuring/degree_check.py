@@ -22,6 +22,7 @@ from pgdyno.app.inspection.explain_degree import causes_of
 from pgdyno.experiments.planner.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.model.errors import MeasurementError, PgdynoError, ServerError, UsageError
 from pgdyno.model.experiments.workload import Statement, Workload
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.server.planner.planner import plan_of
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "
@@ -73,7 +74,7 @@ def require_degree(arm: Arm, workload: Workload) -> str | None:
     return made_of
 
 
-def _plan(connection: psycopg.Connection, statement: Statement, arm: Arm, workload: Workload) -> Plan:
+def _plan(connection: ControlConnection, statement: Statement, arm: Arm, workload: Workload) -> Plan:
     """Return the plan that was run. Raises: MeasurementError if it has not the right number of workers."""
     row = connection.execute(
         (_EXPLAIN + statement.sql).encode(), binary=True
@@ -95,7 +96,7 @@ def _launched(plan: Plan) -> int:
     return max((node["Workers Launched"] for node in nodes(plan) if "Workers Launched" in node), default=0)
 
 
-def _require_nothing_written(connection: psycopg.Connection, workload: Workload) -> None:
+def _require_nothing_written(connection: ControlConnection, workload: Workload) -> None:
     """Raise UsageError if the transaction has been given an id, as only writing ones are."""
     if connection.execute("SELECT pg_current_xact_id_if_assigned()").fetchone() != (None,):
         raise UsageError(
@@ -105,7 +106,7 @@ def _require_nothing_written(connection: psycopg.Connection, workload: Workload)
         )
 
 
-def _launched_to_build(connection: psycopg.Connection, sql: str) -> int:
+def _launched_to_build(connection: ControlConnection, sql: str) -> int:
     """Return how many workers sorted for an index, in addition to the leader."""
     said: list[str] = []
     connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
@@ -116,7 +117,7 @@ def _launched_to_build(connection: psycopg.Connection, sql: str) -> int:
 
 
 @contextmanager
-def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
+def _session(arm: Arm, workload: Workload) -> Iterator[ControlConnection]:
     """Provide a session like the load's. Raises: UsageError for errors in it."""
     with closing(arm.connect()) as connection:
         try:
@@ -131,11 +132,12 @@ def _session(arm: Arm, workload: Workload) -> Iterator[psycopg.Connection]:
             raise _failed(workload, error) from error
 
 
-def _allow_what_the_role_may(connection: psycopg.Connection) -> None:
+def _allow_what_the_role_may(connection: ControlConnection) -> None:
     """Give the session the load's search path and statement timeout instead of the control connection's."""
     row = connection.execute("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'").fetchone()
     if row != ("0",):
         connection.execute("RESET statement_timeout")
+        connection.answer_limit_s = LONG_LIMIT_S
     connection.execute("RESET search_path")
 
 

@@ -19,6 +19,7 @@ from pgdyno.app.measuring.experiment import Context, ExperimentRun
 from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.ports import Progress
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import connect
 from pgdyno.studies import clients
@@ -80,6 +81,7 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
 
 
+@answers_of_postgresql()
 def _look(dsn: str) -> _Rights:
     with closing(connect(dsn)) as connection:
         row = connection.execute(_RIGHTS).fetchone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import LiteralString
 
-from pgdyno.journal.session.query import Connection, run
+from pgdyno.journal.session.query import Connection, value
 from pgdyno.model.errors import PrivilegeError
 
 _MAY_RELOAD: LiteralString = (
@@ -19,13 +19,13 @@ def check_privileges(connection: Connection, keys: Iterable[str]) -> None:
 
     Raises: PrivilegeError naming everything that is missing, and the grants that would help.
     """
-    if run(connection, "SELECT pg_catalog.current_setting('is_superuser') = 'on'")[0][0]:
+    if value(connection, "SELECT pg_catalog.current_setting('is_superuser') = 'on'", bool):
         return
     grants = [f"GRANT ALTER SYSTEM ON PARAMETER {key}" for key in keys if not _may_alter(connection, key)]
-    if not run(connection, _MAY_RELOAD)[0][0]:
+    if not value(connection, _MAY_RELOAD, bool):
         grants.append("GRANT EXECUTE ON FUNCTION pg_reload_conf()")
     if grants:
-        role = run(connection, "SELECT pg_catalog.quote_ident(current_user)")[0][0]
+        role = value(connection, "SELECT pg_catalog.quote_ident(current_user)", str)
         raise PrivilegeError(
             f"role {role} may not change these settings",
             detail=f"it lacks: {'; '.join(grants)}",
@@ -36,6 +36,4 @@ def check_privileges(connection: Connection, keys: Iterable[str]) -> None:
 def _may_alter(connection: Connection, key: str) -> bool:
     if connection.info.server_version < _PER_PARAMETER_SINCE:
         return False
-    return bool(
-        run(connection, "SELECT pg_catalog.has_parameter_privilege(%s, 'ALTER SYSTEM')", (key,))[0][0]
-    )
+    return value(connection, "SELECT pg_catalog.has_parameter_privilege(%s, 'ALTER SYSTEM')", bool, (key,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, LiteralString, TypeAlias
+from typing import Any, LiteralString, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import errors, sql
@@ -23,6 +23,7 @@ Connect: TypeAlias = Callable[[], Connection]
 """Opens a new connection in autocommit mode. Raises: ConnectionFailedError."""
 
 Row: TypeAlias = tuple[Any, ...]
+T = TypeVar("T")
 
 _GRANT = (
     "connect as a superuser, or (since PostgreSQL 15) GRANT ALTER SYSTEM ON PARAMETER … TO the role, "
@@ -43,6 +44,21 @@ def run(
         return cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
         raise _in_our_words(connection, error) from error
+
+
+def value(
+    connection: Connection, statement: LiteralString, kind: type[T], parameters: Sequence[object] = ()
+) -> T:
+    """Run a query and return its one value. Raises: as ``run``; ServerError for another type, or none."""
+    rows = run(connection, statement, parameters)
+    found = rows[0][0] if rows and rows[0] else None
+    if not isinstance(found, kind):
+        raise ServerError(
+            "the server does not answer as PostgreSQL does",
+            detail=f'"{statement.strip()}" gave {type(found).__name__}, expected {kind.__name__}',
+            hint="connect to the server itself if there is a proxy between",
+        )
+    return found
 
 
 def ask(connection: Connection, statement: LiteralString, source: str) -> Fact[list[Row]]:

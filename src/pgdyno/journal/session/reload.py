@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from pgdyno.journal.session.query import Connect, Connection, run
+from pgdyno.journal.session.query import Connect, Connection, value
 from pgdyno.model.errors import ServerError
 
 _LIMIT_S = 15.0  # the postmaster reloads within milliseconds unless the machine is swamped
@@ -20,7 +20,7 @@ def reload_and_wait(connection: Connection, connect: Connect) -> None:
     Raises: ServerError if the server does not load them, for example because a file cannot be parsed.
     """
     before = _loaded_at(connect)
-    if not run(connection, "SELECT pg_catalog.pg_reload_conf()")[0][0]:
+    if not value(connection, "SELECT pg_catalog.pg_reload_conf()", bool):
         raise ServerError("the server could not reload its configuration")
     deadline_s = time.monotonic() + _LIMIT_S
     while _loaded_at(connect) == before:  # earlier, where the clock was set back
@@ -34,6 +34,4 @@ def reload_and_wait(connection: Connection, connect: Connect) -> None:
 
 def _loaded_at(connect: Connect) -> datetime:
     with connect() as connection:
-        loaded = run(connection, "SELECT pg_catalog.pg_conf_load_time()")[0][0]
-    assert isinstance(loaded, datetime)  # noqa: S101 — the function's declared type
-    return loaded
+        return value(connection, "SELECT pg_catalog.pg_conf_load_time()", datetime)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from pgdyno.journal.session.query import Connect, run
+from pgdyno.journal.session.query import Connect, value
 from pgdyno.model.errors import ConnectionFailedError, ServerStartError, UsageError
 
 DEFAULT_LIMIT_S = 120.0  # a shutdown checkpoint of a large, busy server takes tens of seconds
@@ -87,11 +87,9 @@ class CommandRestarter:
         """Return when the running server started, or why it takes no connections."""
         try:
             with self.connect() as connection:
-                started = run(connection, "SELECT pg_catalog.pg_postmaster_start_time()")[0][0]
+                return value(connection, "SELECT pg_catalog.pg_postmaster_start_time()", datetime)
         except ConnectionFailedError as error:
             return error
-        assert isinstance(started, datetime)  # noqa: S101 — the function's declared type
-        return started
 
 
 def _words(state: datetime | ConnectionFailedError) -> str:

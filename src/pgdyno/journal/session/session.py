@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pgdyno.journal.session.query import Connect, Connection, run
+from pgdyno.journal.session.query import Connect, Connection, run, value
 from pgdyno.journal.session.target import bound_to, read_target
 from pgdyno.model.errors import LockHeldError, PgdynoError, RefusedError
 from pgdyno.model.plans.journal import Target
@@ -99,7 +99,7 @@ def _require_no_pooler(connection: Connection) -> None:
 
     A pooler gives its clients process ids of its own.
     """
-    pid = run(connection, "SELECT pg_catalog.pg_backend_pid()")[0][0]
+    pid = value(connection, "SELECT pg_catalog.pg_backend_pid()", int)
     if pid != connection.info.backend_pid:
         raise RefusedError(
             "a connection pooler stands before the server",
@@ -111,7 +111,7 @@ def _require_no_pooler(connection: Connection) -> None:
 
 def _try_lock(connection: Connection) -> str | None:
     """Take the lock, or return its holder in any database."""
-    is_ours = run(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s::bigint)", (_LOCK_KEY,))[0][0]
+    is_ours = value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s::bigint)", bool, (_LOCK_KEY,))
     others = run(
         connection,
         "SELECT COALESCE(a.application_name, ''), l.pid FROM pg_catalog.pg_locks l"

@@ -12,6 +12,7 @@ from typing import LiteralString
 from pgdyno.journal.session.query import Connection, ask, run
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
 
 AUTO_CONF = "postgresql.auto.conf"
@@ -40,6 +41,7 @@ class FileEntry:
         return self.file.endswith("/" + AUTO_CONF)
 
 
+@answers_of_postgresql()
 def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
     """Return the entries of the configuration files, loaded or not.
 
@@ -57,11 +59,13 @@ def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
     )
 
 
+@answers_of_postgresql()
 def read_gucs(connection: Connection) -> dict[str, Guc]:
     """Return this session's view of ``pg_settings``, by name."""
     return {guc.name: guc for guc in map(guc_of, run(connection, SETTINGS_QUERY))}
 
 
+@answers_of_postgresql()
 def read_guc(connection: Connection, name: str) -> Guc:
     """Return one setting. Raises: SettingError if the server does not know it."""
     rows = run(connection, SETTINGS_QUERY + " WHERE pg_catalog.lower(name) = pg_catalog.lower(%s)", (name,))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from pgdyno.journal.session.query import Connect, Connection, ask, run
+from pgdyno.journal.session.query import Connect, Connection, ask, run, value
 from pgdyno.model.errors import ConnectionFailedError, PgdynoError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plans.journal import Target
+from pgdyno.model.servers.answers import answers_of_postgresql
 
 _MACHINE_ID = Path("/etc/machine-id")  # 32 digits and a line feed; see machine-id(5)
 _SOCKET = "host=/"
 
 
+@answers_of_postgresql()
 def read_target(connection: Connection) -> Target:
     """Read a server's identity; parts that the role may not see are left out."""
-    identifier = run(connection, "SELECT system_identifier FROM pg_catalog.pg_control_system()")[0][0]
+    identifier = value(connection, "SELECT system_identifier FROM pg_catalog.pg_control_system()", int)
     # The two-argument form returns null instead of an error if the setting is hidden from the role.
     visible = run(connection, "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'")
     info = connection.info

@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from typing import Any, LiteralString
 
 from pgdyno.model.errors import SettingError
+from pgdyno.model.servers.guc_row import check_row
 
 _MEMORY_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _TIME_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
@@ -116,7 +117,11 @@ SETTINGS_QUERY: LiteralString = """
 
 
 def guc_of(row: tuple[Any, ...]) -> Guc:
-    """Return the setting in one row of ``SETTINGS_QUERY``, secrets included."""
+    """Return the setting in one row of ``SETTINGS_QUERY``, secrets included.
+
+    Raises: ServerError for a row that is none of PostgreSQL's: what reads settings relies on their form.
+    """
+    check_row(row)
     name, setting, unit, vartype, context, source, boot_val, reset_val, *rest = row
     min_val, max_val, enumvals, sourcefile, sourceline, pending_restart = rest
     return Guc(

@@ -17,6 +17,9 @@ DECISION_STYLES = {
     Decision.INCONCLUSIVE: "yellow",
 }
 
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of control, format (bidirectional text among them), lone surrogates, and separators of lines."""
+
 
 def plain_text(content: str, style: str = "") -> Text:
     """Return a text as it is: markup in it is not interpreted."""
@@ -34,5 +37,10 @@ def plain_table(shown: Table) -> RichTable:
 
 
 def printable(content: str) -> str:
-    """Return a text without control characters: a name must not be able to steer the terminal."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) == "Cc" else c for c in content)
+    """Return a text without characters that steer a terminal or cannot be written.
+
+    A name must not be able to do that, nor to hide a part of a line or turn it around.
+    """
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _STEERING else c for c in content
+    )

@@ -19,8 +19,9 @@ from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.connection.connection_errors import (
     bad_connection_string,
     connection_failed,
-    connection_lost,
+    statement_failed,
 )
+from pgdyno.server.connection.control_connection import ControlConnection
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
@@ -42,8 +43,10 @@ _NO_LIMITS = (
 )
 
 
-def connect(dsn: str | None = None, *, is_read_only: bool = True, database: str | None = None) -> Connection:
-    """Connect in autocommit mode, with time limits for connecting and for every statement.
+def connect(
+    dsn: str | None = None, *, is_read_only: bool = True, database: str | None = None
+) -> ControlConnection:
+    """Connect in autocommit mode, with limits for connecting and for every statement and its answer.
 
     The search path is empty, so that names and operators without a schema are PostgreSQL's own.
     ``dsn`` None means libpq's defaults; ``database`` stands for the one that it names. ``is_read_only`` lets
@@ -51,18 +54,26 @@ def connect(dsn: str | None = None, *, is_read_only: bool = True, database: str 
     Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection.
     """
     parameters = _parse(dsn)
-    ours: dict[str, Any] = {"fallback_application_name": "pgdyno"}
-    if database is not None:
-        ours["dbname"] = database
-    if "connect_timeout" not in parameters and "PGCONNECT_TIMEOUT" not in os.environ:
-        ours["connect_timeout"] = CONNECT_TIMEOUT_S
     try:
-        connection = psycopg.connect(dsn or "", autocommit=True, **ours)
+        connection = open_session(dsn, database=database)
         connection.execute(_limits(is_read_only=is_read_only))
     except psycopg.Error as error:
         # "from None": psycopg's exception may carry the whole connection string.
         raise connection_failed(str(error), _target(parameters)) from None
     return connection
+
+
+def open_session(dsn: str | None, *, database: str | None = None) -> ControlConnection:
+    """Connect in autocommit mode, and leave the session's settings as the server and the role have them.
+
+    Raises: psycopg.OperationalError; UsageError if the string cannot be parsed.
+    """
+    ours: dict[str, Any] = {"fallback_application_name": "pgdyno"}
+    if database is not None:
+        ours["dbname"] = database
+    if "connect_timeout" not in _parse(dsn) and "PGCONNECT_TIMEOUT" not in os.environ:
+        ours["connect_timeout"] = CONNECT_TIMEOUT_S
+    return ControlConnection.connect(dsn or "", autocommit=True, **ours)
 
 
 def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None = None) -> str:
@@ -140,8 +151,8 @@ def has_password(dsn: str) -> bool:
 def _run(connection: Connection, statements: bytes) -> None:
     try:
         connection.execute(statements)
-    except psycopg.OperationalError as error:
-        raise connection_lost(str(error)) from error
+    except psycopg.Error as error:
+        raise statement_failed(error, is_closed=connection.closed) from error
 
 
 def _limits(*, is_read_only: bool) -> bytes:

@@ -106,6 +106,14 @@ def connection_lost(text: str) -> ConnectionFailedError:
     )
 
 
+def statement_failed(error: psycopg.Error, *, is_closed: bool) -> ServerError:
+    """Return the error for a statement of pgdyno's own; ``is_closed``: its connection ended with it."""
+    if is_closed:
+        return connection_lost(str(error))
+    said = error.diag.message_primary or str(error).strip()
+    return ServerError(f"a query failed: {said}", detail=f"SQLSTATE {error.sqlstate}")
+
+
 def control_failed(
     error: psycopg.OperationalError, server: str, log: str, *, is_running: bool
 ) -> ServerError:

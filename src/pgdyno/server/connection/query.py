@@ -14,7 +14,7 @@ from psycopg import errors
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.server.connection.connection import Connection
-from pgdyno.server.connection.connection_errors import connection_lost
+from pgdyno.server.connection.connection_errors import statement_failed
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def ask_rows(
     except (errors.QueryCanceled, errors.LockNotAvailable) as error:
         return Fact(Unknown(_message(error)), source)
     except psycopg.Error as error:
-        raise _failure(connection, error) from error
+        raise statement_failed(error, is_closed=connection.closed) from error
 
 
 def ask(connection: Connection, sql: LiteralString, kind: type[T], source: str) -> Fact[T]:
@@ -70,9 +70,3 @@ def require(connection: Connection, sql: LiteralString, kind: type[T], source: s
 def _message(error: psycopg.Error) -> str:
     """Return the server's primary message alone."""
     return error.diag.message_primary or str(error)
-
-
-def _failure(connection: Connection, error: psycopg.Error) -> ServerError:
-    if connection.closed:
-        return connection_lost(str(error))
-    return ServerError(f"a query failed: {_message(error)}", detail=f"SQLSTATE {error.sqlstate}")

@@ -13,6 +13,7 @@ from typing import LiteralString
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import Connection
@@ -49,6 +50,7 @@ class Backend:
     start_s: float | None  # seconds since 1970; None: the server does not show it
 
 
+@answers_of_postgresql()
 def inspect_server(connection: Connection) -> Server:
     """Read all that the connected role may see. Co-location is not known here: it takes a look at the host.
 

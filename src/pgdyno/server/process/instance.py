@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
-
 from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
@@ -77,10 +76,10 @@ class Instance:
         """A connection string for the superuser of this instance."""
         return f"host={self.socket_directory} port={self.port} user={SUPERUSER} dbname=postgres"
 
-    def connect(self, database: str = "postgres") -> psycopg.Connection:
+    def connect(self, database: str = "postgres") -> ControlConnection:
         """Open a control connection; never used for load. It limits no statement: some take their time."""
         with libpq_variables_unset():
-            return psycopg.connect(
+            connection = ControlConnection.connect(
                 host=str(self.socket_directory),
                 port=self.port,
                 user=SUPERUSER,
@@ -88,6 +87,8 @@ class Instance:
                 autocommit=True,
                 connect_timeout=_CONNECT_TIMEOUT_S,
             )
+            connection.answer_limit_s = LONG_LIMIT_S
+            return connection
 
     @property
     def pid(self) -> int:

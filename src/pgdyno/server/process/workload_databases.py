@@ -16,6 +16,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgdyno.model.errors import RefusedError, ServerError
 from pgdyno.server.connection.connection import Connection, connect, without_session_limits
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S
 
 MARK = "made by pgdyno for measuring; may be dropped"
 _OURS = """
@@ -82,6 +83,7 @@ class WorkloadDatabases:
     def _session(self, database: str | None = None) -> Iterator[Connection]:
         dsn = self.dsn if database is None else make_conninfo(self.dsn, dbname=database)
         with connect(dsn, is_read_only=False) as connection:
+            connection.answer_limit_s = LONG_LIMIT_S
             try:
                 with without_session_limits(connection, is_read_only=False):
                     yield connection

@@ -10,12 +10,11 @@ from typing import LiteralString
 
 from psycopg import Error, errors, sql
 
-from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.statements import PlanningShare
 from pgdyno.server.connection.connection import Connection
-from pgdyno.server.connection.connection_errors import connection_lost
+from pgdyno.server.connection.connection_errors import statement_failed
 from pgdyno.server.connection.query import ask
 
 _SOURCE = "pg_stat_statements"
@@ -49,9 +48,7 @@ def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> 
     except (errors.InsufficientPrivilege, errors.QueryCanceled, errors.UndefinedColumn) as error:
         return unknown(error.diag.message_primary or str(error), _SOURCE)
     except Error as error:
-        if connection.closed:
-            raise connection_lost(str(error)) from error
-        raise ServerError(f"could not read {_SOURCE}", detail=str(error).strip()) from error
+        raise statement_failed(error, is_closed=connection.closed) from error
     if row is None or row[0] is None:
         return unknown("no statement of this database was planned since it counts", _SOURCE)
     return Fact(PlanningShare(*row), _SOURCE)

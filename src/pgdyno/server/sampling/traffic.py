@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import LiteralString
 
 from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.traffic import Traffic
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.query import ask_rows
@@ -23,6 +24,7 @@ _TRAFFIC: LiteralString = """
       FROM pg_catalog.pg_stat_database"""
 
 
+@answers_of_postgresql()
 def read_traffic(connection: Connection) -> Fact[Traffic]:
     """Return all that was counted so far; unknown before PostgreSQL 14, or if nothing is counted.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import psycopg
 import pytest
 
 from pgdyno.app.arenas.arm import Arm
@@ -17,6 +16,7 @@ from pgdyno.model.errors import (
     StorageError,
 )
 from pgdyno.model.variants.variant import Variant
+from pgdyno.server.connection.control_connection import ControlConnection
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Server:
             raise ServerCrashedError("the server is not running any more")
         return 1
 
-    def connect(self, database: str) -> psycopg.Connection:
+    def connect(self, database: str) -> ControlConnection:
         raise NotImplementedError(database)
 
     def last_log_lines(self) -> str:

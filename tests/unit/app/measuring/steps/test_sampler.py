@@ -12,6 +12,7 @@ from pgdyno.app.measuring.steps.sampler import _directory_bytes, witness
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.errors import ConnectionFailedError, ServerCrashedError
 from pgdyno.model.variants.variant import Variant
+from pgdyno.server.connection.control_connection import ControlConnection
 
 NOBODY = 4_194_305  # above the largest process id that Linux gives
 
@@ -24,7 +25,7 @@ class Server:
     host = dsn = user = ""
     port = 0
 
-    def connect(self, database: str) -> psycopg.Connection:
+    def connect(self, database: str) -> ControlConnection:
         raise psycopg.OperationalError(
             f'connection failed: connection to server on socket "/s" failed: too many clients: {database}'
         )
