@@ -64,7 +64,7 @@ race: setup ## as root: whether a user who exchanges names misleads root in data
 test-kill-points: setup ## as root: kill what changes the machine or a server at all places, of which `make test` takes a sample
 	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py tests/integration/test_accelerate_loaded.py
 
-hostile: setup ## all commands against all behaviours of a hostile server (an hour or two)
+hostile: setup ## commands that change nothing against all behaviours of a hostile server (an hour or two)
 	@$(BIN)/python -m pytest -n 0 -s --all-behaviours tests/integration/test_hostile_server.py
 
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)

@@ -1,4 +1,4 @@
-"""Every command against servers that do not answer as PostgreSQL does, with bad intent.
+"""Commands that change nothing against servers that do not answer as PostgreSQL does, with bad intent.
 
 Whatever they say: a command ends, in words, with little memory, and nothing is changed. Here is a sample;
 ``make hostile`` tries all behaviours on all commands, and prints what docs/results/trust/hostile.md has.
@@ -18,9 +18,9 @@ import psycopg
 import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, running_server
-from tests.hostile.attack import LIMIT_S, Outcome, attack
+from tests.hostile.attack import Outcome, attack
 from tests.hostile.behaviours import Case, after, breaking, fuzzed, instead, telling
-from tests.hostile.commands import LOADING, READING
+from tests.hostile.commands import READING
 from tests.hostile.peer import Instead, Peer
 from tests.integration.journal_support import auto_conf, under_pg_ctl
 
@@ -59,7 +59,6 @@ SAMPLE = [
     *(("explain-degree", f"seed {seed}") for seed in range(4)),
 ]  # fmt: skip
 AT_ONCE = 4
-LOADING_LIMIT_S = 300.0  # of an arm, an answer may take two minutes; what looks at it then gives up
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +87,7 @@ def attacked(
 
     def run(job: tuple[str, Case]) -> Outcome:
         command, case = job
-        limit_s = LIMIT_S if command in READING else LOADING_LIMIT_S
-        return attack(command, {**READING, **LOADING}[command], case, upstream(server), environment, limit_s)
+        return attack(command, READING[command], case, upstream(server), environment)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(run, jobs))

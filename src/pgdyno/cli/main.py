@@ -16,7 +16,6 @@ from pgdyno import __version__
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
 from pgdyno.model.names import did_you_mean
 
-
 COMMANDS = (
     "server",
     "build",
