@@ -112,7 +112,7 @@ def test_its_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch, builds_place
         "built-0000000000ff is not measured here: it runs emulated\n"
         f"DETAIL:  its programs are for {FOREIGN}: their speed here is the emulator's\n"
         "HINT:  measure it on such a machine, where pgdyno build deb takes it; pgdyno bench --emulated "
-        "shows what it does"
+        "shows whether it works"
     )
 
 
