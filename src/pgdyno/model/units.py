@@ -7,8 +7,8 @@ import re
 from pgdyno.model.errors import UsageError
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|min|m|h)$")
-_PERCENT = re.compile(r"^(\d+(?:\.\d+)?)%$")
+_DURATION = re.compile(r"^([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|min|m|h)$")
+_PERCENT = re.compile(r"^([0-9]{1,15}(?:\.[0-9]{1,15})?)%$")
 
 
 def parse_duration_s(text: str) -> float:

@@ -41,6 +41,8 @@ _CHUNK_BYTES = 1 << 20
 _BEGINNING = b"PK\x03\x04"  # of a zip file's first member: APPNOTE.TXT §4.3.7
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # bit of a member's flags: APPNOTE.TXT §4.4.4
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""Errors of a member that is damaged, encrypted, or packed in another way."""
 _DOCUMENT_LIMIT_BYTES = 256 << 20
 _TOTAL_LIMIT_BYTES = 4 << 30
 """Bounds on what is unpacked. Arbitrary, far above any experiment: against archives made to fill memory."""
@@ -132,7 +134,7 @@ def read_verified(path: Path, found: Verification, key: str) -> str | None:
     try:
         with zipfile.ZipFile(path) as archive:
             content = archive.read(next(one for one in archive.infolist() if _key(one) == key))
-    except (OSError, zipfile.BadZipFile, StopIteration) as error:
+    except (OSError, StopIteration, *_UNREADABLE) as error:
         raise StorageError(f'"{path}" was changed while it was read', detail=str(error)) from error
     if hashlib.sha256(content).hexdigest() != checked.sha256:
         raise StorageError(f'"{path}" was changed while it was read', detail=f"{key} is another one")
@@ -150,7 +152,7 @@ def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verifi
     for member in members:
         try:
             files[_key(member)] = BundleFile(_key(member), member.file_size, _digest(archive, member))
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except _UNREADABLE as error:
             problems.append(f"{_key(member)} cannot be unpacked: {error}")
     problems += _checksum_problems(archive, members, files)
     experiment, wrong, advice = _read_experiment(archive, members, files)
@@ -277,4 +279,7 @@ def _small_text(
     member = next((member for member in members if _key(member) == key), None)
     if member is None or key not in files or member.file_size > _DOCUMENT_LIMIT_BYTES:
         return None
-    return archive.read(member).decode("utf-8", errors="replace")
+    try:
+        return archive.read(member).decode("utf-8", errors="replace")
+    except _UNREADABLE:  # another member of the name was read
+        return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from reprlib import Repr
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -17,6 +18,9 @@ from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant, require_measurable
 
 V = TypeVar("V")
+
+_SHORT = Repr()  # of a value that may nest deep, or be as long as the file
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
 
 
 def _named_once(settings: dict[str, V]) -> dict[str, V]:
@@ -44,8 +48,8 @@ class DesignTable(_Strict):
 
     rounds: Annotated[int, Field(ge=2)] | None = None
     blocks_per_round: Annotated[int, Field(ge=1)] | None = None
-    block_s: Annotated[float, Field(gt=0)] | None = None
-    slice_s: Annotated[float, Field(ge=0.02)] | None = None
+    block_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    slice_s: Annotated[float, Field(ge=0.02, allow_inf_nan=False)] | None = None
     seed: int | None = None
     clients: Annotated[int, Field(ge=1)] | None = None
     phase: Literal["minute", "cycle"] | None = None
@@ -75,8 +79,6 @@ def read_experiment_file(path: Path) -> Study:
         parsed = ExperimentFile.model_validate(tomllib.loads(path.read_text()))
     except OSError as error:
         raise ExperimentFileError(f'could not read "{path}"', detail=str(error.strerror)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ExperimentFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
     except ValidationError as error:
         found = "; ".join(_describe(dict(one)) for one in error.errors())
         raise ExperimentFileError(
@@ -85,6 +87,8 @@ def read_experiment_file(path: Path) -> Study:
             else f'"{path}" has a mistake',
             detail=found,
         ) from error
+    except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
+        raise ExperimentFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
     return _study(path, parsed)
 
 
@@ -122,4 +126,4 @@ def _describe(error: dict[str, Any]) -> str:
         return f'unknown key "{place}"'
     if error["type"] == "missing":
         return f'key "{place}" is missing'
-    return f'"{place}": {error["msg"].lower()}, found {error["input"]!r}'
+    return f'"{place}": {error["msg"].lower()}, found {_SHORT.repr(error["input"])}'

@@ -251,3 +251,15 @@ def test_no_changed_byte_goes_unnoticed_or_raises_anything_else(
         return
     # Bytes that say nothing about the contents (versions, attributes, times) may differ.
     assert found.problems or found.experiment == experiment()
+
+
+def test_encrypted_member_before_another_of_its_name_is_a_problem(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("x/experiment.json", "{}")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("x/experiment.json", '{"a": 1}')
+    contents = bytearray((tmp_path / "x.zip").read_bytes())
+    contents[contents.index(b"PK\x01\x02") + 8] |= 1  # the first one's flag of encryption
+    found = checked(tmp_path / "x.zip", bytes(contents))
+    assert "experiment.json cannot be unpacked: it is encrypted" in found.problems
+    assert "experiment.json is missing or too large" in found.problems

@@ -15,7 +15,7 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse_duration_s(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "8", "m", "8 minutes", "-3s", "0s"])
+@pytest.mark.parametrize("text", ["", "8", "m", "8 minutes", "-3s", "0s", "9" * 400 + "s", "\u0663s"])
 def test_what_is_no_duration_is_named(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_duration_s(text)

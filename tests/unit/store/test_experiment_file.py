@@ -113,3 +113,15 @@ def test_one_setting_in_two_spellings_is_a_mistake(tmp_path: Path, text: str, pl
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ExperimentFileError, match=r'could not read ".*none\.toml"'):
         read_experiment_file(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("value", ["[" * 2_000, "9" * 5_000])
+def test_toml_that_python_cannot_hold_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ExperimentFileError, match="is not valid TOML"):
+        read_experiment_file(write(tmp_path, f"question = {value}\n"))
+
+
+def test_an_endless_block_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, GOOD.replace("rounds = 4", "block_s = inf")))
+    assert caught.value.detail == '"design.block_s": input should be a finite number, found inf'

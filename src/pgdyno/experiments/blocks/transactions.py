@@ -8,6 +8,7 @@ word (``failed``, ``skipped``, ``serialization``, ``deadlock``) in place of its 
 from __future__ import annotations
 
 import string
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,10 @@ from pgdyno.model.errors import GeneratorFailedError
 
 _COLUMNS = 6
 _LETTERS = string.ascii_lowercase.encode()
+_ALLOWED = b"0123456789- \n"
+_BLANK, _LINE_FEED = b" \n"
+_LARGEST = 1 << 53  # of any number in a log; arbitrary, and no sum of ours overflows
+_LARGEST_EPOCH_S = 9_000_000_000  # in the year 2255; nanoseconds since 1970 have 63 bits
 
 
 @dataclass(frozen=True)
@@ -42,17 +47,39 @@ def parse(text: bytes) -> Transactions:
 
     Raises: GeneratorFailedError if a line is not in the format.
     """
+    if text and not text.endswith(b"\n"):
+        raise _unreadable(text)
     good, failed = _without_failures(text)
     if not good:
         return Transactions(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), failed)
-    try:
-        columns = np.fromstring(good, dtype=np.int64, sep=" ").reshape(good.count(b"\n"), -1)
-    except ValueError as error:
-        raise _unreadable(good) from error
-    if columns.shape[1] < _COLUMNS:
+    columns = _columns(good)
+    if columns is None:
         raise _unreadable(good)
     completed_ns = (columns[:, 4] * 1_000_000 + columns[:, 5]) * 1_000
     return Transactions(completed_ns, columns[:, 2].copy(), failed)
+
+
+def _columns(text: bytes) -> NDArray[np.int64] | None:
+    """Return the numbers by line and column; None if lines differ in form, or numbers are none of a log."""
+    if text.translate(None, delete=_ALLOWED):
+        return None
+    lines, count = text.count(b"\n"), text.partition(b"\n")[0].count(b" ") + 1
+    characters = np.frombuffer(text, dtype=np.uint8)
+    separators = characters[(characters == _BLANK) | (characters == _LINE_FEED)]
+    if count < _COLUMNS or separators.size != lines * count:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # numpy's, of what it has left over
+            numbers = np.fromstring(text, dtype=np.int64, sep=" ")
+    except (ValueError, DeprecationWarning):
+        return None
+    are_lines = np.all(separators.reshape(lines, count)[:, -1] == _LINE_FEED)
+    if not are_lines or numbers.size != lines * count or np.abs(numbers).max() >= _LARGEST:
+        return None
+    columns = numbers.reshape(lines, count)
+    is_time = np.all((columns[:, 4:6] >= 0) & (columns[:, 4:6] < (_LARGEST_EPOCH_S, 1_000_000)))
+    return columns if is_time else None
 
 
 def _unreadable(text: bytes) -> GeneratorFailedError:
@@ -67,6 +94,6 @@ def _without_failures(text: bytes) -> tuple[bytes, int]:
     """Take out the lines of failed transactions, which are rare, and count them."""
     if len(text.translate(None, delete=_LETTERS)) == len(text):
         return text, 0
-    lines = text.splitlines(keepends=True)
+    lines = text.split(b"\n")
     good = [line for line in lines if len(line.translate(None, delete=_LETTERS)) == len(line)]
-    return b"".join(good), len(lines) - len(good)
+    return b"\n".join(good), len(lines) - len(good)

@@ -20,7 +20,7 @@ _SKIPPED = re.compile(
 )
 _BLOCK = re.compile(r"/\*|\*/")
 _PARAMETER = re.compile(r"(?<![\w$])\$\d+")
-_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
+_NAME = r'(?:"(?:[^"]|"")+"|(?<![\w$])[^\W\d][\w$]*+)'
 _IDENTIFIER = r'"(?:[^"]|"")*"'
 # An identifier in quotes that is not called is passed as a whole: what stands in it is no call.
 _CALL = re.compile(rf"(?:(?P<schema>{_NAME})\s*\.\s*)?(?P<name>{_NAME})\s*\(|{_IDENTIFIER}")

@@ -53,31 +53,37 @@ def defined_functions(file: BinaryIO, names: Collection[str]) -> frozenset[str] 
     sections_at, entry_bytes, count = fields[6], fields[11], fields[12]
     if entry_bytes != _SECTION.size:
         return Unknown("its sections are not listed")
-    file.seek(sections_at)
-    table = file.read(count * _SECTION.size)
-    if len(table) < count * _SECTION.size:
+    length = file.seek(0, SEEK_END)
+    if sections_at + count * _SECTION.size > length:
         return Unknown("cut short")
-    sections = list(_SECTION.iter_unpack(table))
-    found: set[str] = set()
-    for _name, kind, _flags, _address, offset, size, link, *_ in sections:
-        if kind == _DYNAMIC_SYMBOLS and link < count and size <= _LIMIT_BYTES:
-            symbols = _part(file, offset, size)
-            texts = _part(file, *sections[link][4:6])
-            found |= {name for name in _functions(symbols, texts) if name in names}
-    return frozenset(found)
+    file.seek(sections_at)
+    sections = list(_SECTION.iter_unpack(file.read(count * _SECTION.size)))
+    tables = [one for one in sections if one[1] == _DYNAMIC_SYMBOLS and one[6] < count]
+    parts = [(one[4:6], sections[one[6]][4:6]) for one in tables]
+    if any(offset + size > length for part in parts for offset, size in part):
+        return Unknown("cut short")
+    if sum(symbols[1] + texts[1] for symbols, texts in parts) > min(length, _LIMIT_BYTES):
+        return Unknown("its tables of symbols overlap, or are too large")
+    longest = max(map(len, names), default=0)
+    found = (
+        name
+        for symbols, texts in parts
+        for name in _functions(_part(file, *symbols), _part(file, *texts), longest)
+    )
+    return frozenset(found) & frozenset(names)
 
 
-def _functions(symbols: bytes, texts: bytes) -> Iterator[str]:
-    """Yield the names of the functions that a table of symbols defines."""
+def _functions(symbols: bytes, texts: bytes, longest: int) -> Iterator[str]:
+    """Yield the names of the functions that a table of symbols defines; of longer names, the beginning."""
     whole = len(symbols) - len(symbols) % _SYMBOL.size
     for name, info, _other, section, _value, _size in _SYMBOL.iter_unpack(symbols[:whole]):
         if section != _UNDEFINED and info & 0xF in _FUNCTIONS:
-            yield texts[name : texts.find(b"\0", name)].decode(errors="replace")
+            yield texts[name : name + longest + 1].partition(b"\0")[0].decode(errors="replace")
 
 
 def _part(file: BinaryIO, offset: int, size: int) -> bytes:
     file.seek(offset)
-    return file.read(min(size, _LIMIT_BYTES))
+    return file.read(size)
 
 
 def _executable(file: BinaryIO, sections_at: int, count: int) -> bytes | Unknown:
@@ -86,12 +92,16 @@ def _executable(file: BinaryIO, sections_at: int, count: int) -> bytes | Unknown
         return Unknown("cut short")
     file.seek(sections_at)
     code = []
+    total = 0
     table = file.read(count * _SECTION.size)
     for _name, kind, flags, _address, offset, size, *_ in _SECTION.iter_unpack(table):
         if kind != _IN_THE_FILE or not flags & _EXECUTABLE:
             continue
+        total += size
         if offset + size > length:
             return Unknown("cut short")
+        if total > length:
+            return Unknown("its sections overlap")
         file.seek(offset)
         code.append(file.read(size))
     return b"".join(code) or Unknown("it has no code")

@@ -61,7 +61,18 @@ def parse(content: bytes) -> tuple[Entry, ...]:
 
 
 def render(entries: Iterable[Entry]) -> bytes:
-    """Return the file that ALTER SYSTEM would write."""
+    """Return the file that ALTER SYSTEM would write.
+
+    Raises: StorageError for a value that no such file can hold: the server could not read it again.
+    """
+    entries = tuple(entries)
+    for entry in entries:
+        if "\n" in entry.value:
+            raise StorageError(
+                f'postgresql.auto.conf cannot hold the value of "{entry.name}"',
+                detail="it has a line feed in it",
+                hint="set it by hand, in postgresql.conf",
+            )
     lines = [f"{entry.name} = '{_escaped(entry.value)}'\n" for entry in entries]
     return HEADER + "".join(lines).encode(errors="surrogateescape")
 

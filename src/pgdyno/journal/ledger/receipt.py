@@ -65,6 +65,8 @@ def receipt_of(document: Mapping[str, Any]) -> Receipt:
     Raises: KeyError, TypeError or ValueError if it is not a receipt's document.
     """
     change, found, server = document["change"], document["found"], document.get("server")
+    _require_texts(document, "id", "apply_id", "created", "made_by")
+    _require_texts(change, "lever", "kind", "key", "value")
     return Receipt(
         id=document["id"],
         apply_id=document["apply_id"],
@@ -75,3 +77,9 @@ def receipt_of(document: Mapping[str, Any]) -> Receipt:
         found=Found(value=found["value"], state=dict(found["state"])),
         server=None if server is None else Target(**server),
     )
+
+
+def _require_texts(document: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if not isinstance(document[name], str):
+            raise TypeError(f'"{name}" is no text')

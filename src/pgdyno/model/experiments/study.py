@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -12,6 +13,7 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant, require_measurable, setting_key
 
 SERVER_FACTOR = "server"
+_MOST_VARIANTS = 1_000  # arbitrary: one round of so many takes hours
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,19 @@ def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> 
     """Return one variant per combination of the factors' values; the first values are the baseline.
 
     A factor called ``server`` varies the PostgreSQL that runs, every other one a setting.
-    Raises: UsageError for a factor without values; VariantError for what may not be measured.
+    Raises: UsageError for a factor without values and for too many combinations;
+    VariantError for what may not be measured.
     """
     for name, values in factors.items():
         if not values:
             raise UsageError(f'factor "{name}" has no values', hint=f"write --factor {name}=first,second")
+    count = math.prod(map(len, factors.values()))
+    if count > _MOST_VARIANTS:
+        raise UsageError(
+            f"the factors have {count} combinations",
+            detail=f"at most {_MOST_VARIANTS} variants can be compared",
+            hint="leave out values, or measure one factor after the other",
+        )
     combinations = itertools.product(
         *([(name, value) for value in values] for name, values in factors.items())
     )

@@ -27,7 +27,7 @@ COUPLED = {
 
 _SCHEDULER = "/queue/scheduler"
 _HUGE_PAGES = ("/transparent_hugepage/enabled", "/transparent_hugepage/shmem_enabled")
-_CHOICE = re.compile(r"\[([^\]]*)\]")
+_CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _MASK = re.compile(r"^[0-9a-f]+(,[0-9a-f]{8})*$", re.IGNORECASE)
 _IS_MASK = re.compile(r"(_cpus|/smp_affinity)$")
 
@@ -52,8 +52,9 @@ def set_anew_by(path: str) -> tuple[str, ...]:
 
 
 def display_name(path: str) -> str:
-    """Return a sysctl's name; for other files, the path."""
-    return path.removeprefix(SYSCTL_ROOT).replace("/", ".") if path.startswith(SYSCTL_ROOT) else path
+    """Return a sysctl's name; the path of other files, and where a name would mean another file."""
+    name = path.removeprefix(SYSCTL_ROOT).replace("/", ".")
+    return name if sysctl_path(name) == path else path  # of eth0.1 the dot is no separator
 
 
 def value_in(text: str) -> str:

@@ -32,6 +32,8 @@ def statement_values(name: str, value: str) -> tuple[str, ...]:
     """
     if "\n" in value:
         raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value with a line feed in it')
+    if "\0" in value:
+        raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value with a NUL byte in it')
     if name.lower() not in QUOTED_LISTS:
         return (value,)
     elements = list_elements(name, value)

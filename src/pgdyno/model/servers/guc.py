@@ -17,7 +17,12 @@ from pgdyno.model.servers.guc_row import check_row
 
 _MEMORY_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _TIME_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_NUMBER = re.compile(r"^\s*([+-]?(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+))\s*([A-Za-z]*)\s*$")
+_NUMBER = re.compile(
+    r"\s*+([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+))\s*+([A-Za-z]*+)\s*+"
+)
+_UNIT = re.compile(r"([1-9][0-9]{0,5})?([A-Za-z]+)")
+_LARGEST_EXPONENT = 308  # of a double, in which the server computes
+_SHOWN_CHARACTERS = 40  # arbitrary: of a number that may have thousands
 _TRUE = ("on", "true", "yes", "1")
 _FALSE = ("off", "false", "no", "0")
 
@@ -98,8 +103,7 @@ class Guc:
         number = normalise(value, self.unit, name=self.name)
         if self.vartype == "integer":
             number = number.to_integral_value(rounding=ROUND_HALF_EVEN)
-        low = Decimal(self.min_val) if self.min_val is not None else None
-        high = Decimal(self.max_val) if self.max_val is not None else None
+        low, high = _bound(self.min_val), _bound(self.max_val)
         if (low is not None and number < low) or (high is not None and number > high):
             unit = self.unit or ""
             raise SettingError(
@@ -148,13 +152,20 @@ def normalise(value: str, unit: str | None, *, name: str = "value") -> Decimal:
     Units: ``unit`` as in ``pg_settings.unit`` (``8kB``, ``MB``, ``ms``, …), None for a bare number.
     Raises: SettingError for text that is not a number, or a unit of another kind.
     """
-    match = _NUMBER.match(value)
+    match = _NUMBER.fullmatch(value)
     if match is None:
         raise SettingError(f'invalid value for parameter "{name}": "{value}"', detail="a number is required")
     try:
         number = Decimal(int(match[1], 16)) if "x" in match[1].lower() else Decimal(match[1])
     except InvalidOperation as error:
         raise SettingError(f'invalid value for parameter "{name}": "{value}"') from error
+    if not number:
+        number = Decimal(0)  # of 0e999999 the exponent would be written out
+    if not number.is_finite() or abs(number.adjusted()) > _LARGEST_EXPONENT:
+        raise SettingError(
+            f'invalid value for parameter "{name}": "{value[:_SHOWN_CHARACTERS]}"',
+            detail="the number is out of range",
+        )
     suffix = match[2]
     if not suffix:
         return number
@@ -168,11 +179,20 @@ def normalise(value: str, unit: str | None, *, name: str = "value") -> Decimal:
     return number * scale[suffix] / (factor * (scale[base]))
 
 
+def _bound(text: str | None) -> Decimal | None:
+    """Return a number as the server shows it; None if it shows none that can be compared."""
+    try:
+        number = Decimal(text) if text is not None else None
+    except InvalidOperation:
+        return None
+    return None if number is None or number.is_nan() else number
+
+
 def _unit_scale(unit: str | None) -> tuple[str, int, dict[str, int] | None]:
     """Split ``8kB`` into base unit, factor and the table of units of the same kind."""
     if not unit:
         return "", 1, None
-    match = re.match(r"^(\d*)([A-Za-z]+)$", unit)
+    match = _UNIT.fullmatch(unit)
     if match is None:
         return "", 1, None
     factor = int(match[1] or 1)
@@ -195,7 +215,9 @@ def format_with_unit(setting: str, unit: str | None) -> str:
     base, factor, table = _unit_scale(unit)
     if table is None:
         return setting
-    number = Decimal(setting)
+    number = _bound(setting)
+    if number is None or not number.is_finite() or abs(number.adjusted()) > _LARGEST_EXPONENT:
+        return setting
     if number <= 0 or number != number.to_integral_value():
         return setting if number <= 0 else f"{_plain(number * factor)}{base}"
     amount = int(number) * factor * table[base]

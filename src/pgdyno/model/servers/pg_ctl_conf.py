@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "pg_ctl_options"
-_LINE = re.compile(rf"^(\s*{NAME}\s*=\s*')([^'\n]*)('[ \t]*(?:#.*)?)$", re.MULTILINE)
+_LINE = re.compile(rf"^([^\S\n]*{NAME}[^\S\n]*=[^\S\n]*')([^'\n]*)('[ \t]*(?:#.*)?)$", re.MULTILINE)
 _PROGRAM, _FOR_SERVER = "-p", "-o"  # pg_ctl's: the server's program; the server's own options, in one word
 
 

@@ -8,7 +8,6 @@ module of PostgreSQL itself defines it, so that its value is shown only if it ca
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 REDACTED = "********"
 
@@ -30,14 +29,14 @@ _MODULES = re.compile(
 _HIDDEN = "\0"  # stands for a secret until all are found
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _PAIR = (
-    rf"(?<![\w.-])(?P<name>[\w.-]*(?:{_TELLING_WORDS})[\w.-]*)(?P<equals>[\"']?\s*[=:]\s*)(?!{_HIDDEN})"
+    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)(?P<equals>[\"']?\s*[=:]\s*)(?!{_HIDDEN})"
     r"(?:(?:bearer|basic)\s+)?"
 )
 _SECRET_PAIR = re.compile(rf"{_PAIR}(?:{_QUOTED}|(?:\\.|\S)+)", re.IGNORECASE)  # libpq: "\\ " ends no value
 _SECRET_PARAMETER = re.compile(rf"{_PAIR}[^\s&]+", re.IGNORECASE)
 _URI = re.compile(r"(?<![=\w+.-])\w[\w+.-]*://\S*")  # not one that is a value, and so maybe a password
 _BEARER = re.compile(r"\b(bearer\s+)[^\s'\"]+", re.IGNORECASE)
-_PASSWORD_IN_URI = re.compile(r"(\w://[^:/@\s]*:)[^\s]*@")
+_USER_OF_URI = re.compile(r"\w://[^:/@\s]*:")
 
 
 def redacted(name: str, value: str) -> str:
@@ -63,14 +62,21 @@ def is_postgresqls(name: str) -> bool:
 
 def _without_pairs(text: str) -> str:
     """Return a text without the values of ``password=…`` pairs and passwords in URIs."""
-    text = _PASSWORD_IN_URI.sub(_hidden("@"), text.replace(_HIDDEN, ""))
+    text = re.sub(r"\S+", _without_password, text.replace(_HIDDEN, ""))
     text = _URI.sub(lambda uri: _SECRET_PARAMETER.sub(_pair, uri[0]), text)
-    text = _BEARER.sub(_hidden(), _SECRET_PAIR.sub(_pair, text))
+    text = _BEARER.sub(_hidden, _SECRET_PAIR.sub(_pair, text))
     return text.replace(_HIDDEN, REDACTED)
 
 
-def _hidden(after: str = "") -> Callable[[re.Match[str]], str]:
-    return lambda match: f"{match[1]}{_HIDDEN}{after}"
+def _hidden(match: re.Match[str]) -> str:
+    return f"{match[1]}{_HIDDEN}"
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """Return a word without the password of a URI in it: all between its user and the last "@"."""
+    before, _, behind = word[0].rpartition("@")
+    user = _USER_OF_URI.search(before)
+    return word[0] if user is None else f"{before[: user.end()]}{_HIDDEN}@{behind}"
 
 
 def _pair(match: re.Match[str]) -> str:

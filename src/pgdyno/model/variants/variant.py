@@ -152,7 +152,7 @@ def _why_not(key: str, value: str) -> str | None:
 
 def _quoted(value: str) -> str:
     """Quote a value that the grammar would otherwise split."""
-    if value and not any(character in value for character in ",'"):
+    if value and value == value.strip() and not any(character in value for character in ",'"):
         return value
     return "'" + value.replace("'", "''") + "'"
 

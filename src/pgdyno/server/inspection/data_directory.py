@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from pathlib import Path
 
 from pgdyno.model.errors import DataDirectoryError, PrivilegeError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.server import DataDirectory, FileSetting, Postmaster
 from pgdyno.server.inspection.configuration_file import read_configuration
+from pgdyno.server.inspection.regular_file import read_regular_file
 
 _FILES = ("postgresql.conf", "postgresql.auto.conf")
+_MAJOR = re.compile(r"[0-9]{1,4}")
+_PID = re.compile(r"[1-9][0-9]{0,8}")
+_PORT = re.compile(r"[0-9]{1,5}")
+_SHOWN_CHARACTERS = 40  # arbitrary: of a file that should have two
 
 
 def read_data_directory(path: Path) -> DataDirectory:
@@ -40,7 +46,7 @@ def read_data_directory(path: Path) -> DataDirectory:
 
 def _major(path: Path) -> int:
     try:
-        text = (path / "PG_VERSION").read_text(encoding="ascii").strip()
+        text = read_regular_file(path / "PG_VERSION").strip()
     except (FileNotFoundError, NotADirectoryError) as error:
         reason = "it has no file PG_VERSION" if path.is_dir() else "there is no such directory"
         raise DataDirectoryError(
@@ -48,9 +54,16 @@ def _major(path: Path) -> int:
             detail=reason,
             hint="Debian keeps data in /var/lib/postgresql/VERSION/CLUSTER, Red Hat in /var/lib/pgsql/data",
         ) from error
-    if not text.isdecimal():
+    except PermissionError:
+        raise
+    except OSError as error:
         raise DataDirectoryError(
-            f'"{path}" is not a data directory pgdyno knows', detail=f'its PG_VERSION says "{text}"'
+            f'"{path}" is not a data directory', detail=f"its PG_VERSION cannot be read: {error.strerror}"
+        ) from error
+    if not _MAJOR.fullmatch(text):
+        raise DataDirectoryError(
+            f'"{path}" is not a data directory pgdyno knows',
+            detail=f'its PG_VERSION says "{text[:_SHOWN_CHARACTERS]}"',
         )
     return int(text)
 
@@ -79,8 +92,8 @@ def _postmaster(pid_file: Path) -> Fact[Postmaster]:
     source = str(pid_file)
     if not pid_file.is_file():
         return Fact(Unknown("not running: there is no postmaster.pid"), source)
-    lines = pid_file.read_text(encoding="utf-8").splitlines()
-    if len(lines) < 6 or not lines[0].isdecimal() or not lines[3].isdecimal():
+    lines = read_regular_file(pid_file).splitlines()
+    if len(lines) < 6 or not _PID.fullmatch(lines[0]) or not _PORT.fullmatch(lines[3]):
         return Fact(Unknown("starting, or stopped while starting: postmaster.pid is not complete"), source)
     pid = int(lines[0])
     if not _is_running(pid):

@@ -17,6 +17,7 @@ from psycopg import errors, sql
 
 from pgdyno.model.errors import PgdynoError, PrivilegeError, ServerError, UsageError
 from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.plan_document import checked_plan
 from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection, without_session_limits
 from pgdyno.server.connection.connection_errors import connection_lost
 
@@ -78,9 +79,9 @@ class Planner:
 def plan_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
     """Return the top plan node of an EXPLAIN (FORMAT JSON) result.
 
-    Raises: UsageError if there is no plan.
+    Raises: UsageError if there is no plan; ServerError if it cannot be read.
     """
-    documents = row[0] if row else []
+    documents = row[0] if row and isinstance(row[0], list) else []
     document = documents[0] if documents else "nothing"
     if not isinstance(document, dict) or "Plan" not in document:
         raise UsageError(
@@ -88,8 +89,7 @@ def plan_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
             detail=f"EXPLAIN says: {document}",
             hint="give the query that it runs, by itself",
         )
-    plan: Mapping[str, Any] = document["Plan"]
-    return plan
+    return checked_plan(document["Plan"])
 
 
 def _at_most(timeout: Guc, limit_ms: int) -> str:

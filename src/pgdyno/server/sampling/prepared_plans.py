@@ -17,6 +17,7 @@ import psycopg
 from psycopg import sql
 
 from pgdyno.model.errors import ServerError
+from pgdyno.model.servers.plan_document import explained
 from pgdyno.model.servers.statements import PreparedStatement
 from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection
 
@@ -103,7 +104,7 @@ def _explain(
         listed = sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, values)))
         execute = sql.SQL(explain + "EXECUTE {}{}").format(_NAME, listed if values else sql.SQL(""))
         row = connection.execute(execute, prepare=False).fetchone()
-        documents.append(row[0][0] if row else {})
+        documents.append(explained(row[0] if row else None))
     return tuple(documents)
 
 

@@ -6,11 +6,12 @@ It is written before the prefix gets its name, so that a prefix with a manifest 
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -154,12 +155,21 @@ def dump_manifest(manifest: Manifest) -> str:
 def parse_manifest(text: str) -> Manifest | Unknown:
     """Return the manifest of a JSON text; members that are not known are ignored."""
     try:
-        document = json.loads(text)
-    except ValueError as error:
+        document = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
         return Unknown(f"not a JSON document: {error}")
     if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
         return Unknown(f"not a manifest of schema version {SCHEMA_VERSION}")
     return _from_document(document)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def read_manifest(prefix: Path) -> Fact[Manifest]:

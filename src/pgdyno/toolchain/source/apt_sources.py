@@ -137,10 +137,14 @@ def _family(repository: Repository) -> str | None:
     if "-" in repository.suite or "/" in repository.suite:
         return None  # updates, security, backports: small, and their contents reach the release itself
     # The stem, for mirror+file:/etc/apt/mirrors/debian.list of Debian's cloud images.
-    segments = {PurePosixPath(part).stem for part in urlsplit(repository.uri).path.split("/")}
+    try:
+        path = urlsplit(repository.uri).path
+    except ValueError:
+        return None  # no address: apt cannot read it either
+    segments = {PurePosixPath(part).stem for part in path.split("/")}
     return next((family for family in _LATER_SUITES if family in segments), None)
 
 
 def without_credentials(uri: str) -> str:
     """Return an address without its user and password."""
-    return re.sub(r"(?<=//)[^/@\s]*@", "", uri)
+    return re.sub(r"(?<=//)[^/\s]*@", "", uri)

@@ -306,3 +306,8 @@ def test_a_receipt_knows_that_its_value_is_being_put_back(tmp_path: Path) -> Non
         journal.add(receipt())
         assert journal.restoring(receipt()).is_being_restored
     assert read_journal(tmp_path).receipts[0].is_being_restored
+
+
+def test_a_line_that_nests_too_deep_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(b'{"sha256": "", "entry": ' + b"[" * 100_000 + b"\n")
+    assert read_journal(tmp_path).damage == ("line 1 of the journal cannot be read",)

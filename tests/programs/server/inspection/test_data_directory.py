@@ -108,11 +108,47 @@ def test_a_version_that_is_no_number_is_refused(tmp_path: Path) -> None:
 def test_files_closed_to_us_are_a_privilege_error(
     data_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def closed(path: Path, **_: object) -> str:
+    def closed(path: Path) -> str:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_text", closed)
+    monkeypatch.setattr("pgdyno.server.inspection.data_directory.read_regular_file", closed)
     with pytest.raises(PrivilegeError) as caught:
         read_data_directory(data_directory)
     assert caught.value.message == f'the files of data directory "{data_directory}" are closed to this user'
     assert caught.value.detail == f"{data_directory}/PG_VERSION: Permission denied"
+
+
+@pytest.mark.parametrize("version", ["9" * 5_000, "9.6", "\xff", "\u0664"])
+def test_a_version_that_is_none_is_shown_in_part(data_directory: Path, version: str) -> None:
+    (data_directory / "PG_VERSION").write_text(version, encoding="utf-8")
+    with pytest.raises(DataDirectoryError) as caught:
+        read_data_directory(data_directory)
+    assert caught.value.detail == f'its PG_VERSION says "{version[:40]}"'
+
+
+def test_a_version_in_another_encoding_is_refused(data_directory: Path) -> None:
+    (data_directory / "PG_VERSION").write_bytes(b"\xe9\n")
+    with pytest.raises(DataDirectoryError, match="is not a data directory pgdyno knows"):
+        read_data_directory(data_directory)
+
+
+def test_a_pipe_in_place_of_the_version_is_refused_rather_than_waited_for(data_directory: Path) -> None:
+    (data_directory / "PG_VERSION").unlink()
+    os.mkfifo(data_directory / "PG_VERSION")
+    with pytest.raises(DataDirectoryError) as caught:
+        read_data_directory(data_directory)
+    assert caught.value.detail == "its PG_VERSION cannot be read: it is not a regular file"
+
+
+@pytest.mark.parametrize("pid", ["9" * 5_000, "0", "4294967296", "-1", "\u0661"])
+def test_a_pid_file_without_the_number_of_a_process_is_not_complete(data_directory: Path, pid: str) -> None:
+    lines = [pid, str(data_directory), "1700000000", "5433", "/run/postgresql", "localhost", ""]
+    (data_directory / "postmaster.pid").write_text("\n".join(lines), encoding="utf-8")
+    found = read_data_directory(data_directory).postmaster
+    assert reason_of(found.value).endswith("postmaster.pid is not complete")
+
+
+def test_a_pid_file_in_another_encoding_is_not_complete(data_directory: Path) -> None:
+    (data_directory / "postmaster.pid").write_bytes(b"\xe9\n" * 8)
+    found = read_data_directory(data_directory).postmaster
+    assert reason_of(found.value).endswith("postmaster.pid is not complete")

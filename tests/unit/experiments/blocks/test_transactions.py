@@ -35,7 +35,20 @@ def test_an_empty_log_holds_nothing() -> None:
     assert parse(b"").count == 0
 
 
-@pytest.mark.parametrize("text", [b"1 2 3\n", b"0 1 10 0 5 6\n0 1 10 0 5\n", b"0 1 10 0 5 6\n- - - - - -\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"1 2 3\n",
+        b"0 1 10 0 5 6\n0 1 10 0 5\n",
+        b"0 1 10 0 5 6\n- - - - - -\n",
+        b"0 1 10 0 5 6 7\n0 1 10 0 5\n",  # as many numbers as two lines of six
+        b"0 1 10 0 5 6 A\n",
+        b"0 1 10 0 5 6",  # the end of the line is missing
+        b"0 1 10 0 9999999999 6\n",  # nanoseconds of more than 63 bits
+        b"0 1 99999999999999999999 0 5 6\n",
+        b"0 1 10 0 5 1000000\n",
+    ],
+)
 def test_text_that_is_no_log_is_refused(text: bytes) -> None:
     with pytest.raises(GeneratorFailedError, match="the generator's transaction log is not readable"):
         parse(text)

@@ -101,3 +101,13 @@ def test_former_bytes_may_come_back_if_only_the_form_was_lost() -> None:
 )
 def test_former_bytes_do_not_come_back_over_what_somebody_wrote(current: bytes) -> None:
     assert not says_the_same(current, b"b = 2\na = '1'\n")
+
+
+def test_a_value_that_could_not_be_read_again_is_not_written() -> None:
+    with pytest.raises(StorageError) as caught:
+        render(parse(b"a = 'x\\ny'"))
+    assert str(caught.value) == (
+        'postgresql.auto.conf cannot hold the value of "a"\n'
+        "DETAIL:  it has a line feed in it\n"
+        "HINT:  set it by hand, in postgresql.conf"
+    )

@@ -66,3 +66,13 @@ def test_a_studys_own_variants_run_on_every_server() -> None:
         Variant("sync", {"io_method": "sync"}, "/opt/b"),
         Variant("worker", {"io_method": "worker"}, "/opt/b"),
     )
+
+
+def test_more_combinations_than_can_be_measured_are_refused_before_they_are_made() -> None:
+    with pytest.raises(UsageError) as caught:
+        cross({f"a{number}": [str(value) for value in range(10)] for number in range(12)})
+    assert str(caught.value) == (
+        "the factors have 1000000000000 combinations\n"
+        "DETAIL:  at most 1000 variants can be compared\n"
+        "HINT:  leave out values, or measure one factor after the other"
+    )

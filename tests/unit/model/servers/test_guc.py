@@ -92,3 +92,24 @@ def test_two_spellings_of_a_value_are_equal() -> None:
 def test_memory_in_bytes() -> None:
     assert bytes_of("16384", "8kB") == 134217728
     assert format_bytes(134217728) == "128MB"
+
+
+@pytest.mark.parametrize("value", ["1e999999", "1e400kB", "0x" + "f" * 400, "\u0663"])
+def test_a_number_beyond_those_of_the_server_is_refused(value: str) -> None:
+    with pytest.raises(SettingError, match=r'^invalid value for parameter "shared_buffers"'):
+        SHARED_BUFFERS.check(value)
+
+
+@pytest.mark.parametrize("setting", ["inf", "nan", "1e999999", "a"])
+def test_a_setting_that_is_no_plain_number_is_shown_as_it_is(setting: str) -> None:
+    assert format_with_unit(setting, "kB") == setting
+
+
+def test_limits_that_cannot_be_compared_are_left_to_the_server() -> None:
+    assert guc("x.y", "real", min_val="nan", max_val="much").check("5") == "5"
+
+
+@pytest.mark.parametrize("unit", ["0kB", "9" * 5_000 + "kB"])
+def test_a_unit_that_is_none_takes_no_suffix(unit: str) -> None:
+    with pytest.raises(SettingError):
+        normalise("1kB", unit)

@@ -141,3 +141,14 @@ def test_a_prefetch_control_is_set_cpu_by_cpu() -> None:
     assert str(variant) == "off:/dev/cpu/0/msr:0x1a4=0xf,/dev/cpu/1/msr:0x1a4=0xf"
     with pytest.raises(VariantError, match="is not setting=value"):
         parse_variant("off:/dev/cpu/0/msr=0xf")
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        Variant("a", {"search_path": " x "}),
+        Variant("a", {"/proc/sys/net/ipv4/conf/eth0.1/forwarding": "1"}),
+    ],
+)
+def test_blanks_around_a_value_and_dots_in_a_path_come_back(variant: Variant) -> None:
+    assert parse_variant(str(variant)) == variant

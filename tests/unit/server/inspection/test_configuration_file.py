@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -85,3 +86,36 @@ def test_secrets_in_files_are_redacted(tmp_path: Path) -> None:
     main = tmp_path / "postgresql.conf"
     main.write_text("primary_conninfo = 'host=db password=s3cret'\n")
     assert [setting.value for setting in read_configuration(main)] == ["host=db password=********"]
+
+
+def test_a_pipe_in_a_files_place_is_refused_rather_than_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "postgresql.conf").write_text("include 'pipe'\n")
+    with pytest.raises(OSError, match="it is not a regular file"):
+        list(read_configuration(tmp_path / "postgresql.conf"))
+
+
+def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "postgresql.conf").write_bytes(b"#" * (1 << 20))
+    assert list(read_configuration(tmp_path / "postgresql.conf")) == []
+    (tmp_path / "postgresql.conf").write_bytes(b"#" * ((1 << 20) + 1))
+    with pytest.raises(OSError, match="it is larger than 1 MiB"):
+        list(read_configuration(tmp_path / "postgresql.conf"))
+
+
+def test_a_name_with_a_nul_byte_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "postgresql.conf").write_text("include 'a\\000b'\n")
+    with pytest.raises(OSError, match="the name has a NUL byte in it"):
+        list(read_configuration(tmp_path / "postgresql.conf"))
+
+
+def test_files_that_include_themselves_many_times_end(tmp_path: Path) -> None:
+    (tmp_path / "postgresql.conf").write_text("include 'postgresql.conf'\n" * 100)
+    with pytest.raises(OSError, match="more than 250 files are included"):
+        list(read_configuration(tmp_path / "postgresql.conf"))
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    (tmp_path / "postgresql.conf").write_text("cluster_name = 'a\u2028b'\n", encoding="utf-8")
+    (found,) = read_configuration(tmp_path / "postgresql.conf")
+    assert found.value == "a\u2028b"

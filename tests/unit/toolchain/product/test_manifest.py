@@ -120,3 +120,13 @@ def test_the_summary_of_an_optimised_build_has_its_profile_and_where_it_came_fro
     configure = ("--without-icu", "CC=gcc", "CFLAGS=-O3 -march=native")
     found = dataclasses.replace(MANIFEST, configure=configure, optimised=optimised, **source)  # type: ignore[arg-type]
     assert found.summary == f"{origin}, lto+pgo, gcc (Debian 12.2.0-14) 12.2.0, -O3 -march=native"
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999"])
+def test_a_number_that_json_has_not_is_damage(number: str) -> None:
+    text = dump_manifest(MANIFEST).replace("340.5", number)
+    assert parse_manifest(text) == Unknown(f"not a JSON document: {number} is no number of JSON")
+
+
+def test_a_manifest_that_nests_too_deep_is_damage() -> None:
+    assert isinstance(parse_manifest("[" * 100_000), Unknown)

@@ -16,6 +16,7 @@ from pgdyno.toolchain.source.apt_sources import (
     parse_deb822,
     parse_list,
     source_suites,
+    without_credentials,
 )
 
 ARCHIVE = "http://mirror.example/debian"
@@ -134,3 +135,12 @@ def test_a_host_without_such_an_archive_is_told_what_it_has_but_no_password() ->
         "DETAIL:  in /etc/apt are: https://packages.example.org/apt\n"
         "HINT:  name a PostgreSQL of your own by its prefix instead: /opt/pg18@default"
     )
+
+
+def test_an_address_that_is_none_belongs_to_no_archive() -> None:
+    with pytest.raises(InstallationError, match="name no archive of Debian, Ubuntu or PostgreSQL"):
+        source_suites(parse_list("deb http://[ bookworm main\n"))
+
+
+def test_a_password_with_an_at_sign_is_not_shown_in_parts() -> None:
+    assert without_credentials("https://ann:se@cret@mirror.example/debian") == "https://mirror.example/debian"

@@ -20,6 +20,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.workload import TpchStep, Workload
 from pgdyno.model.ports import Progress
+from pgdyno.model.servers.plan_document import explained
 from pgdyno.model.servers.query_plan import PlanNode
 from pgdyno.studies._tpch.answers import Answers, answer_of, known_answers
 from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
@@ -71,7 +72,7 @@ def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, Pla
             with failures_named(name, arm):
                 ((document,),) = session.query(_EXPLAIN + sql).rows
                 answer = answer_of(session.query(sql).rows)
-            plans[name] = plan_of(document[0]["Plan"])
+            plans[name] = plan_of(explained(document)["Plan"])
             if number in known and answer != known[number]:
                 raise MeasurementError(
                     f"the answer of {name} on the server of {arm.variant.name} is wrong",
