@@ -34,6 +34,7 @@ lint: setup ## format check, ruff and mypy
 	@$(BIN)/ruff format --check --quiet src tests bench chores
 	@$(BIN)/ruff check --quiet src tests bench chores
 	@$(BIN)/mypy
+	@cd driver/fuzz && cargo fmt --check
 	@cd driver && cargo fmt --check && cargo clippy --quiet --locked --all-targets -- -D warnings
 
 slowest: setup ## what tests took when they last ran
@@ -57,6 +58,9 @@ docs: setup ## write docs/reference from the code, and check all links
 
 new-lever: setup ## write the file of a new lever: make new-lever NAME=… SETTING=…
 	@$(BIN)/python -m chores.new_lever "$(NAME)" "$(SETTING)"
+
+fuzz: setup ## feed 12 million made-up inputs to all that reads bytes from elsewhere (half an hour, resumable)
+	@$(BIN)/python -m chores.fuzz
 
 race: setup ## as root: whether a user who exchanges names misleads root in data directories (some minutes)
 	@$(BIN)/python -m bench.race
@@ -85,4 +89,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup accelerate test test-driver slowest docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide
+.PHONY: help setup accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide

@@ -1,55 +1,12 @@
 //! One session fed with bytes: any bytes, and good ones cut anywhere.
 
-use std::io::Write;
-use std::os::unix::net::UnixStream;
+mod fed;
 
-use pgdyno_driver::load::Manner;
+use fed::Fed;
 use pgdyno_driver::protocol::request::Mode;
-use pgdyno_driver::record::Counts;
-use pgdyno_driver::session::{Outcome, Session};
-use pgdyno_driver::transport::Transport;
-use pgdyno_driver::workload::{Client, Next, Statement, Transaction};
+use pgdyno_driver::session::Outcome;
+use pgdyno_driver::workload::Next;
 use proptest::prelude::*;
-
-/// Two statements per transaction; the first gives a value back.
-struct TwoCalls;
-
-impl Client for TwoCalls {
-    fn next(&mut self, transaction: &mut Transaction) -> Next {
-        transaction.call_for_value(0).int(7);
-        transaction.call(0).int(8);
-        Next::Ready
-    }
-}
-
-/// A session with a transaction under way, and what it has been told.
-struct Fed {
-    session: Session,
-    server: UnixStream,
-    statements: Vec<Statement>,
-    mode: Mode,
-    counts: Counts,
-    retried: Vec<String>,
-}
-
-impl Fed {
-    fn begin(mode: Mode) -> Self {
-        let (client, server) = UnixStream::pair().unwrap();
-        let mut session = Session::new((0, 0, 0), Box::new(TwoCalls), Transport::Unix(client)).unwrap();
-        let statements = vec![Statement::prepared("read", "SELECT $1")];
-        let retried = vec!["40001".to_string()];
-        let manner = Manner { statements: &statements, mode, retried: &retried };
-        assert_eq!(session.begin(manner, 0).unwrap(), Next::Ready);
-        Self { session, server, statements, mode, counts: Counts::new(1), retried }
-    }
-
-    /// Feeds some bytes; `None` when the session has refused them.
-    fn feed(&mut self, bytes: &[u8]) -> Option<Outcome> {
-        self.server.write_all(bytes).unwrap();
-        let manner = Manner { statements: &self.statements, mode: self.mode, retried: &self.retried };
-        self.session.receive(manner, &mut self.counts, (1, false), &mut [0; 64]).unwrap().ok()
-    }
-}
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32 + 4).to_be_bytes();
@@ -114,10 +71,7 @@ proptest! {
                 match fed.feed(bytes) {
                     None => break,
                     Some(Outcome::Pending) => {}
-                    Some(_) => {
-                        let manner = Manner { statements: &fed.statements, mode, retried: &fed.retried };
-                        prop_assert_eq!(fed.session.begin(manner, 0).unwrap(), Next::Ready);
-                    }
+                    Some(_) => prop_assert_eq!(fed.begin_again(), Next::Ready),
                 }
             }
         }
