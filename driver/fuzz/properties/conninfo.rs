@@ -22,7 +22,7 @@ fn is_word(name: &str) -> bool {
 }
 
 fn written(keywords: &Keywords) -> String {
-    let mut text = String::new();
+    let mut text = String::from(" "); // not a URI, whatever its first keyword is
     for (name, value) in &keywords.0 {
         let _ = write!(text, "{name}='{}' ", value.replace('\\', r"\\").replace('\'', r"\'"));
     }

@@ -142,7 +142,7 @@ def read_verified(path: Path, found: Verification, key: str) -> str | None:
 
 
 def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verification:
-    members = [member for member in archive.infolist() if not member.is_dir()]
+    members = [member for member in archive.infolist() if not member.filename.endswith("/")]
     size_bytes = sum(member.file_size for member in members)
     if size_bytes > _TOTAL_LIMIT_BYTES:
         problem = f"it unpacks to {size_bytes} bytes, more than the {_TOTAL_LIMIT_BYTES} that are read"

@@ -16,7 +16,7 @@ from pgdyno.model.servers.secrets import redacted
 from pgdyno.server.planner.planner import plan_of
 
 _COLUMNS = 14
-_NUMBER = re.compile(rb"-?[0-9]{1,20}")
+_NUMBER = re.compile(rb"-?[0-9]+")
 _WORDS = b"abcdefghijklmnopqrstuvwxyz"
 
 

@@ -263,3 +263,8 @@ def test_encrypted_member_before_another_of_its_name_is_a_problem(tmp_path: Path
     found = checked(tmp_path / "x.zip", bytes(contents))
     assert "experiment.json cannot be unpacked: it is encrypted" in found.problems
     assert "experiment.json is missing or too large" in found.problems
+
+
+def test_member_without_a_name_is_a_problem(tmp_path: Path) -> None:
+    contents = pack_bundle("x", {}).replace(b"x/SHA256SUMS", b"\0" * 12)
+    assert "SHA256SUMS is missing" in checked(tmp_path / "x.zip", contents).problems

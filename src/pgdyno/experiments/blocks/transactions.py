@@ -7,6 +7,7 @@ word (``failed``, ``skipped``, ``serialization``, ``deadlock``) in place of its 
 
 from __future__ import annotations
 
+import re
 import string
 import warnings
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pgdyno.model.errors import GeneratorFailedError
 _COLUMNS = 6
 _LETTERS = string.ascii_lowercase.encode()
 _ALLOWED = b"0123456789- \n"
+_LONE_SIGN = re.compile(rb"-(?![0-9])|(?<=[0-9])-")  # numpy takes it for a number
 _BLANK, _LINE_FEED = b" \n"
 _LARGEST = 1 << 53  # of any number in a log; arbitrary, and no sum of ours overflows
 _LARGEST_EPOCH_S = 9_000_000_000  # in the year 2255; nanoseconds since 1970 have 63 bits
@@ -61,7 +63,7 @@ def parse(text: bytes) -> Transactions:
 
 def _columns(text: bytes) -> NDArray[np.int64] | None:
     """Return the numbers by line and column; None if lines differ in form, or numbers are none of a log."""
-    if text.translate(None, delete=_ALLOWED):
+    if text.translate(None, delete=_ALLOWED) or _LONE_SIGN.search(text):
         return None
     lines, count = text.count(b"\n"), text.partition(b"\n")[0].count(b" ") + 1
     characters = np.frombuffer(text, dtype=np.uint8)

@@ -92,7 +92,7 @@ class Variant:
     def __str__(self) -> str:
         """Return the variant in its own grammar."""
         server = f"{self.server}@" if self.server else ""
-        settings = ",".join(f"{display_name(key)}={_quoted(value)}" for key, value in self.settings.items())
+        settings = ",".join(f"{_written(key)}={_quoted(value)}" for key, value in self.settings.items())
         return f"{server}{self.name}" + (f":{settings}" if settings else "")
 
 
@@ -148,6 +148,12 @@ def _why_not(key: str, value: str) -> str | None:
     if kind is KeyKind.PROCESS:
         return None if value in _POLICIES else f"the policies are {' and '.join(_POLICIES)}"
     return why_refused(key, value) if kind is KeyKind.SETTING else None
+
+
+def _written(key: str) -> str:
+    """Return the name of a sysctl where it means the same file; a few files have only their path."""
+    name = display_name(key)
+    return name if canonical_key(name) == key else key
 
 
 def _quoted(value: str) -> str:

@@ -43,6 +43,7 @@ def test_an_empty_log_holds_nothing() -> None:
         b"0 1 10 0 5 6\n- - - - - -\n",
         b"0 1 10 0 5 6 7\n0 1 10 0 5\n",  # as many numbers as two lines of six
         b"0 1 10 0 5 6 A\n",
+        b"0 1 10 0 5 -\n",
         b"0 1 10 0 5 6",  # the end of the line is missing
         b"0 1 10 0 9999999999 6\n",  # nanoseconds of more than 63 bits
         b"0 1 99999999999999999999 0 5 6\n",

@@ -148,6 +148,7 @@ def test_a_prefetch_control_is_set_cpu_by_cpu() -> None:
     [
         Variant("a", {"search_path": " x "}),
         Variant("a", {"/proc/sys/net/ipv4/conf/eth0.1/forwarding": "1"}),
+        Variant("a", {"/proc/sys/user/max_cgroup_namespaces": "1"}),
     ],
 )
 def test_blanks_around_a_value_and_dots_in_a_path_come_back(variant: Variant) -> None:
