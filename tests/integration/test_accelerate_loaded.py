@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,9 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.attached import attach
 from pgdyno.cli.output import Lines
+from pgdyno.journal.session.server_lock import LOADING, take
 from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import PermissionNotGivenError, RefusedError
+from pgdyno.model.errors import PermissionNotGivenError
 from pgdyno.model.experiments.experiment import Design, DesignKind
 from pgdyno.server.process.workload_databases import WorkloadDatabases
 
@@ -93,15 +95,6 @@ def test_a_plan_with_a_restart_is_not_measured_on_a_server_that_must_not_be_rest
     assert "--allow-restart" in caught.value.hint
 
 
-def test_a_database_of_somebody_elses_is_never_taken_for_ours(debian15: DebianCluster) -> None:
-    debian15.execute("CREATE DATABASE pgdyno_template_0")
-    databases = WorkloadDatabases(debian15.dsn)
-    with pytest.raises(RefusedError, match='has a database "pgdyno_template_0" that pgdyno has not made'):
-        databases.create("pgdyno_template_0")
-    databases.drop_all()
-    assert ("pgdyno_template_0",) in debian15.execute("SELECT datname FROM pg_database")
-
-
 @pytest.mark.timeout(1800)  # with all points
 def test_killed_while_measuring_it_is_reverted_and_its_databases_go_with_the_next_run(
     debian15: DebianCluster, home: Path, pytestconfig: pytest.Config
@@ -113,8 +106,8 @@ def test_killed_while_measuring_it_is_reverted_and_its_databases_go_with_the_nex
         done = pgdyno("revert", "--dsn", debian15.dsn, "--all", *restart)
         assert done.returncode == 0, done.stderr
         assert state(debian15)[:2] == before[:2], f"killed {later_s} s after the first change"
-        WorkloadDatabases(debian15.dsn).drop_all()
-        assert state(debian15) == before
+        with WorkloadDatabases(debian15.dsn, home / "databases", partial(take, lock=LOADING)).held():
+            assert state(debian15) == before
 
 
 def kill_while_changed(cluster: DebianCluster, home: Path, restart: tuple[str, ...], later_s: float) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -17,6 +18,7 @@ from tests.unit.journal.receipts import receipt
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.journal.runs.undo import find_drift
+from pgdyno.journal.session.server_lock import LOADING, take
 from pgdyno.journal.session.session import locked_session
 from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
@@ -92,7 +94,7 @@ def hostile(pg18: RealServer) -> Iterator[str]:
     pg18.execute("DROP DATABASE hostile WITH (FORCE)")
 
 
-def test_operators_that_somebody_has_planted_are_not_run(hostile: str) -> None:
+def test_operators_that_somebody_has_planted_are_not_run(hostile: str, tmp_path: Path) -> None:
     with psycopg.connect(hostile) as plain, pytest.raises(psycopg.errors.RaiseException):
         plain.execute("SELECT 1 FROM pg_catalog.pg_settings WHERE name = 'port'")
     with contextlib.closing(connect(hostile)) as connection:
@@ -101,7 +103,9 @@ def test_operators_that_somebody_has_planted_are_not_run(hostile: str) -> None:
     with locked_session(lambda: connect(hostile, is_read_only=False)) as session:
         assert read_gucs(session.connection)["port"].needs_restart
         assert find_drift(AlterSystemWriter(session), receipt()) is None
-    assert WorkloadDatabases(hostile).ours() == []
+    ours = WorkloadDatabases(hostile, tmp_path, partial(take, lock=LOADING))
+    with ours.held():
+        assert ours.there() == set()
 
 
 def test_operators_that_somebody_has_planted_are_not_run_by_an_arm(hostile: str, pg18: RealServer) -> None:

@@ -66,10 +66,9 @@ class AttachedArena(AttachedBase):
         """Load the data set into a database that is copied for each seat."""
         if data_set.key in self._templates:
             return
-        template = f"pgdyno_template_{len(self._templates)}"
         server, environment = self.find()
         self.progress.step(f"loading {data_set.name}, {numbers.size(data_set.size_bytes)}")
-        self.databases.create(template)
+        template = self.databases.create(f"template_{len(self._templates)}")
         target = Target(server.host, server.port, server.user, template)
         self.loads.fill(target, data_set, self.loads.scratch / "load.log", environment)
         self.databases.finish_load(template)
@@ -77,7 +76,8 @@ class AttachedArena(AttachedBase):
 
     def has_seats(self, _variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
         """Whether every seat's database is there."""
-        return {self._database(seat, data_set) for seat in seats} <= set(self.databases.ours())
+        names = {self.databases.name(self._label(seat, data_set)) for seat in seats}
+        return names <= self.databases.there()
 
     def restore(
         self,
@@ -88,7 +88,7 @@ class AttachedArena(AttachedBase):
     ) -> None:
         """Copy the data set's template to every seat's database."""
         for seat in seats:
-            self.databases.copy(self._templates[data_set.key], self._database(seat, data_set))
+            self.databases.copy(self._templates[data_set.key], self._label(seat, data_set))
 
     @contextmanager
     def arms(
@@ -101,8 +101,10 @@ class AttachedArena(AttachedBase):
         """Bring the server to the one variant that there can be at a time."""
         (variant,), (seat,) = variants, seats
         self.switch.to(variant)
+        self.databases.hold()  # a restart has ended the session
         server, environment = self.find()
-        arm = Arm(variant, server, self._database(seat, data_set), environment)
+        database = self.databases.name(self._label(seat, data_set))
+        arm = Arm(variant, server, database, environment)
         try:
             arm.prewarm()
             arm.checkpoint()  # what copying the data set has dirtied is not this trial's
@@ -117,5 +119,6 @@ class AttachedArena(AttachedBase):
         finally:
             self.databases.drop_all()
 
-    def _database(self, seat: int, data_set: DataSet) -> str:
-        return f"{self._templates[data_set.key].replace('template', 'seat')}_{seat}"
+    def _label(self, seat: int, data_set: DataSet) -> str:
+        """Return a seat's database within this run."""
+        return f"seat_{list(self._templates).index(data_set.key)}_{seat}"

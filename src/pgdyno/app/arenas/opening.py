@@ -21,6 +21,7 @@ from pgdyno.app.local_machine import memory_group_place, online_cpus, workspace
 from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_driver, find_generator
+from pgdyno.journal.session.server_lock import LOADING, take
 from pgdyno.model.errors import GeneratorMissingError
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
@@ -71,17 +72,17 @@ def open_attached_arena(
     """Provide an arena on a running server itself, which is left as it was found."""
     require_native(installation)
     place = workspace()
-    with place.measuring(), place.scratch() as scratch:
+    databases = _databases(place, dsn)
+    with place.measuring(), place.scratch() as scratch, databases.held():
         # Someone's server is not pinned, and its load is not either.
         loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
         arena = AttachedArena(
             find=partial(find_attached_server, dsn, data_directory),
             switch=switch,
-            databases=WorkloadDatabases(dsn),
+            databases=databases,
             loads=loads,
             progress=progress,
         )
-        arena.databases.drop_all()  # what a killed pgdyno may have left
         try:
             yield arena
         finally:
@@ -92,12 +93,11 @@ def open_attached_arena(
 def open_remote_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
     """Provide an arena on a running server as it is, wherever it runs; our own driver loads it from here."""
     place = workspace()
-    with place.measuring(), place.scratch() as scratch:
+    databases = _databases(place, dsn)
+    with place.measuring(), place.scratch() as scratch, databases.held():
         split = split_cpus(online_cpus(), is_wanted=False)
         loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
-        databases = WorkloadDatabases(dsn)
         arena = AttachedArena(partial(find_remote_server, dsn), AsFound(), databases, loads, progress)
-        databases.drop_all()  # what a killed pgdyno may have left
         try:
             yield arena
         finally:
@@ -112,6 +112,10 @@ def open_own_data_arena(dsn: str, data_directory: str, database: str) -> Iterato
         split = split_cpus(online_cpus(), is_wanted=False)
         loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
         yield OwnDataArena(dsn, data_directory, database, loads)
+
+
+def _databases(place: Workspace, dsn: str) -> WorkloadDatabases:
+    return WorkloadDatabases(dsn, place.databases(), partial(take, lock=LOADING))
 
 
 def _only_the_driver(name: str) -> NoReturn:

@@ -1,97 +1,177 @@
 """Databases that pgdyno creates on a user's server to load it, and drops again.
 
-Each carries a comment. Only databases with that comment are ever dropped; a name that is taken by another
-one is refused.
+Only databases that were recorded in this workspace before they were made are ever dropped, and only while
+this session holds the server's lock. The same session creates them: after a kill, the lock is free when the
+server has finished or given up what was under way, so that nothing can appear later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
-from pgdyno.model.errors import RefusedError, ServerError
+from pgdyno.model.errors import PgdynoError, ServerError
 from pgdyno.server.connection.connection import Connection, connect, without_session_limits
-from pgdyno.server.connection.control_connection import LONG_LIMIT_S
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
+from pgdyno.server.process.database_records import DatabaseRecords
 
 MARK = "made by pgdyno for measuring; may be dropped"
-_OURS = """
-SELECT d.datname FROM pg_catalog.pg_database d
-WHERE pg_catalog.shobj_description(d.oid, 'pg_database') OPERATOR(pg_catalog.=) %s ORDER BY d.datname
+_SUFFIX_BYTES = 8  # nobody has, or can guess, a database of that name
+_IDENTIFIER = "SELECT system_identifier FROM pg_catalog.pg_control_system()"
+_THERE = """
+SELECT d.datname, pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database d
+WHERE d.datname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
 """
 _HAS_PREWARM = """
 SELECT 1 FROM pg_catalog.pg_available_extensions
-WHERE name = 'pg_prewarm' AND current_setting('is_superuser')::bool
+WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm' AND current_setting('is_superuser')::bool
 """
 
 
-@dataclass(frozen=True)
+@dataclass
 class WorkloadDatabases:
-    """Workload databases on the server behind a connection string."""
+    """Workload databases of one run, on the server behind a connection string.
+
+    ``records`` is the workspace's directory of records, ``lock`` takes the server's lock for a session.
+    """
 
     dsn: str
+    records: Path
+    lock: Callable[[Connection], None]
+    _suffix: str = field(default_factory=partial(secrets.token_hex, _SUFFIX_BYTES), init=False)
+    _session: ControlConnection | None = field(default=None, init=False)
 
-    def create(self, name: str) -> None:
-        """Make an empty database. Raises: RefusedError if the name is taken, ServerError."""
-        self._make(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)), name)
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the server's lock, and drop the databases that a killed run of this workspace has left.
 
-    def copy(self, template: str, name: str) -> None:
-        """Make a database as a copy of another one; an earlier copy of ours is replaced."""
-        if name in self.ours():
-            self._drop(name)
-        command = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        self._make(command.format(sql.Identifier(name), sql.Identifier(template)), name)
+        Raises: LockHeldError if another pgdyno loads this server; ConnectionFailedError, ServerError.
+        """
+        try:
+            self.drop_all()
+            yield
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    def hold(self) -> None:
+        """Take the lock again if a restart of the server has ended the session.
+
+        Raises: LockHeldError if another pgdyno has come first; ConnectionFailedError.
+        """
+        if self._session is None or not _answers(self._session):
+            self._session = self._locked_session()
+
+    def name(self, label: str) -> str:
+        """Return the name of a database of this run."""
+        return f"pgdyno_{label}_{self._suffix}"
+
+    def create(self, label: str) -> str:
+        """Make an empty database and return its name. Raises: ServerError."""
+        return self._make(label, "template0")
+
+    def copy(self, template: str, label: str) -> None:
+        """Make a database as a copy of another one; an earlier copy is replaced. Raises: ServerError."""
+        with self._locked() as (connection, records):
+            if self.name(label) in _there(connection, records):
+                _drop(connection, records, self.name(label))
+        self._make(label, template)
 
     def finish_load(self, name: str) -> None:
         """Vacuum and analyse a loaded database; add pg_prewarm if available to the role."""
-        with self._session(name) as connection:
+        with connect(self.dsn, is_read_only=False, database=name) as connection, _prepared(connection):
             if connection.execute(_HAS_PREWARM).fetchone():
                 connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
             connection.execute("VACUUM (FREEZE, ANALYZE)")
 
-    def ours(self) -> list[str]:
-        """Return the names of all databases that pgdyno has made here, and not yet dropped."""
-        with self._session() as connection:
-            return [name for (name,) in connection.execute(_OURS, (MARK,)).fetchall()]
+    def there(self) -> set[str]:
+        """Return the names of recorded databases that are on the server and still ours."""
+        with self._locked() as (connection, records):
+            return _there(connection, records)
 
     def drop_all(self) -> None:
-        """Drop every database that pgdyno has made here, also one that a killed pgdyno has left."""
-        for name in self.ours():
-            self._drop(name)
+        """Drop every recorded database, also one that a killed pgdyno has left."""
+        with self._locked() as (connection, records):
+            there = _there(connection, records)
+            for name in records.names():
+                if name in there:
+                    _drop(connection, records, name)
+                records.remove(name)
 
-    def _make(self, command: sql.Composed, name: str) -> None:
-        comment = sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), sql.Literal(MARK))
-        with self._session() as connection:
-            try:
-                connection.execute(command)
-            except psycopg.errors.DuplicateDatabase as error:
-                raise RefusedError(
-                    f'the server has a database "{name}" that pgdyno has not made',
-                    hint="rename it, or leave out --allow-load to measure on scratch servers",
-                ) from error
-            connection.execute(comment)
-
-    def _drop(self, name: str) -> None:
-        with self._session() as connection:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    def _make(self, label: str, template: str) -> str:
+        """Make a database that nobody can connect to before all others' rights to it are revoked."""
+        name = self.name(label)
+        database = sql.Identifier(name)
+        make = sql.SQL("CREATE DATABASE {} TEMPLATE {} ALLOW_CONNECTIONS false")
+        with self._locked() as (connection, records):
+            records.add(name)
+            connection.execute(make.format(database, sql.Identifier(template)))
+            with connection.transaction():
+                connection.execute(
+                    sql.SQL("COMMENT ON DATABASE {} IS {}").format(database, sql.Literal(MARK))
+                )
+                connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+                connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(database))
+        return name
 
     @contextmanager
-    def _session(self, database: str | None = None) -> Iterator[Connection]:
-        dsn = self.dsn if database is None else make_conninfo(self.dsn, dbname=database)
-        with connect(dsn, is_read_only=False) as connection:
-            connection.answer_limit_s = LONG_LIMIT_S
-            try:
-                with without_session_limits(connection, is_read_only=False):
-                    yield connection
-            except psycopg.Error as error:
-                if isinstance(error, psycopg.errors.DuplicateDatabase):
-                    raise
-                raise ServerError(
-                    "the server refused to prepare for load",
-                    detail=str(error).strip(),
-                    hint="loading takes a role that may create databases",
-                ) from error
+    def _locked(self) -> Iterator[tuple[Connection, DatabaseRecords]]:
+        """Provide the session that holds the lock, and the records of its server."""
+        self.hold()
+        assert self._session is not None  # noqa: S101 — it is held
+        with _prepared(self._session):
+            row = self._session.execute(_IDENTIFIER).fetchone()
+            assert row is not None  # noqa: S101 — the function returns one row
+            yield self._session, DatabaseRecords(self.records / str(row[0]))
+
+    def _locked_session(self) -> ControlConnection:
+        connection = connect(self.dsn, is_read_only=False)
+        try:
+            self.lock(connection)
+            connection.execute("SET idle_session_timeout = 0")  # the lock is held while others work
+        except (PgdynoError, psycopg.Error):
+            connection.close()
+            raise
+        return connection
+
+
+def _there(connection: Connection, records: DatabaseRecords) -> set[str]:
+    rows = connection.execute(_THERE, (records.names(),)).fetchall()
+    # Without a comment: pgdyno was killed before it made one. With another: somebody has taken it.
+    return {name for name, comment in rows if comment in {None, MARK}}
+
+
+def _drop(connection: Connection, records: DatabaseRecords, name: str) -> None:
+    connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    records.remove(name)
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.OperationalError:
+        connection.close()
+        return False
+    return True
+
+
+@contextmanager
+def _prepared(connection: ControlConnection) -> Iterator[None]:
+    """Let statements take their time, and put the server's refusals into our words."""
+    connection.answer_limit_s = LONG_LIMIT_S
+    try:
+        with without_session_limits(connection, is_read_only=False):
+            yield
+    except psycopg.Error as error:
+        raise ServerError(
+            "the server refused to prepare for load",
+            detail=str(error).strip(),
+            hint="loading takes a role that may create databases",
+        ) from error

@@ -72,6 +72,10 @@ class Workspace:
         """Return the place of the store and the raw series of experiments."""
         return self._directory("experiments", mode=0o700)
 
+    def databases(self) -> Path:
+        """Return the place of the records of databases that were made on other people's servers."""
+        return self._directory("databases", mode=0o700)
+
     @contextmanager
     def measuring(self) -> Iterator[None]:
         """Reserve this host for measuring, and clean up after killed processes.
