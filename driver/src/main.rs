@@ -3,7 +3,7 @@
 mod cli;
 mod text;
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Task::Load(arguments) => load_tables(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Serve => serve(),
         Task::Statements(arguments) => print_statements(&arguments).map(|()| ExitCode::SUCCESS),
-        Task::Workloads => print_lines(&catalogue::names().join("\n")).map(|()| ExitCode::SUCCESS),
+        Task::Workloads => text::print_lines(&catalogue::names().join("\n")).map(|()| ExitCode::SUCCESS),
     };
     let error = match result {
         Ok(status) => return status,
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         // If nobody reads any more, the exit status has to do.
         let _ = print_event(&Event::Error(error.clone()));
     }
-    let _ = writeln!(io::stderr(), "{error}");
+    text::say(&error);
     ExitCode::FAILURE
 }
 
@@ -85,9 +85,9 @@ impl Interrupts {
 
 fn exit_status(interrupted: Option<Interrupted>) -> ExitCode {
     let Some(Interrupted { signal, failure }) = interrupted else { return ExitCode::SUCCESS };
-    let _ = writeln!(io::stderr(), "ended by {}: results are those until then", signal.name());
+    text::say(&format_args!("ended by {}: results are those until then", signal.name()));
     if let Some(failure) = failure {
-        let _ = writeln!(io::stderr(), "{failure}");
+        text::say(&failure);
     }
     ExitCode::from(signal.exit_status())
 }
@@ -125,7 +125,7 @@ fn run_alone(arguments: &RunArguments) -> Result<ExitCode> {
         if arguments.json {
             return print_event(event);
         }
-        text::describe(event).map_or(Ok(()), |lines| print_lines(&lines))
+        text::describe(event).map_or(Ok(()), |lines| text::print_lines(&text::printable(&lines)))
     });
     outcome.map(exit_status)
 }
@@ -144,17 +144,10 @@ fn print_statements(arguments: &StatementsArguments) -> Result<()> {
     let sample = sampled::sample(&mut catalogue::roles(&request, Pace::Closed)?);
     let line =
         serde_json::to_string(&sample).map_err(|error| Error::new(format!("cannot print: {error}")))?;
-    print_lines(&line)
+    text::print_lines(&line)
 }
 
 fn print_event(event: &Event) -> Result<()> {
     let line = serde_json::to_string(event).map_err(|error| Error::new(format!("cannot print: {error}")))?;
-    print_lines(&line)
-}
-
-fn print_lines(lines: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{lines}")
-        .and_then(|()| out.flush())
-        .map_err(|error| Error::new(format!("could not print results: {error}")))
+    text::print_lines(&line)
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 
-from tests.house.source import modules
+from tests.house.source import PACKAGE, ROOT, Module, modules
 
 
 def test_no_subprocess_goes_through_a_shell() -> None:
@@ -40,3 +42,64 @@ def test_assertions_are_not_used_to_check_input() -> None:
         if "# noqa: S101 — " not in module.path.read_text().splitlines()[node.lineno - 1]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+_WRITES = {
+    "click.echo",
+    "click.secho",
+    "click.echo_via_pager",
+    "print",
+    "rich.print",
+    "sys.stdout.write",
+    "sys.stderr.write",
+}
+_WRITERS = {"rich.console.Console", "rich.print", "click.echo", "click.secho"}
+_MAY_WRITE = {
+    "cli/output.py",
+    "report/tpch/tpch_text.py",
+    "host/probing/_spin_program.py",
+    "host/probing/_wakeup_program.py",
+}
+"""The output of commands; a table that asks a console for its width; programs whose output pgdyno reads."""
+
+
+def test_texts_reach_a_terminal_through_one_file_alone() -> None:
+    """Texts come from servers, hosts and files: what a terminal would act on is replaced in cli/output.py."""
+    wrong = [
+        f"{module.place}:{line} writes by {name}: use echo, print_wide, print_json or print_file of output.py"
+        for module in modules()
+        if module.place not in _MAY_WRITE
+        for line, name in _writes(module)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_that_rule_finds_what_it_forbids() -> None:
+    for text in ("click.echo('x')", "partial(click.echo, err=True)", "print('x')", "sys.stderr.write('x')"):
+        assert list(_writes(Module(PACKAGE / "cli/x.py", ast.parse(text)))), text
+    late = "def f():\n    from rich.console import Console\n    Console().print('x')\n"
+    assert list(_writes(Module(PACKAGE / "cli/x.py", ast.parse(late))))
+
+
+def test_texts_of_the_driver_reach_a_terminal_through_one_file_alone() -> None:
+    writes = re.compile(r"\b(e?print(ln)?!|(stdout|stderr)\(\))")
+    wrong = [
+        f"{path.name} writes by {found[0]}: use say or print_lines of text.rs"
+        for path in (ROOT / "driver/src").rglob("*.rs")
+        if path.name != "text.rs" and (found := writes.search(path.read_text()))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _writes(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield what writes to a terminal; imports for annotations alone do not."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute | ast.Name) and (name := ast.unparse(node)) in _WRITES:
+            yield node.lineno, name
+    typed = {
+        inner.lineno
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in node.body
+    }
+    yield from ((line, name) for line, name in module.imports() if name in _WRITERS and line not in typed)

@@ -18,7 +18,7 @@ from pgdyno.cli._server_options import (
     require_one_server,
     server_options,
 )
-from pgdyno.cli.output import echo, json_option
+from pgdyno.cli.output import json_option, print_file
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
 
@@ -73,7 +73,7 @@ def command(
     plan = PlanRequest(stated, parse_layers(layers), probe=probe_of(inspected))
     width = shutil.get_terminal_size((100, 40)).columns
     request = AdviseRequest(plan, "json" if is_json else format_name, width)
-    echo(advise(host, inspected.server, request).text, nl=False)
+    print_file(advise(host, inspected.server, request).text)
 
 
 def _require_server(found: Inspection) -> InspectedServer:

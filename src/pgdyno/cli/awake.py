@@ -9,6 +9,8 @@ import time
 
 import click
 
+from pgdyno.cli.output import echo, print_file
+
 _UNIT = """\
 # pgdyno: idle CPUs are kept awake by processes of the lowest priority.
 # Install as /etc/systemd/system/pgdyno-awake.service, then:
@@ -47,11 +49,11 @@ def command(*, is_unit: bool) -> None:
     from pgdyno.report.page.awake import awake_sentence
 
     if is_unit:
-        click.echo(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -m pgdyno"), nl=False)
+        print_file(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -m pgdyno"))
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as systemd ends it
     with staying_awake(Spinners(Tree(), online_cpus())) as awake:
-        click.echo(f"{awake_sentence(awake)}; Ctrl-C ends it")
+        echo(f"{awake_sentence(awake)}; Ctrl-C ends it")
         try:
             while True:
                 time.sleep(_FOR_A_WHILE_S)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli.output import json_option, open_progress, print_json
+from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.model.errors import InterruptedByUserError, UsageError
 from pgdyno.model.plans.build import AUTO, COMPILERS
 
@@ -134,12 +134,12 @@ def list_(*, is_json: bool) -> None:
         print_json({"builds": to_document(builds)})
         return
     for build in builds:
-        click.echo(f"{build.manifest.name:20} {build.manifest.server_version:8} {build.manifest.summary}")
-        click.echo(f"{'':20} {build.manifest.verification}")
+        echo(f"{build.manifest.name:20} {build.manifest.server_version:8} {build.manifest.summary}")
+        echo(f"{'':20} {build.manifest.verification}")
         if build.is_packaged:
-            click.echo(f"{'':20} from a package, in {build.prefix}")
+            echo(f"{'':20} from a package, in {build.prefix}")
     if not builds:
-        click.echo("nothing was built yet: pgdyno build --source debian:18")
+        echo("nothing was built yet: pgdyno build --source debian:18")
 
 
 @command.command(name="diff")
@@ -160,9 +160,9 @@ def diff(first: str, second: str, *, is_json: bool) -> None:
         return
     for one in differences:
         mine, others = _without_common(one.first, one.second)
-        click.echo(f"{one.what}\n  {first}: {mine}\n  {second}: {others}")
+        echo(f"{one.what}\n  {first}: {mine}\n  {second}: {others}")
     if not differences:
-        click.echo("they differ in nothing but their names and times")
+        echo("they differ in nothing but their names and times")
 
 
 @command.command(name="verify")
@@ -195,7 +195,7 @@ def remove(name: str, *, is_json: bool) -> None:
     if is_json:
         print_json({"removed": str(prefix)})
     else:
-        click.echo(f"{name} removed from {prefix}")
+        echo(f"{name} removed from {prefix}")
 
 
 @command.command(
@@ -228,7 +228,7 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
     if is_json:
         print_json({"path": str(package.path), "fields": package.fields})
     else:
-        click.echo(package.path)
+        echo(package.path)
 
 
 def _print_one(manifest: Manifest, *, is_json: bool) -> None:
@@ -239,8 +239,8 @@ def _print_one(manifest: Manifest, *, is_json: bool) -> None:
         prefix = next(build.prefix for build in list_builds() if build.manifest.name == manifest.name)
         print_json({"server": to_document(manifest), "prefix": prefix})
         return
-    click.echo(f"{manifest.name:20} {manifest.server_version:8} {manifest.summary}")
-    click.echo(f"{'':20} {manifest.verification}")
+    echo(f"{manifest.name:20} {manifest.server_version:8} {manifest.summary}")
+    echo(f"{'':20} {manifest.verification}")
 
 
 def _without_common(first: object, second: object) -> tuple[str, str]:

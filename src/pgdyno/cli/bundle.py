@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json, print_wide
 from pgdyno.model.errors import UsageError
 
 
@@ -49,9 +49,9 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
     if is_json:
         print_json({"bundle": str(path), "parts": part_ids(found)})
         return
-    click.echo(path)
+    echo(path)
     for one in part_ids(found):
-        click.echo(f"The blocks and series of a part: pgdyno bundle export {one}", err=True)
+        echo(f"The blocks and series of a part: pgdyno bundle export {one}", err=True)
 
 
 @command.command(name="import")
@@ -65,17 +65,16 @@ def import_(file: Path, *, is_json: bool) -> None:
     """
     from pgdyno.app.results.bundle_import import import_bundle
     from pgdyno.model.document import to_document
-    from pgdyno.report.elements.terminal import printable
 
     done = import_bundle(file)
     if is_json:
         print_json({"imported": to_document(done)})
     elif done.is_new:
-        click.echo(printable(f"Imported {done.experiment}: {done.question}"))
-        click.echo(f"Its report: pgdyno report {done.experiment}")
+        echo(f"Imported {done.experiment}: {done.question}")
+        echo(f"Its report: pgdyno report {done.experiment}")
     else:
         how = "measured here" if done.was_measured_here else "imported before"
-        click.echo(f"Nothing to do: {done.experiment} was {how}, with the same contents")
+        echo(f"Nothing to do: {done.experiment} was {how}, with the same contents")
 
 
 @command.command(
@@ -104,7 +103,6 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
     listed by how much it matters; experiments that did not do the same are refused.
     """
     from pgdyno.app.results.machine_comparison import compare_experiments, write_machines
-    from pgdyno.cli.results import print_wide
     from pgdyno.model.document import to_document
     from pgdyno.report.machines.machine_text import machine_comparison_text
 
@@ -115,7 +113,7 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
     else:
         print_wide(machine_comparison_text(found))
         if page is not None:
-            click.echo(f"\nPage: {page}")
+            echo(f"\nPage: {page}")
 
 
 def _prices(texts: tuple[str, ...]) -> dict[str, float]:
@@ -154,20 +152,19 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
     """
     from pgdyno.app.results.bundle import verify_bundle
     from pgdyno.model.document import to_document
-    from pgdyno.report.elements.terminal import printable
 
     found = verify_bundle(file, signers)
     if is_json:
         print_json({"verification": to_document(found)})
     elif found.problems:
         for problem in found.problems:
-            click.echo(printable(f"{file}: {problem}"))
+            echo(f"{file}: {problem}")
         if found.advice:
-            click.echo(f"HINT:  {found.advice}", err=True)
+            echo(f"HINT:  {found.advice}", err=True)
     else:
-        click.echo(f"{file}: every checksum and the schema are right")
+        echo(f"{file}: every checksum and the schema are right")
         if found.signature is not None:
             by = found.signature.signer or "a key whose owner is not known (see --signers)"
-            click.echo(printable(f"{file}: signed by {by}, {found.signature.key}"))
+            echo(f"{file}: signed by {by}, {found.signature.key}")
     if found.problems:
         sys.exit(1)

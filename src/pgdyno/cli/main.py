@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from pgdyno import __version__
+from pgdyno.cli.output import echo
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
 from pgdyno.model.names import did_you_mean
 
@@ -118,10 +119,8 @@ def _fail(error: PgdynoError) -> NoReturn:
 
 
 def _say(error: PgdynoError) -> None:
-    from pgdyno.report.elements.terminal import printable
-
-    lines = [printable(line) for line in str(error).splitlines()]  # a file's contents may be in it
-    click.echo("\n".join([f"pgdyno: ERROR:  {lines[0]}  ({error.code})", *lines[1:]]), err=True)
+    first, *others = str(error).split("\n")
+    echo("\n".join([f"pgdyno: ERROR:  {first}  ({error.code})", *others]), err=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Common output of commands: JSON documents on stdout, progress on stderr."""
+"""Common output of commands: texts and JSON documents on stdout, progress on stderr.
+
+No other file of ``cli`` writes to a terminal: servers, hosts and files say what is in the texts.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,51 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.model.document import to_document
 from pgdyno.model.ports import Progress
+from pgdyno.model.terminal import escaped_json, printable
+
+if TYPE_CHECKING:  # rich is loaded late: commands start without it
+    from rich.console import RenderableType
 
 SCHEMA_VERSION = 1
+_COLUMNS_OF_A_FILE = 110
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Print one JSON document on stdout.")
 
 
-def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print a text, whose words may be a server's or a file's: its lines cannot steer the terminal."""
-    from pgdyno.report.elements.terminal import printable
-
-    click.echo("\n".join(map(printable, text.split("\n"))), nl=nl, err=err)
+def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text for people, as a terminal may be given it."""
+    click.echo(printable(str(text)), err=err, nl=nl)
 
 
 def print_json(document: Mapping[str, object]) -> None:
     """Print one JSON document with its schema version."""
-    text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False)
-    click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+    whole = to_document({"schema_version": SCHEMA_VERSION, **document})  # without infinity and NaN
+    click.echo(escaped_json(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)))
+
+
+def print_file(text: str) -> None:
+    """Print the text of a file: as it is, or as a terminal may be given it."""
+    click.echo(
+        printable(text) if sys.stdout.isatty() else text, nl=False, color=True
+    )  # else click drops codes
+
+
+def print_wide(shown: RenderableType) -> None:
+    """Print tables in the terminal's width."""
+    from rich.console import Console
+    from rich.segment import Segment, Segments
+
+    console = Console(markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:  # a pipe or a file has no width: rich would take 80 columns
+        console.width = _COLUMNS_OF_A_FILE
+    parts = [one if one.control else Segment(printable(one.text), one.style) for one in console.render(shown)]
+    console.print(Segments(parts), end="")
 
 
 class Bar:
@@ -51,8 +78,6 @@ class Bar:
 
     def step(self, message: str) -> None:
         """Show the current activity."""
-        from pgdyno.report.elements.terminal import printable
-
         self._progress.update(self._task, description=printable(message))
 
     def advance(self, done_s: float, total_s: float) -> None:
@@ -80,9 +105,7 @@ class Lines:
 
     def advance(self, done_s: float, total_s: float) -> None:
         """Print the time left."""
-        click.echo(
-            f"{time.monotonic() - self._started:6.0f} s  about {total_s - done_s:.0f} s left", err=True
-        )
+        echo(f"{time.monotonic() - self._started:6.0f} s  about {total_s - done_s:.0f} s left", err=True)
 
     def close(self) -> None:
         """Nothing to take away."""

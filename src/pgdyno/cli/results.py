@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from pgdyno.cli.output import echo, open_progress, print_json
+from pgdyno.cli.output import echo, open_progress, print_json, print_wide
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.ports import Progress
-
-if TYPE_CHECKING:  # the report loads numerical libraries: commands start without them
-    from rich.console import RenderableType
-
-
-_COLUMNS_OF_A_FILE = 110
 
 
 def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bool) -> None:
@@ -50,13 +43,3 @@ def print_experiment(experiment: Experiment) -> None:
     for note in experiment.notes:
         if not note.startswith("NOT DURABLE"):  # the table says that already
             echo(f"Note: {note}")
-
-
-def print_wide(shown: RenderableType) -> None:
-    """Print tables in the terminal's width."""
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:  # a pipe or a file has no width: rich would take 80 columns
-        console.width = _COLUMNS_OF_A_FILE
-    console.print(shown)

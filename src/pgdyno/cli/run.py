@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options, workload_option
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
@@ -321,7 +321,7 @@ def _print_list(studies: list[tuple[str, str]], *, is_json: bool) -> None:
         print_json({"studies": [{"name": name, "title": title} for name, title in studies]})
         return
     for name, title in studies:
-        click.echo(f"{name:20} {title}")
+        echo(f"{name:20} {title}")
 
 
 def _clients(asked: Measuring) -> int | None:

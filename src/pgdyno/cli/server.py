@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pgdyno.cli.output import json_option, open_progress, print_json
+from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
 
 
@@ -31,14 +31,14 @@ def list_(*, is_json: bool) -> None:
         print_json({"servers": to_document(servers)})
         return
     for server in servers:
-        click.echo(f"{server.name:14} {server.version or '?':8} {server.bin_directory}")
+        echo(f"{server.name:14} {server.version or '?':8} {server.bin_directory}")
         if server.failure is not None:
-            click.echo(f"{'':14} does not run: {server.failure}")
+            echo(f"{'':14} does not run: {server.failure}")
         manifest = server.manifest.or_none()
         if manifest is not None:
-            click.echo(f"{'':14} {manifest.summary}")
+            echo(f"{'':14} {manifest.summary}")
     if not servers:
-        click.echo("none found: pip install 'pgdyno[pg]' brings one, and any prefix can be named by its path")
+        echo("none found: pip install 'pgdyno[pg]' brings one, and any prefix can be named by its path")
 
 
 @command.command(
@@ -83,9 +83,9 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
         print_json({"servers": to_document(manifests)})
         return
     for manifest in manifests:
-        click.echo(f"{manifest.name:14} {manifest.server_version:8} {manifest.summary}")
+        echo(f"{manifest.name:14} {manifest.server_version:8} {manifest.summary}")
         for note in manifest.notes:
-            click.echo(f"{'':14} {note}")
+            echo(f"{'':14} {note}")
 
 
 @command.command(name="remove")
@@ -99,4 +99,4 @@ def remove(name: str, *, is_json: bool) -> None:
     if is_json:
         print_json({"removed": str(prefix)})
     else:
-        click.echo(f"{name} removed from {prefix}")
+        echo(f"{name} removed from {prefix}")

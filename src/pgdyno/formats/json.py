@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from typing import Any
 
 from pgdyno.formats._contract import Format
 from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryProof, Plan
 from pgdyno.model.servers.server import Server
+from pgdyno.model.terminal import escaped_json
 
 FORMAT = Format("json", "the whole plan as one JSON document")
 SCHEMA_VERSION = 1
-_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 def render(plan: Plan, server: Server) -> str:
     """Return the document; ``memory_proof`` is null where no memory limit is known."""
     text = json.dumps(document(plan, server), indent=2, ensure_ascii=False)
-    return _NOT_ASCII.sub(_escaped, text) + "\n"
+    return escaped_json(text) + "\n"
 
 
 def document(plan: Plan, server: Server) -> dict[str, Any]:
@@ -44,13 +43,6 @@ def document(plan: Plan, server: Server) -> dict[str, Any]:
         "findings": [dataclasses.asdict(finding) for finding in plan.findings],
         "memory_proof": None if plan.memory_proof is None else _proof(plan.memory_proof),
     }
-
-
-def _escaped(match: re.Match[str]) -> str:
-    """Return a character as JSON's escape unless it is printable: no terminal acts on it."""
-    units = match[0].encode("utf-16-be", "surrogatepass").hex()
-    escapes = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    return match[0] if match[0].isprintable() else escapes
 
 
 def _proof(proof: MemoryProof) -> dict[str, Any]:

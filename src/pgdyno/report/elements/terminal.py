@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.terminal import printable
 from pgdyno.report.elements.tables import Table
 
 DECISION_STYLES = {
@@ -17,13 +16,10 @@ DECISION_STYLES = {
     Decision.INCONCLUSIVE: "yellow",
 }
 
-_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of control, format (bidirectional text among them), lone surrogates, and separators of lines."""
-
 
 def plain_text(content: str, style: str = "") -> Text:
     """Return a text as it is: markup in it is not interpreted."""
-    return Text("\n".join(printable(line) for line in content.split("\n")), style=style)
+    return Text(printable(content), style=style)
 
 
 def plain_table(shown: Table) -> RichTable:
@@ -34,13 +30,3 @@ def plain_table(shown: Table) -> RichTable:
     for row in shown.rows:
         table.add_row(*map(plain_text, row))
     return table
-
-
-def printable(content: str) -> str:
-    """Return a text without characters that steer a terminal or cannot be written.
-
-    A name must not be able to do that, nor to hide a part of a line or turn it around.
-    """
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _STEERING else c for c in content
-    )

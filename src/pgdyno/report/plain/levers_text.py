@@ -10,7 +10,6 @@ from itertools import groupby
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.lever import LeverEntry, LeverFinding
 from pgdyno.model.plans.plan import PlanLine
-from pgdyno.report.elements.terminal import printable
 from pgdyno.report.plain.plan_text import WIDTH
 
 _INDENT = " " * 6
@@ -77,7 +76,6 @@ def _change(line: PlanLine) -> str:
 
 
 def _labelled(label: str, text: str, width: int, *, is_short: bool) -> str:
-    text = printable(text)
     if is_short:
         text = textwrap.shorten(text, width - len(_INDENT) - len(label) - 2, placeholder=" …")
     return textwrap.fill(
