@@ -17,6 +17,7 @@ from tests.fix_plan import kernel_file, plan_of, rich_server
 from tests.fix_servers import RealServer
 from tests.hostile_strings import WRITABLE, expressible
 
+from pgdyno.cli.output import print_json
 from pgdyno.formats import _script, ansible, conf, sql, sysctl, terraform, tuned
 from pgdyno.formats._places import tmpfiles_line
 from pgdyno.formats._yaml import document, quoted, untemplated, verbatim
@@ -194,6 +195,16 @@ def test_sysctl_reads_every_value_as_it_is(tmp_path: Path) -> None:
         file.write_bytes((line + "\n").encode())
         read = output(binary, "--dry-run", "-p", str(file))
         assert read == f"kernel.core_pattern = {text}\n"
+
+
+def test_jq_reads_every_text_of_our_json_as_it_is(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    binary = program("jq", "apt install jq")
+    print_json({"texts": WRITABLE})
+    printed = capsysbinary.readouterr().out
+    read = subprocess.run(
+        [binary, "-j", '.texts[] + "\\u0000"'], input=printed, capture_output=True, check=True
+    )
+    assert tuple(read.stdout.decode().split("\0")[:-1]) == WRITABLE
 
 
 _LOAD = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pgdyno.cli.output import json_option, print_json
+from pgdyno.cli.output import json_option, print_json, say
 
 
 @click.command(name="report")
@@ -20,23 +20,14 @@ def command(experiment: str | None, *, output: Path | None, is_list: bool, is_js
     Without EXPERIMENT, that is the newest one.
     """
     from pgdyno.app.results.report import write_report
-    from pgdyno.app.results.stored import list_stored, load_stored
-    from pgdyno.model.document import to_document
-    from pgdyno.report.elements.terminal import printable
+    from pgdyno.app.results.stored import load_stored
+    from pgdyno.cli.experiments import print_experiments
 
     if is_list:
-        listed = list_stored()
-        if is_json:
-            print_json({"experiments": to_document(listed)})
-            return
-        for one in listed:
-            mark = "" if one.imported is None else " (imported)"
-            click.echo(printable(f"{one.id:45} {one.question}{mark}"))
-        if not listed:
-            click.echo("There is no experiment yet: pgdyno compare, run or accelerate makes one.")
+        print_experiments(is_json=is_json)
         return
     path = write_report(load_stored(experiment), output)
     if is_json:
         print_json({"report": str(path)})
     else:
-        click.echo(path)
+        say(path)

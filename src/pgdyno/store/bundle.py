@@ -22,11 +22,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.facts import Unknown
+from pgdyno.store.bundle_limits import DOCUMENT_BYTES, LINE_BYTES, ROWS, oversized, parse
 from pgdyno.store.documents import load_experiment
 from pgdyno.store.signature import Signature, check
 
@@ -43,9 +44,6 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # bit of a member's flags: APPNOTE.TXT §4.4.4
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 """Errors of a member that is damaged, encrypted, or packed in another way."""
-_DOCUMENT_LIMIT_BYTES = 256 << 20
-_TOTAL_LIMIT_BYTES = 4 << 30
-"""Bounds on what is unpacked. Arbitrary, far above any experiment: against archives made to fill memory."""
 
 
 @dataclass(frozen=True)
@@ -123,30 +121,41 @@ def _begins_as_one(path: Path) -> bool:
         return file.read(len(_BEGINNING)) == _BEGINNING
 
 
-def read_verified(path: Path, found: Verification, key: str) -> str | None:
-    """Return a text file of a bundle that was checked; None if the bundle has none of this name.
+def verified_lines(path: Path, found: Verification, key: str) -> Iterator[str] | None:
+    """Return the lines of a file of a bundle that was checked; None if the bundle has none of this name.
 
-    Raises: StorageError if it is not the file that was checked.
+    Raises: StorageError, as the lines are read, if one or the file is too long, or it is not the file that
+    was checked.
     """
     checked = next((file for file in found.files if file.name == key), None)
-    if checked is None:
-        return None
+    return None if checked is None else _lines(path, checked)
+
+
+def _lines(path: Path, checked: BundleFile) -> Iterator[str]:
+    digest, rows = hashlib.sha256(), 0
     try:
         with zipfile.ZipFile(path) as archive:
-            content = archive.read(next(one for one in archive.infolist() if _key(one) == key))
-    except (OSError, StopIteration, *_UNREADABLE) as error:
+            names = {_key(one): one for one in archive.infolist()}
+            with archive.open(names[checked.name]) as file:
+                while line := file.readline(LINE_BYTES + 1):
+                    rows += 1
+                    if len(line) > LINE_BYTES or rows > ROWS:
+                        raise StorageError(
+                            f"line {rows} of {checked.name} is not read",
+                            detail=f"a file may have {ROWS} lines, each of up to {LINE_BYTES} bytes",
+                        )
+                    digest.update(line)
+                    yield line.decode("utf-8", errors="replace")
+    except (OSError, KeyError, *_UNREADABLE) as error:
         raise StorageError(f'"{path}" was changed while it was read', detail=str(error)) from error
-    if hashlib.sha256(content).hexdigest() != checked.sha256:
-        raise StorageError(f'"{path}" was changed while it was read', detail=f"{key} is another one")
-    return content.decode("utf-8", errors="replace")
+    if digest.hexdigest() != checked.sha256:
+        raise StorageError(f'"{path}" was changed while it was read', detail=f"{checked.name} is another one")
 
 
 def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verification:
     members = [member for member in archive.infolist() if not member.filename.endswith("/")]
-    size_bytes = sum(member.file_size for member in members)
-    if size_bytes > _TOTAL_LIMIT_BYTES:
-        problem = f"it unpacks to {size_bytes} bytes, more than the {_TOTAL_LIMIT_BYTES} that are read"
-        return Verification(str(path), (), None, (problem,))
+    if too_large := tuple(oversized(members)):
+        return Verification(str(path), (), None, too_large)
     problems = list(_misplaced(members))
     files: dict[str, BundleFile] = {}
     for member in members:
@@ -246,15 +255,15 @@ def _read_experiment(
     if text is None:
         return None, [f"{EXPERIMENT} is missing or too large"], None
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-        json.dumps(document, ensure_ascii=False).encode()
+        document = parse(text)
+        del text  # as large as the document, which is read into objects now
     except json.JSONDecodeError as error:
         return (
             None,
             [f"{EXPERIMENT} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"],
             None,
         )
-    except (ValueError, RecursionError) as error:  # half of a character, a number of 5,000 digits, …
+    except (ValueError, RecursionError) as error:
         return None, [f"{EXPERIMENT} cannot be read: {error}"], None
     if not isinstance(document, dict):
         return None, [f"{EXPERIMENT} is not a JSON object"], None
@@ -265,10 +274,6 @@ def _read_experiment(
         return None, [f"{EXPERIMENT}: {line}" for line in lines], error.hint
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
 def _small_text(
     archive: zipfile.ZipFile,
     members: list[zipfile.ZipInfo],
@@ -277,7 +282,7 @@ def _small_text(
 ) -> str | None:
     """Return a text file of the bundle; None if it is not there, damaged, or too large to be one."""
     member = next((member for member in members if _key(member) == key), None)
-    if member is None or key not in files or member.file_size > _DOCUMENT_LIMIT_BYTES:
+    if member is None or key not in files or member.file_size > DOCUMENT_BYTES:
         return None
     try:
         return archive.read(member).decode("utf-8", errors="replace")

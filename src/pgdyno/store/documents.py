@@ -40,7 +40,7 @@ def load_experiment(document: Mapping[str, Any]) -> Experiment:
     try:
         return _adapter().validate_python(body)
     except ValidationError as error:
-        raise StorageError("the document is not an experiment", detail=_problems(error)) from error
+        raise StorageError("the document is not an experiment", detail=problems(error)) from error
 
 
 def experiment_schema() -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _check_version(version: object) -> None:
         )
 
 
-def _problems(error: ValidationError) -> str:
+def problems(error: ValidationError) -> str:
     """Return one line per invalid member: its path and the error."""
     found = error.errors(include_url=False, include_input=False)
     lines = [f"{'.'.join(map(str, one['loc'])) or 'document'}: {one['msg'].lower()}" for one in found]

@@ -13,11 +13,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Block, Experiment, Slice
+from pgdyno.store.documents import problems
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS experiment (id TEXT PRIMARY KEY, created TEXT NOT NULL, document TEXT NOT NULL);
@@ -52,6 +55,7 @@ _ADD_COUNT = (
 )
 _EXPERIMENT = TypeAdapter(Experiment)
 _BLOCK = TypeAdapter(Block)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class ExperimentStore:
 
     def save(self, experiment: Experiment) -> None:
         """Write everything but the blocks; replaces an earlier version of the same experiment."""
-        document = _EXPERIMENT.dump_json(replace(experiment, blocks=())).decode()
+        document = _readable(_EXPERIMENT, replace(experiment, blocks=()))
         self._execute(
             "INSERT INTO experiment VALUES (?, ?, ?)"
             " ON CONFLICT (id) DO UPDATE SET document = excluded.document",
@@ -136,22 +140,20 @@ class ExperimentStore:
 
     def add_blocks(self, experiment_id: str, blocks: Iterable[Block]) -> None:
         """Write the blocks of a round."""
-        rows = [(experiment_id, b.workload, b.round, b.index, _BLOCK.dump_json(b).decode()) for b in blocks]
+        rows = [(experiment_id, b.workload, b.round, b.index, _readable(_BLOCK, b)) for b in blocks]
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?)", rows)
 
     def add_imported(
         self, experiment: Experiment, slices: Iterable[tuple[Place, Slice]], origin: Origin
     ) -> None:
-        """Write an experiment of another store, all of it or nothing.
+        """Write an experiment of another store, all of it or nothing. Its figures were finite in a bundle.
 
         Raises: StorageError if there is one of this id, or it cannot be written.
         """
         key = experiment.id
-        blocks = [
-            (key, b.workload, b.round, b.index, _BLOCK.dump_json(b).decode()) for b in experiment.blocks
-        ]
-        document = _EXPERIMENT.dump_json(replace(experiment, blocks=())).decode()
+        blocks = ((key, b.workload, b.round, b.index, _document(_BLOCK, b)) for b in experiment.blocks)
+        document = _document(_EXPERIMENT, replace(experiment, blocks=()))
         try:
             with self._transaction() as connection:
                 connection.execute(
@@ -171,19 +173,40 @@ class ExperimentStore:
         return {key: Origin(*origin) for key, *origin in rows}
 
     def load(self, experiment_id: str) -> Experiment:
-        """Return an experiment with all its blocks. Raises: StorageError if there is none of this id."""
-        found = self._connection.execute(
-            "SELECT document FROM experiment WHERE id = ?", (experiment_id,)
-        ).fetchone()
-        if found is None:
-            known = ", ".join(self.ids()[:5]) or "none"
-            raise StorageError(f'no experiment "{experiment_id}"', detail=f"the newest are: {known}")
+        """Return an experiment with all its blocks.
+
+        Raises: StorageError if there is none of this id, or it cannot be read.
+        """
+        head = self.load_head(experiment_id)
         rows = self._connection.execute(
             "SELECT document FROM block WHERE experiment = ? ORDER BY round, workload, block",
             (experiment_id,),
         )
-        blocks = tuple(_BLOCK.validate_json(document) for (document,) in rows)
-        return replace(_EXPERIMENT.validate_json(found[0]), blocks=blocks)
+        return replace(head, blocks=tuple(_read(_BLOCK, document, experiment_id) for (document,) in rows))
+
+    def load_head(self, experiment_id: str) -> Experiment:
+        """Return an experiment without its blocks. Raises: as ``load``."""
+        self.require(experiment_id)
+        query = "SELECT document FROM experiment WHERE id = ?"
+        (document,) = self._connection.execute(query, (experiment_id,)).fetchone()
+        return _read(_EXPERIMENT, document, experiment_id)
+
+    def require(self, experiment_id: str) -> None:
+        """Raise StorageError if there is no experiment of this id."""
+        known = self.ids()
+        if experiment_id not in known:
+            newest = ", ".join(known[:5]) or "none"
+            raise StorageError(f'no experiment "{experiment_id}"', detail=f"the newest are: {newest}")
+
+    def delete(self, experiment_id: str) -> None:
+        """Remove an experiment with its series, all of it or nothing."""
+        try:
+            with self._transaction() as connection:
+                for table in ("slice", "block", "imported"):
+                    connection.execute(f"DELETE FROM {table} WHERE experiment = ?", (experiment_id,))  # noqa: S608
+                connection.execute("DELETE FROM experiment WHERE id = ?", (experiment_id,))
+        except sqlite3.DatabaseError as error:
+            raise StorageError("could not write to the store", detail=str(error)) from error
 
     def slices(self, experiment_id: str, workload: str, round_index: int, block: int) -> tuple[Slice, ...]:
         """Return a block's slices in the order in which they ran."""
@@ -234,6 +257,35 @@ class ExperimentStore:
             self._connection.execute(sql, values)
         except sqlite3.OperationalError as error:
             raise StorageError("could not write to the store", detail=str(error)) from error
+
+
+def _readable(adapter: TypeAdapter[_T], thing: _T) -> str:
+    """Return a document that can be read again. Raises: StorageError where a figure is infinite or NaN."""
+    document = _document(adapter, thing)
+    try:
+        adapter.validate_json(document)  # has null for such figures, which only optional ones may be
+    except ValidationError as error:
+        raise StorageError("the experiment cannot be stored", detail=problems(error)) from error
+    return document
+
+
+def _document(adapter: TypeAdapter[_T], thing: _T) -> str:
+    try:
+        return adapter.dump_json(thing).decode()
+    except PydanticSerializationError as error:  # half of a character
+        raise StorageError("the experiment cannot be stored", detail=str(error)) from error
+
+
+def _read(adapter: TypeAdapter[_T], document: str, experiment_id: str) -> _T:
+    try:
+        return adapter.validate_json(document)
+    except ValidationError as error:
+        raise StorageError(
+            f'the experiment "{experiment_id}" cannot be read',
+            detail=problems(error),
+            hint="upgrade pgdyno if a newer one has stored it; else "
+            f"pgdyno experiments delete {experiment_id}",
+        ) from error
 
 
 def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -20,33 +19,37 @@ _LARGEST = (1 << 63) - 1  # what a store can hold
 
 def with_histograms(
     slices: Iterable[tuple[Place, Slice]],
-    text: str,
+    lines: Iterable[str],
     experiment: Experiment,
     check: Callable[[str], object],
-) -> list[tuple[Place, Slice]]:
-    """Return slices with their counts from the file. ``check`` reads a histogram.
+) -> Iterator[tuple[Place, Slice]]:
+    """Yield slices with their counts from the file, which has the order of the slices.
 
+    ``check`` reads a histogram.
     Raises: StorageError naming the first line that is of no slice, or that ``check`` refuses by ValueError.
     """
-    counted = dict(_rows(text, [variant.name for variant in experiment.variants], check))
-    done = []
+    counts = _rows(lines, [variant.name for variant in experiment.variants], check)
+    waiting = next(counts, None)
     for place, one in slices:
-        found = counted.pop((place, one.arm, one.start_ns), None)
-        done.append((place, one if found is None else replace(one, completed=found[0], latencies=found[1])))
-    if counted:
-        place, _, start_ns = next(iter(counted))
+        if waiting is not None and waiting[0] == (place, one.arm, one.start_ns):
+            completed, latencies = waiting[1]
+            yield place, replace(one, completed=completed, latencies=latencies)
+            waiting = next(counts, None)
+        else:
+            yield place, one
+    if waiting is not None:
+        place, _, start_ns = waiting[0]
         raise StorageError(
-            f"{FILE} has {len(counted)} lines of slices that are not there",
-            detail=f"one begins at {start_ns} in block {place.block + 1} of round {place.round + 1} "
+            f"{FILE} has a line of a slice that is not there, or not in this order",
+            detail=f"it begins at {start_ns} in block {place.block + 1} of round {place.round + 1} "
             f"of {place.workload}",
         )
-    return done
 
 
 def _rows(
-    text: str, variants: list[str], check: Callable[[str], object]
+    lines: Iterable[str], variants: list[str], check: Callable[[str], object]
 ) -> Iterator[tuple[tuple[Place, int, int], tuple[int, str]]]:
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = csv.reader(lines, strict=True)
     try:
         if (header := next(rows, [])) != [*HISTOGRAM_COLUMNS]:
             raise _wrong(

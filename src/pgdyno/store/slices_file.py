@@ -6,9 +6,8 @@ The file comes from elsewhere.
 from __future__ import annotations
 
 import csv
-import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +25,7 @@ _LARGEST = (1 << 63) - 1  # what a store can hold
 _LONGEST_NUMBER = 19  # digits of that
 
 
-def read_slices(text: str, experiment: Experiment) -> Iterator[tuple[Place, Slice]]:
+def read_slices(lines: Iterable[str], experiment: Experiment) -> Iterator[tuple[Place, Slice]]:
     """Yield every slice with its place; rounds and blocks of the file count from 1, ours from 0.
 
     Raises: StorageError naming the first line that is no slice of this experiment.
@@ -34,7 +33,7 @@ def read_slices(text: str, experiment: Experiment) -> Iterator[tuple[Place, Slic
     arms = {variant.name: arm for arm, variant in enumerate(experiment.variants)}
     places = {Place(block.workload, block.round, block.index) for block in experiment.blocks}
     servers = [f"server_cpu_ns_{number}" for number in range(1, len(arms) + 1)]
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = csv.reader(lines, strict=True)
     try:
         header = next(rows, [])
         optional = [name for name in (_COUNTED, *RECORDED) if name in header]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import experiment
 
 from pgdyno.model.errors import StorageError
-from pgdyno.store.bundle import Verification, check_bundle, pack_bundle, read_verified
+from pgdyno.store.bundle import Verification, check_bundle, pack_bundle, verified_lines
 from pgdyno.store.documents import dump_experiment
 
 DOCUMENT = json.dumps(dump_experiment(experiment())).encode()
@@ -126,7 +126,7 @@ def test_bundle_of_a_newer_pgdyno_is_named_as_such(tmp_path: Path) -> None:
     [
         (b'{"a": NaN}', "NaN is no number of JSON"),
         (b'{"a": "\\ud800"}', "'utf-8' codec can't encode character '\\ud800'"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "Exceeds the limit (4300 digits)"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "a number has 5000 digits"),
         (b"[" * 200_000, "maximum recursion depth exceeded"),
     ],
 )
@@ -176,7 +176,7 @@ def test_member_that_is_there_twice_is_named(bundle: Path) -> None:
 
 
 def test_archive_made_to_fill_memory_is_not_unpacked(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.store.bundle._TOTAL_LIMIT_BYTES", 1000)
+    monkeypatch.setattr("pgdyno.store.bundle_limits.TOTAL_BYTES", 1000)
     total = len(DOCUMENT) + 13 + 8 + 3 * 66 + len("experiment.jsonreport.htmlREADME.txt") + 3
     found = check_bundle(bundle)
     assert found.files == ()
@@ -207,14 +207,65 @@ def test_bundle_that_was_cut_off_is_named_as_such(bundle: Path, tmp_path: Path, 
 
 def test_a_file_that_was_exchanged_after_it_was_checked_is_not_read(bundle: Path) -> None:
     found = check_bundle(bundle)
-    assert read_verified(bundle, found, "README.txt") == "read me\n"
-    assert read_verified(bundle, found, "slices.csv") is None
+    assert read(bundle, found, "README.txt") == ["read me\n"]
+    assert verified_lines(bundle, found, "slices.csv") is None
     bundle.write_bytes(pack_bundle("pgdyno-x", {**FILES, "README.txt": b"other\n"}))
     with pytest.raises(StorageError) as caught:
-        read_verified(bundle, found, "README.txt")
+        read(bundle, found, "README.txt")
     assert (
         str(caught.value) == f'"{bundle}" was changed while it was read\nDETAIL:  README.txt is another one'
     )
+    bundle.write_bytes(pack_bundle("pgdyno-x", {"experiment.json": DOCUMENT}))
+    with pytest.raises(StorageError, match="was changed while it was read"):
+        read(bundle, found, "README.txt")
+
+
+def read(path: Path, found: Verification, key: str) -> list[str]:
+    lines = verified_lines(path, found, key)
+    assert lines is not None
+    return list(lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"), [(b"short\n" + b"x" * (256 << 10) + b"\n", 2), (b"a\n" * 1_000_001, 1_000_001)]
+)
+def test_series_of_endless_lines_are_not_read(tmp_path: Path, content: bytes, line: int) -> None:
+    path = tmp_path / "b.zip"
+    found = stored(path, {"experiment.json": DOCUMENT, "slices.csv": content})
+    with pytest.raises(StorageError) as caught:
+        read(path, found, "slices.csv")
+    assert caught.value.message == f"line {line} of slices.csv is not read"
+    assert caught.value.detail == "a file may have 1000000 lines, each of up to 262144 bytes"
+
+
+def stored(path: Path, files: Mapping[str, bytes]) -> Verification:
+    """Check a bundle that is not compressed."""
+    with zipfile.ZipFile(path, "w") as archive:
+        sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+        for name, content in {**files, "SHA256SUMS": sums.encode()}.items():
+            archive.writestr(f"x/{name}", content)
+    return check_bundle(path)
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"zeros": bytes(4 << 20)}, '"x/zeros" unpacks to more than 100 times its size'),
+        ({f"{n}": b"" for n in range(63)}, "it has 65 files, more than the 64 that are read"),
+        ({"experiment.json": bytes(33 << 20)}, '"x/experiment.json" unpacks to more than 100 times its size'),
+    ],
+)
+def test_what_was_made_to_fill_memory_is_not_unpacked(
+    tmp_path: Path, files: Mapping[str, bytes], problem: str
+) -> None:
+    found = checked(tmp_path / "b.zip", pack_bundle("x", {"experiment.json": DOCUMENT, **files}))
+    assert found.files == ()
+    assert found.problems == (problem,)
+
+
+def test_a_document_has_a_limit_however_it_is_packed(tmp_path: Path) -> None:
+    found = stored(tmp_path / "b.zip", {"experiment.json": DOCUMENT + b" " * (33 << 20)})
+    assert found.problems == ("experiment.json is missing or too large",)
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
+from tests.hostile_strings import HOSTILE
 
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice
 from pgdyno.model.experiments.step_record import (
@@ -33,6 +34,14 @@ def test_no_text_is_a_formula_in_a_spreadsheet(begins: str) -> None:
     line = rows(blocks_csv([block]))[0]
     assert line["void"] == f"'{text}"
     assert line["started_ns"] == str(block.started_ns)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_reader_gives_back_every_text_and_no_formula(text: str) -> None:
+    block = Block("w", 0, 0, 1, (ArmBlock(text, 1, 1.0, {text: 0.1}),), void=text)
+    shown = f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} and text else text
+    (line,) = rows(blocks_csv([block]))
+    assert (line["void"], line["variant"], line["metric"], line["value"]) == (shown, shown, shown, "0.1")
 
 
 def test_every_metric_of_every_arm_has_a_line_and_full_precision() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext as does_not_raise
 
 import pytest
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import READ_ONLY, experiment
 
 from pgdyno.model.errors import StorageError
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import slices_csv
-from pgdyno.store.slices_file import read_slices
+from pgdyno.store.slices_file import read_slices as read_lines
 
 HEADER = "workload,round,block,variant,start_ns,end_ns,server_cpu_ns_1,server_cpu_ns_2\r\n"
 times = st.integers(0, (1 << 63) - 1)
@@ -24,6 +25,10 @@ slices = st.lists(
     st.builds(Slice, st.integers(0, 1), times, times, cpu, st.none() | times, shares, shares),
     max_size=5,
 )
+
+
+def read_slices(text: str, of: Experiment) -> Iterator[tuple[Place, Slice]]:
+    return read_lines(io.StringIO(text, newline=""), of)
 
 
 @given(slices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.privacy.portable import portable
 from pgdyno.report.page.page import render_page
-from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, read_verified
+from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, verified_lines
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
 from pgdyno.store.experiments import Place
 from pgdyno.store.files import write_whole
@@ -83,7 +84,7 @@ def export_bundle(
     ``slices_of`` reads the raw series from the store; without it they are left out. ``key`` signs it.
     Raises: StorageError if it cannot be written or signed.
     """
-    name = file_name(experiment)
+    name = file_name(experiment.id)
     path = destination or Path(f"{name}.zip")
     files = _files(portable_experiment(experiment), slices_of, is_signed=key is not None)
     write_whole(path, pack_bundle(name, files, None if key is None else partial(sign, key=key)))
@@ -111,23 +112,24 @@ def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
         return found
     problems = (*found.problems, *contradictions(found.experiment))
     if not problems:  # only what is sound can be held against its slices
+        slices = read_bundle_slices(path, found, found.experiment)
+        series = (((place.workload, place.round, place.block), one) for place, one in slices)
         try:
-            slices = read_bundle_slices(path, found, found.experiment)
+            problems = slice_contradictions(found.experiment, series)
         except StorageError as error:
             problems = (f"{error.message}: {error.detail}",)
-        else:
-            series = (((place.workload, place.round, place.block), one) for place, one in slices)
-            problems = slice_contradictions(found.experiment, series)
     return replace(found, problems=problems)
 
 
-def read_bundle_slices(path: Path, found: Verification, experiment: Experiment) -> list[tuple[Place, Slice]]:
-    """Return the slices of a verified bundle, with their counts; none if it has none.
+def read_bundle_slices(
+    path: Path, found: Verification, experiment: Experiment
+) -> Iterator[tuple[Place, Slice]]:
+    """Yield the slices of a verified bundle, with their counts; none if it has none.
 
     Raises: StorageError naming the first line that is wrong.
     """
-    slices, histograms = (read_verified(path, found, name) for name in (SLICES, HISTOGRAMS))
-    rows = [] if slices is None else list(read_slices(slices, experiment))
+    slices, histograms = (verified_lines(path, found, name) for name in (SLICES, HISTOGRAMS))
+    rows = iter(()) if slices is None else read_slices(slices, experiment)
     return rows if histograms is None else with_histograms(rows, histograms, experiment, decode)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
-from pgdyno.app.local_machine import workspace
+from pgdyno.app.local_machine import open_store, workspace
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.privacy.redaction import without_secrets
 from pgdyno.report.page.page import render_page
@@ -17,13 +18,15 @@ def write_report(experiment: Experiment, destination: Path | None = None) -> Pat
 
     Raises: StorageError if it cannot be written.
     """
-    path = destination or workspace().experiments() / f"{file_name(experiment)}.html"
+    path = destination or workspace().experiments() / f"{file_name(experiment.id)}.html"
     shown = load_experiment(without_secrets(dump_experiment(experiment)))
-    write_whole(path, render_page(shown).encode())
+    with closing(open_store()) as store:
+        is_imported = experiment.id in store.origins()
+    write_whole(path, render_page(shown, is_imported=is_imported).encode())
     return path
 
 
-def file_name(experiment: Experiment) -> str:
+def file_name(experiment_id: str) -> str:
     """Return a name for an experiment's files, without an ending."""
-    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in experiment.id).strip(".")
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in experiment_id).strip(".")
     return f"pgdyno-{plain}"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from pgdyno.app.local_machine import open_store
-from pgdyno.model.errors import UsageError
+from pgdyno.app.local_machine import open_store, workspace
+from pgdyno.app.results.report import file_name
+from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.store.experiments import ExperimentStore
 
 
 @dataclass(frozen=True)
 class Listed:
-    """One experiment in a list. ``imported`` is when it was; None: it was measured here."""
+    """One experiment in a list. ``imported`` is when it was; None: it was measured here.
+
+    ``problem`` is why it cannot be read; it then has no question.
+    """
 
     id: str
     question: str
     imported: str | None
+    problem: str | None = None
 
 
 def load_stored(experiment_id: str | None) -> Experiment:
@@ -45,7 +52,26 @@ def list_stored() -> list[Listed]:
     """Return every experiment, the newest first."""
     with closing(open_store()) as store:
         origins = store.origins()
-        return [
-            Listed(id_, store.load(id_).question, origins[id_].imported if id_ in origins else None)
-            for id_ in store.ids()
-        ]
+        return [_listed(store, id_, origins[id_].imported if id_ in origins else None) for id_ in store.ids()]
+
+
+def _listed(store: ExperimentStore, id_: str, imported: str | None) -> Listed:
+    try:
+        return Listed(id_, store.load_head(id_).question, imported)
+    except StorageError as error:
+        return Listed(id_, "", imported, error.message)
+
+
+def delete_stored(ids: Sequence[str]) -> None:
+    """Delete experiments with their series, and their reports beside the store.
+
+    Raises: StorageError for an unknown id, LockHeldError while a pgdyno measures here: it may be one of them.
+    None is deleted then.
+    """
+    place = workspace()
+    with place.measuring(), closing(open_store()) as store:
+        for id_ in ids:
+            store.require(id_)
+        for id_ in ids:
+            store.delete(id_)
+            (place.experiments() / f"{file_name(id_)}.html").unlink(missing_ok=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 
 from pgdyno.experiments.blocks.histogram import Histogram
 from pgdyno.experiments.blocks.histogram_text import decode
@@ -13,6 +16,7 @@ from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN
 _ERROR = 1e-3  # of a histogram of 3 significant digits: at most half of it is used
 _QUANTILES = {P50: 0.50, P95: 0.95, P99: 0.99}
 _MOST_LISTED = 8
+_MERGED_AT_ONCE = 256  # a histogram of one slice has a kilobyte
 
 
 def slice_contradictions(
@@ -20,36 +24,62 @@ def slice_contradictions(
 ) -> tuple[str, ...]:
     """Return where blocks and their slices differ, in sentences; of many the first ones.
 
-    Each slice comes with its workload, round and block, in the order of time. Blocks without counts by slice
-    are not looked at, nor slices that a block has left out.
+    Each slice comes with its workload, round and block, in the order of time, block by block. Blocks without
+    counts by slice are not looked at, nor slices that a block has left out.
     """
-    left_out = {(block.workload, block.round, block.index): block.left_out for block in experiment.blocks}
-    positions: Counter[tuple[str, int, int]] = Counter()
-    by_arm: dict[tuple[str, int, int, str], list[Slice]] = defaultdict(list)
-    for place, one in slices:
-        if one.latencies is not None and positions[place] not in left_out.get(place, ()):
-            by_arm[(*place, experiment.variants[one.arm].name)].append(one)
-        positions[place] += 1
-    found = [problem for block in experiment.blocks for problem in _of_block(block, by_arm)]
+    blocks = {(block.workload, block.round, block.index): block for block in experiment.blocks}
+    arms = [variant.name for variant in experiment.variants]
+    seen: set[tuple[str, int, int]] = set()
+    found: list[str] = []
+    for place, group in groupby(slices, key=itemgetter(0)):
+        if place in seen:
+            found.append(f"{_name(place)}: its slices do not stand together")
+            break
+        seen.add(place)
+        found += _of_block(blocks[place], arms, (one for _, one in group))
     if len(found) > _MOST_LISTED:
         found[_MOST_LISTED:] = [f"and {len(found) - _MOST_LISTED} more"]
     return tuple(found)
 
 
-def _of_block(block: Block, by_arm: Mapping[tuple[str, int, int, str], list[Slice]]) -> Iterator[str]:
+def _of_block(block: Block, arms: Sequence[str], slices: Iterable[Slice]) -> Iterator[str]:
+    counted: dict[str, _Counted] = defaultdict(_Counted)
+    left_out = frozenset(block.left_out)
+    for position, one in enumerate(slices):
+        if one.latencies is not None and position not in left_out:
+            counted[arms[one.arm]].add(one.completed or 0, decode(one.latencies))
+    name = _name((block.workload, block.round, block.index))
     for arm in block.arms:
-        own = by_arm.get((block.workload, block.round, block.index, arm.variant), [])
-        name = f"block {block.index + 1} of round {block.round + 1} of {block.workload}"
-        yield from (f"{name}: {what} of {arm.variant} {why}" for what, why in _of_arm(arm, own))
+        if arm.variant in counted:
+            yield from (
+                f"{name}: {what} of {arm.variant} {why}" for what, why in _of_arm(arm, counted[arm.variant])
+            )
 
 
-def _of_arm(arm: ArmBlock, own: list[Slice]) -> Iterator[tuple[str, str]]:
-    if not own:
-        return
-    completed = sum(one.completed or 0 for one in own)
-    if completed != arm.transactions:
-        yield "transactions", f"is {arm.transactions}, and its slices have {completed}"
-    merged = Histogram.merged(decode(one.latencies) for one in own if one.latencies is not None)
+def _name(place: tuple[str, int, int]) -> str:
+    workload, round_, block = place
+    return f"block {block + 1} of round {round_ + 1} of {workload}"
+
+
+@dataclass
+class _Counted:
+    """Counts of one arm's slices, added up as they come: a block may have any number of them."""
+
+    completed: int = 0
+    parts: list[Histogram] = field(default_factory=list)
+
+    def add(self, completed: int, latencies: Histogram) -> None:
+        """Add a slice."""
+        self.completed += completed
+        self.parts.append(latencies)
+        if len(self.parts) > _MERGED_AT_ONCE:
+            self.parts = [Histogram.merged(self.parts)]
+
+
+def _of_arm(arm: ArmBlock, counted: _Counted) -> Iterator[tuple[str, str]]:
+    if counted.completed != arm.transactions:
+        yield "transactions", f"is {arm.transactions}, and its slices have {counted.completed}"
+    merged = Histogram.merged(counted.parts)
     if not merged.count:
         return
     again = {name: merged.quantile(share) / 1000 for name, share in _QUANTILES.items()}

@@ -78,11 +78,15 @@ class Arm:
     is_baseline: bool
 
 
-def render_page(experiment: Experiment) -> str:
-    """Return the whole report. ``experiment`` must be free of secrets: the page shows all of it."""
+def render_page(experiment: Experiment, *, is_imported: bool = False) -> str:
+    """Return the whole report. ``experiment`` must be free of secrets: the page shows all of it.
+
+    ``is_imported``: the command that repeats it was written by others.
+    """
     return render(
         _PAGE,
         experiment=experiment,
+        is_imported=is_imported,
         decision=decision_box(experiment),
         answers=answers(experiment),
         cards=cards(experiment),

@@ -15,6 +15,7 @@ from tests.golden.synthetic import READ_ONLY, experiment
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.results.bundle import export_bundle, portable_experiment
 from pgdyno.app.results.bundle_import import import_bundle
+from pgdyno.app.results.report import write_report
 from pgdyno.app.results.stored import list_stored, load_stored
 from pgdyno.cli.main import main
 from pgdyno.cli.report import command as report
@@ -73,6 +74,13 @@ def test_exporting_what_was_imported_gives_the_same_bundle(bundle: Path, tmp_pat
 
         again = export_bundle(load_stored(ID), tmp_path / "again.zip", slices_of=stored)
     assert again.read_bytes() == bundle.read_bytes()
+
+
+def test_the_report_of_an_imported_experiment_warns_of_its_command(bundle: Path, tmp_path: Path) -> None:
+    warning = "This experiment was imported. Read the command before you run it"
+    assert warning not in write_report(experiment(), tmp_path / "own.html").read_text(encoding="utf-8")
+    import_bundle(bundle)
+    assert warning in write_report(load_stored(ID), tmp_path / "theirs.html").read_text(encoding="utf-8")
 
 
 def test_importing_twice_changes_nothing_and_says_so(bundle: Path) -> None:

@@ -115,7 +115,7 @@ def test_slices_that_were_left_out_of_a_block_do_not_contradict_it(tmp_path: Pat
         ("sysbench-read-only,1,1", "it has 3 values, not 7"),
         (
             f"sysbench-read-only,1,1,default,77,4,{counted()[0].latencies}",
-            "has 1 lines of slices that are not",
+            "has a line of a slice that is not there, or not in this order: it begins at 77 in block 1",
         ),
     ],
 )

@@ -40,7 +40,7 @@ def test_report_lies_beside_the_experiments_unless_told_otherwise(
 
 
 def test_names_of_files_hold_no_surprises() -> None:
-    assert file_name(replace(experiment(), id="../../etc/x y")) == "pgdyno-_.._etc_x_y"
+    assert file_name("../../etc/x y") == "pgdyno-_.._etc_x_y"
 
 
 def test_exported_bundle_is_intact_and_holds_the_portable_experiment(tmp_path: Path) -> None:

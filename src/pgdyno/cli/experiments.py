@@ -1,0 +1,54 @@
+"""``pgdyno experiments``: those that are stored here."""
+
+from __future__ import annotations
+
+import click
+
+from pgdyno.cli.output import json_option, print_json, say
+
+
+@click.group(name="experiments")
+def command() -> None:
+    """List and delete stored experiments, measured here or imported."""
+
+
+@command.command(name="list")
+@json_option
+def list_(*, is_json: bool) -> None:
+    """List the experiments, the newest first."""
+    print_experiments(is_json=is_json)
+
+
+@command.command(name="delete")
+@click.argument("experiments", nargs=-1, required=True, metavar="EXPERIMENT...")
+@json_option
+def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
+    """Delete experiments with their series, and their reports beside the store.
+
+    Reports and bundles elsewhere stay. Nothing is deleted while a pgdyno measures on this machine.
+    """
+    from pgdyno.app.results.stored import delete_stored
+
+    ids = tuple(dict.fromkeys(experiments))
+    delete_stored(ids)
+    if is_json:
+        print_json({"deleted": ids})
+    for one in ids if not is_json else ():
+        say(f"Deleted {one}")
+
+
+def print_experiments(*, is_json: bool) -> None:
+    """Print one line per experiment, also for one that cannot be read."""
+    from pgdyno.app.results.stored import list_stored
+    from pgdyno.model.document import to_document
+
+    listed = list_stored()
+    if is_json:
+        print_json({"experiments": to_document(listed)})
+        return
+    for one in listed:
+        mark = "" if one.imported is None else " (imported)"
+        about = f"cannot be read: pgdyno report {one.id} says why" if one.problem else one.question
+        say(f"{one.id:45} {' '.join(about.split())}{mark}")
+    if not listed:
+        say("There is no experiment yet: pgdyno compare, run or accelerate makes one.")

@@ -1,0 +1,84 @@
+"""Limits of bundles: one that was made to fill memory is refused before it does. Pure.
+
+Measured bundles of whole experiments unpack to 13 MB, their largest document has 5 MB, and no file of one
+is packed to less than a sixteenth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NoReturn
+
+DOCUMENT_BYTES = 32 << 20
+TOTAL_BYTES = 512 << 20
+LINE_BYTES = 256 << 10  # of series: a histogram has a few kilobytes
+ROWS = 1_000_000
+_MEMBERS = 64
+_RATIO = 100  # deflate reaches 1032 with zeros
+_SMALL_BYTES = 1 << 20  # no ratio is asked of what fits into any memory
+_BYTES_PER_CONTAINER = 16  # Python takes 200 bytes for an object with one member
+_DEPTH = 64
+_DIGITS = 20  # of 64 bits
+_CHARACTERS = 40  # of a decimal number: Python writes 24
+
+
+def oversized(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+    """Yield why an archive is not unpacked."""
+    size_bytes = sum(member.file_size for member in members)
+    if size_bytes > TOTAL_BYTES:
+        yield f"it unpacks to {size_bytes} bytes, more than the {TOTAL_BYTES} that are read"
+    if len(members) > _MEMBERS:
+        yield f"it has {len(members)} files, more than the {_MEMBERS} that are read"
+    for member in members:
+        if member.file_size > _SMALL_BYTES + _RATIO * member.compress_size:
+            yield f'"{member.filename}" unpacks to more than {_RATIO} times its size'
+
+
+def parse(text: str) -> Any:
+    """Return a JSON document of numbers that can be stored, and of no more parts than its size explains.
+
+    Raises: ValueError, with json.JSONDecodeError among them; RecursionError.
+    """
+    containers = text.count("[") + text.count("{")
+    if len(text) > _SMALL_BYTES and containers * _BYTES_PER_CONTAINER > len(text):
+        raise ValueError(f"it has {containers} lists and objects in {len(text)} characters")
+    document = json.loads(text, parse_constant=_no_constant, parse_int=_whole, parse_float=_decimal)
+    _check(document)
+    return document
+
+
+def _check(document: object) -> None:
+    """Raise ValueError for halves of characters, which no file can hold, and for too deep a nesting."""
+    open_ = [iter((document,))]
+    while open_:
+        for value in open_[-1]:
+            if isinstance(value, str):
+                value.encode()
+            elif isinstance(value, list | dict):
+                inner = value if isinstance(value, list) else chain(value, value.values())
+                open_.append(iter(inner))
+                break
+        else:
+            open_.pop()
+        if len(open_) > _DEPTH + 1:
+            raise ValueError(f"it is nested deeper than {_DEPTH}")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _whole(text: str) -> int:
+    if (digits := len(text.removeprefix("-"))) > _DIGITS:
+        raise ValueError(f"a number has {digits} digits")
+    return int(text)
+
+
+def _decimal(text: str) -> float:
+    if len(text) > _CHARACTERS or not math.isfinite(float(text)):
+        raise ValueError(f"{text[:_CHARACTERS]} is no number that can be stored")
+    return float(text)

@@ -1,0 +1,95 @@
+"""Memory that importing a bundle takes: at most 20 times its size, also of one that was made to fill it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.golden.synthetic import experiment
+
+from pgdyno.store.documents import dump_experiment
+
+MOST = 20
+BUNDLES = Path(__file__).parents[4] / "docs/results"
+_SMALL = BUNDLES / "create-index.zip"
+_LARGE = sorted((BUNDLES / "bundles").glob("*.zip"), key=lambda path: -path.stat().st_size)[:6]
+
+# The kernel counts the highest use of memory; "5" sets its count back: see proc_pid_clear_refs(5).
+_IMPORT = """
+import sys
+from pathlib import Path
+from pgdyno.app.results.bundle_import import import_bundle
+
+def kilobytes(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(name)))
+
+import_bundle(Path(sys.argv[1]))
+Path("/proc/self/clear_refs").write_text("5")
+before = kilobytes("VmRSS")
+import_bundle(Path(sys.argv[2]))
+print((kilobytes("VmHWM") - before) * 1024)
+"""
+
+
+def memory_bytes(path: Path, home: Path) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORT, str(_SMALL), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PGDYNO_HOME": str(home)},
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def uncompressed(path: Path, files: Mapping[str, bytes]) -> Path:
+    """Write a bundle as large as its contents."""
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {**files, "SHA256SUMS": sums.encode()}.items():
+            archive.writestr(f"x/{name}", content)
+    return path
+
+
+def document(**members: object) -> bytes:
+    return json.dumps({**dump_experiment(experiment()), **members}, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("path", _LARGE, ids=lambda path: path.stem)
+def test_a_bundle_of_a_whole_experiment(path: Path, tmp_path: Path) -> None:
+    assert memory_bytes(path, tmp_path) <= MOST * path.stat().st_size
+
+
+_OBJECTS = [{"a": 100_000 + n % 900_000} for n in range(400_000)]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        {"x": _OBJECTS, "y": "x" * 2_400_000},  # as many objects as its size allows
+        {"x": [n % 10_000 + 1000 for n in range(1_500_000)]},
+        {"x": [f"{n:04x}" for n in range(60_000)] * 15},
+        {f"{n:07d}": 1.5 for n in range(600_000)},
+    ],
+    ids=["objects", "numbers", "texts", "members"],
+)
+def test_a_document_of_nothing_but_small_parts(host: object, tmp_path: Path) -> None:
+    path = uncompressed(tmp_path / "b.zip", {"experiment.json": document(host=host)})
+    assert memory_bytes(path, tmp_path / "home") <= MOST * path.stat().st_size
+
+
+def test_series_of_very_many_short_lines(tmp_path: Path) -> None:
+    slices = "workload,round,block,variant,start_ns,end_ns,server_cpu_ns_1,server_cpu_ns_2\r\n"
+    lines = [f"sysbench-read-only,1,1,plan,{n},{n},3,4\r\n" for n in range(100_000)]
+    files = {"experiment.json": document(), "slices.csv": (slices + "".join(lines)).encode()}
+    path = uncompressed(tmp_path / "b.zip", files)
+    assert memory_bytes(path, tmp_path / "home") <= MOST * path.stat().st_size

@@ -1,0 +1,183 @@
+"""Stored experiments: each can be read; one that cannot is a line in the list, and can be deleted."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.golden.synthetic import READ_ONLY, experiment
+
+from pgdyno.app.local_machine import open_store, workspace
+from pgdyno.app.results.bundle import export_bundle, verify_bundle
+from pgdyno.app.results.bundle_import import import_bundle
+from pgdyno.app.results.report import write_report
+from pgdyno.app.results.stored import delete_stored, list_stored, load_stored
+from pgdyno.cli.main import main
+from pgdyno.model.errors import LockHeldError, StorageError
+from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.store.bundle import pack_bundle
+from pgdyno.store.documents import dump_experiment
+
+ID = experiment().id
+INFINITE = float("inf")
+
+
+@pytest.fixture(autouse=True)
+def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
+    return tmp_path / "home/experiments/experiments.sqlite"
+
+
+def store(*experiments: Experiment) -> None:
+    with closing(open_store()) as opened:
+        for one in experiments:
+            opened.save(one)
+            opened.add_blocks(one.id, one.blocks)
+
+
+def spoil(store_file: Path, document: str) -> None:
+    """Write what an older pgdyno stored, or a hand."""
+    with closing(sqlite3.connect(store_file)) as connection, connection:
+        connection.execute("UPDATE experiment SET document = ? WHERE id = ?", (document, ID))
+
+
+def spoilt_document() -> str:
+    """Return the experiment with the null that infinity became."""
+    document = dump_experiment(experiment())
+    assert isinstance(document["design"], dict)
+    document["design"]["slice_s"] = None
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize("document", [spoilt_document(), "", "{", "[]", "\x1b[2J", '{"id": 1e999}'])
+def test_an_experiment_that_cannot_be_read_is_one_line_of_the_list(
+    store_file: Path, document: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(experiment(), replace(experiment(), id="another", created="2001-01-01T00:00:00Z"))
+    spoil(store_file, document)
+    main(["report", "--list"])
+    assert capsys.readouterr().out == (
+        f"{ID:45} cannot be read: pgdyno report {ID} says why\n{'another':45} {experiment().question}\n"
+    )
+    main(["experiments", "list", "--json"])
+    listed = json.loads(capsys.readouterr().out)["experiments"]
+    assert [one["problem"] for one in listed] == [f'the experiment "{ID}" cannot be read', None]
+    with pytest.raises(StorageError) as caught:
+        load_stored(ID)
+    assert caught.value.message == f'the experiment "{ID}" cannot be read'
+    assert caught.value.detail
+    assert caught.value.hint == (
+        f"upgrade pgdyno if a newer one has stored it; else pgdyno experiments delete {ID}"
+    )
+    main(["experiments", "delete", ID])
+    assert [one.id for one in list_stored()] == ["another"]
+
+
+def test_the_reason_names_the_member(store_file: Path) -> None:
+    store(experiment())
+    spoil(store_file, spoilt_document())
+    with pytest.raises(StorageError) as caught:
+        load_stored(ID)
+    assert caught.value.detail == "design.slice_s: input should be a valid number"
+
+
+def test_a_question_of_several_lines_is_one_line_of_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    store(replace(experiment(), question="Is it?\n20260101-000000-fake   Planted\x1b[2J"))
+    main(["experiments", "list"])
+    assert capsys.readouterr().out == f"{ID:45} Is it? 20260101-000000-fake Planted\ufffd[2J\n"
+
+
+def test_figures_that_are_no_numbers_are_not_stored() -> None:
+    design = replace(experiment().design, slice_s=INFINITE)
+    with pytest.raises(StorageError) as caught:
+        store(replace(experiment(), design=design))
+    assert str(caught.value) == (
+        "the experiment cannot be stored\nDETAIL:  design.slice_s: input should be a valid number"
+    )
+    (first, *others), arm = experiment().blocks, experiment().blocks[0].arms[0]
+    for value in (INFINITE, -INFINITE, float("nan")):
+        spoilt = replace(first, arms=(replace(arm, values={"latency_ms_p99": value}),))
+        with pytest.raises(
+            StorageError, match=r"arms.0.values.latency_ms_p99: input should be a valid number"
+        ):
+            store(replace(experiment(), blocks=(spoilt, *others)))
+    with closing(open_store()) as opened:
+        assert opened.load(ID).blocks == ()
+
+
+def test_half_a_character_is_not_stored() -> None:
+    with pytest.raises(StorageError) as caught:
+        store(replace(experiment(), notes=("\udc80",)))
+    assert caught.value.message == "the experiment cannot be stored"
+    assert list_stored() == []
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 400])
+def test_a_bundle_with_such_a_number_is_refused_in_whole(tmp_path: Path, number: str) -> None:
+    whole = json.dumps(dump_experiment(experiment()))
+    document, changed = re.subn(r'"slice_s": [0-9.]+', f'"slice_s": {number}', whole)
+    assert changed == 1
+    path = tmp_path / "b.zip"
+    path.write_bytes(pack_bundle("x", {"experiment.json": document.encode()}))
+    (problem,) = verify_bundle(path).problems
+    assert problem.startswith("experiment.json cannot be read: ")
+    with pytest.raises(StorageError):
+        import_bundle(path)
+    assert list_stored() == []
+
+
+def test_what_was_deleted_can_be_imported_again(tmp_path: Path) -> None:
+    def slices_of(workload: str, round_: int, index: int) -> Sequence[Slice]:
+        return [Slice(0, 1, 20, (3, 4))] if (workload, round_, index) == (READ_ONLY, 0, 0) else []
+
+    path = export_bundle(experiment(), tmp_path / "b.zip", slices_of=slices_of)
+    import_bundle(path)
+    delete_stored([ID])
+    with closing(open_store()) as opened:
+        assert opened.slices(ID, READ_ONLY, 0, 0) == ()
+        assert opened.origins() == {}
+    assert import_bundle(path).is_new
+
+
+def test_deleting_takes_the_experiment_its_series_and_its_report(
+    store_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = replace(experiment(), id="other")
+    store(experiment(), other)
+    with closing(open_store()) as opened:
+        opened.add_slice(ID, READ_ONLY, 0, 0, Slice(0, 1, 2, (3, 4)))
+        opened.add_slice("other", READ_ONLY, 0, 0, Slice(0, 1, 2, (3, 4)))
+    report, others = write_report(experiment()), write_report(other)
+    main(["experiments", "delete", ID, ID])
+    assert capsys.readouterr().out == f"Deleted {ID}\n"
+    assert not report.exists()
+    assert others.exists()
+    with closing(sqlite3.connect(store_file)) as connection:
+        for query in ("SELECT DISTINCT experiment FROM block", "SELECT DISTINCT experiment FROM slice"):
+            assert connection.execute(query).fetchall() == [("other",)]
+    assert load_stored("other") == other
+    main(["experiments", "delete", "other", "--json"])
+    assert json.loads(capsys.readouterr().out)["deleted"] == ["other"]
+    assert list_stored() == []
+
+
+def test_an_unknown_experiment_is_refused_and_none_is_deleted() -> None:
+    store(experiment())
+    with pytest.raises(StorageError) as caught:
+        delete_stored([ID, "nothing"])
+    assert str(caught.value) == f'no experiment "nothing"\nDETAIL:  the newest are: {ID}'
+    assert load_stored(ID) == experiment()
+
+
+def test_none_is_deleted_while_a_pgdyno_measures() -> None:
+    store(experiment())
+    with workspace().measuring(), pytest.raises(LockHeldError) as caught:
+        delete_stored([ID])
+    assert caught.value.message == "another pgdyno is measuring on this host"
+    assert load_stored(ID) == experiment()
