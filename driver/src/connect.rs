@@ -19,6 +19,7 @@ use crate::protocol::request::{write_parse, write_sync, write_text};
 use crate::protocol::server_error::ServerError;
 use crate::protocol::startup::Startup;
 use crate::security::SslMode;
+use crate::terminal;
 use crate::tls;
 use crate::transport::Transport;
 use crate::workload::{Statement, StatementId, StatementKind};
@@ -76,7 +77,7 @@ impl Connection {
     /// Prints the remark on the login's security, if there is one, on standard error.
     pub fn tell_note(&self) {
         if let Some(note) = &self.note {
-            eprintln!("note: {}: {note}", self.place);
+            terminal::say(&format_args!("note: {}: {note}", self.place));
         }
     }
 

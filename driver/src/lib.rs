@@ -32,6 +32,7 @@ pub mod schedule;
 pub mod security;
 pub mod session;
 pub mod signals;
+pub mod terminal;
 pub mod timer;
 pub mod tls;
 pub mod transaction_log;

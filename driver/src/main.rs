@@ -16,6 +16,7 @@ use pgdyno_driver::job::Job;
 use pgdyno_driver::loading::load;
 use pgdyno_driver::run::{Command, Event, Interrupted, run};
 use pgdyno_driver::signals;
+use pgdyno_driver::terminal;
 use pgdyno_driver::workload::catalogue::{self, Request};
 use pgdyno_driver::workload::{Pace, sampled};
 
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         Task::Load(arguments) => load_tables(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Serve => serve(),
         Task::Statements(arguments) => print_statements(&arguments).map(|()| ExitCode::SUCCESS),
-        Task::Workloads => text::print_lines(&catalogue::names().join("\n")).map(|()| ExitCode::SUCCESS),
+        Task::Workloads => terminal::print_lines(&catalogue::names().join("\n")).map(|()| ExitCode::SUCCESS),
     };
     let error = match result {
         Ok(status) => return status,
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         // If nobody reads any more, the exit status has to do.
         let _ = print_event(&Event::Error(error.clone()));
     }
-    text::say(&error);
+    terminal::say(&error);
     ExitCode::FAILURE
 }
 
@@ -85,9 +86,9 @@ impl Interrupts {
 
 fn exit_status(interrupted: Option<Interrupted>) -> ExitCode {
     let Some(Interrupted { signal, failure }) = interrupted else { return ExitCode::SUCCESS };
-    text::say(&format_args!("ended by {}: results are those until then", signal.name()));
+    terminal::say(&format_args!("ended by {}: results are those until then", signal.name()));
     if let Some(failure) = failure {
-        text::say(&failure);
+        terminal::say(&failure);
     }
     ExitCode::from(signal.exit_status())
 }
@@ -125,7 +126,7 @@ fn run_alone(arguments: &RunArguments) -> Result<ExitCode> {
         if arguments.json {
             return print_event(event);
         }
-        text::describe(event).map_or(Ok(()), |lines| text::print_lines(&text::printable(&lines)))
+        text::describe(event).map_or(Ok(()), |lines| terminal::print_lines(&terminal::printable(&lines)))
     });
     outcome.map(exit_status)
 }
@@ -144,10 +145,10 @@ fn print_statements(arguments: &StatementsArguments) -> Result<()> {
     let sample = sampled::sample(&mut catalogue::roles(&request, Pace::Closed)?);
     let line =
         serde_json::to_string(&sample).map_err(|error| Error::new(format!("cannot print: {error}")))?;
-    text::print_lines(&line)
+    terminal::print_lines(&line)
 }
 
 fn print_event(event: &Event) -> Result<()> {
     let line = serde_json::to_string(event).map_err(|error| Error::new(format!("cannot print: {error}")))?;
-    text::print_lines(&line)
+    terminal::print_lines(&line)
 }

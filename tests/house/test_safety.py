@@ -82,11 +82,12 @@ def test_that_rule_finds_what_it_forbids() -> None:
 
 
 def test_texts_of_the_driver_reach_a_terminal_through_one_file_alone() -> None:
+    """Progress in text.rs has no texts."""
     writes = re.compile(r"\b(e?print(ln)?!|(stdout|stderr)\(\))")
     wrong = [
-        f"{path.name} writes by {found[0]}: use say or print_lines of text.rs"
+        f"{path.name} writes by {found[0]}: use say or print_lines of terminal.rs"
         for path in (ROOT / "driver/src").rglob("*.rs")
-        if path.name != "text.rs" and (found := writes.search(path.read_text()))
+        if path.name not in {"terminal.rs", "text.rs"} and (found := writes.search(path.read_text()))
     ]
     assert not wrong, "\n".join(wrong)
 

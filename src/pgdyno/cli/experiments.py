@@ -9,7 +9,7 @@ from pgdyno.cli.output import json_option, print_json, say
 
 @click.group(name="experiments")
 def command() -> None:
-    """List and delete stored experiments, measured here or imported."""
+    """List and delete the experiments that are stored here."""
 
 
 @command.command(name="list")
@@ -23,9 +23,9 @@ def list_(*, is_json: bool) -> None:
 @click.argument("experiments", nargs=-1, required=True, metavar="EXPERIMENT...")
 @json_option
 def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
-    """Delete experiments with their series, and their reports beside the store.
+    """Delete experiments with their series and reports.
 
-    Reports and bundles elsewhere stay. Nothing is deleted while a pgdyno measures on this machine.
+    Reports and bundles that were written elsewhere stay. Nothing is deleted while a pgdyno measures on this machine.
     """
     from pgdyno.app.results.stored import delete_stored
 
