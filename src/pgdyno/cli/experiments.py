@@ -25,7 +25,8 @@ def list_(*, is_json: bool) -> None:
 def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
     """Delete experiments with their series and reports.
 
-    Reports and bundles that were written elsewhere stay. Nothing is deleted while a pgdyno measures on this machine.
+    Reports and bundles that were written elsewhere stay. Nothing is deleted while a pgdyno measures on this
+    machine.
     """
     from pgdyno.app.results.stored import delete_stored
 

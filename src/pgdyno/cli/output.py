@@ -39,9 +39,8 @@ def print_json(document: Mapping[str, object]) -> None:
 
 def print_file(text: str) -> None:
     """Print the text of a file: as it is, or as a terminal may be given it."""
-    click.echo(
-        printable(text) if sys.stdout.isatty() else text, nl=False, color=True
-    )  # else click drops codes
+    shown = printable(text) if sys.stdout.isatty() else text
+    click.echo(shown, nl=False, color=True)  # otherwise click takes escape sequences out
 
 
 def print_wide(shown: RenderableType) -> None:
