@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pgdyno.cli.output import json_option, print_json, say
+from pgdyno.cli.output import echo, json_option, print_json
 
 
 @click.group(name="experiments")
@@ -35,7 +35,7 @@ def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
     if is_json:
         print_json({"deleted": ids})
     for one in ids if not is_json else ():
-        say(f"Deleted {one}")
+        echo(f"Deleted {one}")
 
 
 def print_experiments(*, is_json: bool) -> None:
@@ -50,6 +50,6 @@ def print_experiments(*, is_json: bool) -> None:
     for one in listed:
         mark = "" if one.imported is None else " (imported)"
         about = f"cannot be read: pgdyno report {one.id} says why" if one.problem else one.question
-        say(f"{one.id:45} {' '.join(about.split())}{mark}")
+        echo(f"{one.id:45} {' '.join(about.split())}{mark}")
     if not listed:
-        say("There is no experiment yet: pgdyno compare, run or accelerate makes one.")
+        echo("There is no experiment yet: pgdyno compare, run or accelerate makes one.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pgdyno.cli.output import json_option, print_json, say
+from pgdyno.cli.output import echo, json_option, print_json
 
 
 @click.command(name="report")
@@ -30,4 +30,4 @@ def command(experiment: str | None, *, output: Path | None, is_list: bool, is_js
     if is_json:
         print_json({"report": str(path)})
     else:
-        say(path)
+        echo(path)

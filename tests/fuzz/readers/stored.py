@@ -21,7 +21,7 @@ from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.ledger.receipt import receipt_document, receipt_of
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.facts import Unknown
-from pgdyno.store.bundle import EXPERIMENT, check_bundle, pack_bundle, read_verified
+from pgdyno.store.bundle import EXPERIMENT, check_bundle, pack_bundle, verified_lines
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.histograms_file import with_histograms
@@ -67,7 +67,7 @@ def check_bundle_file(data: bytes) -> None:
         found = check_bundle(path)
         assert found.problems or found.experiment is not None
         for file in found.files:
-            read_verified(path, found, file.name)
+            list(verified_lines(path, found, file.name) or ())
 
 
 def check_bundle_document(data: bytes) -> None:
@@ -86,7 +86,7 @@ def check_slices(data: bytes) -> None:
     """Slices of an experiment are those of its blocks, with numbers that a store can hold."""
     experiment = _experiment()
     with refused_in_words():
-        for place, one in read_slices(data.decode(errors="replace"), experiment):
+        for place, one in read_slices(_lines(data), experiment):
             assert place.workload in experiment.workloads
             assert 0 <= one.start_ns < 1 << 63
             assert 0 <= one.end_ns < 1 << 63
@@ -95,7 +95,11 @@ def check_slices(data: bytes) -> None:
 def check_histograms_file(data: bytes) -> None:
     """Counts of slices that are not there are refused."""
     with refused_in_words():
-        assert with_histograms([], data.decode(errors="replace"), _experiment(), histogram_text.decode) == []
+        assert list(with_histograms([], _lines(data), _experiment(), histogram_text.decode)) == []
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode(errors="replace").splitlines(keepends=True)
 
 
 def check_histogram(data: bytes) -> None:
