@@ -7,6 +7,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from pgdyno.model.plans.lever import LeverEntry, LeverFinding
 from pgdyno.model.plans.plan import Change, Effect, Layer, PlanLine, Risk
+from pgdyno.model.terminal import printable
 from pgdyno.report.plain.levers_text import lever_page, levers_text
 
 PAGE = """swappiness: server memory swapped out last.
@@ -53,7 +54,7 @@ LEVERS = (
 
 
 def test_levers_on_a_server(snapshot: SnapshotAssertion) -> None:
-    assert levers_text(LEVERS) == snapshot(extension_class=_Text)
+    assert printable(levers_text(LEVERS)) == snapshot(extension_class=_Text)
 
 
 def test_levers_without_a_server(snapshot: SnapshotAssertion) -> None:

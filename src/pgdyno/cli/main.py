@@ -34,6 +34,7 @@ COMMANDS = (
     "accelerate",
     "awake",
     "report",
+    "experiments",
     "bundle",
 )
 """In the order of a user's journey; each is ``cli/<name>.py``, "-" as "_", with the attribute ``command``."""
