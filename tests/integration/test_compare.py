@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
@@ -24,8 +25,9 @@ from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import bench
+from pgdyno.cli.compare import command
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import MeasurementError
+from pgdyno.model.errors import GeneratorMissingError, MeasurementError
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
@@ -358,7 +360,9 @@ def test_the_durability_lock_holds_for_factors_too() -> None:
     assert "is not durable: fsync=off" in done.stderr
 
 
-def test_a_generator_that_is_not_installed_names_its_package(home: Path) -> None:
+def test_a_generator_that_is_not_installed_names_its_package(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     without = home / "bin"
     without.mkdir(exist_ok=True)
     for program in ("setpriv", "taskset", "cp", "sync"):
@@ -368,10 +372,11 @@ def test_a_generator_that_is_not_installed_names_its_package(home: Path) -> None
                 f"/usr/bin/{program}" if Path(f"/usr/bin/{program}").exists() else f"/bin/{program}"
             )
     workload = ("--workload", "sysbench-read-only", "--scale", "2", "--generator", "sysbench")
-    done = pgdyno("compare", "a", "b", *workload, "--embedded", "--blocks", "4", PATH=str(without))
-    assert done.returncode == 1
-    assert 'the load generator "sysbench" is not installed' in done.stderr
-    assert "apt install sysbench" in done.stderr
+    monkeypatch.setenv("PATH", str(without))  # root's own PATH is fixed before a command begins
+    done = CliRunner().invoke(command, ["a", "b", *workload, "--embedded", "--blocks", "4"])
+    assert isinstance(done.exception, GeneratorMissingError)
+    assert done.exception.message == 'the load generator "sysbench" is not installed'
+    assert "apt install sysbench" in str(done.exception.hint)
     assert not list((home / "datasets").glob("*-sysbench-*-2")), "nothing was loaded for it"
 
 

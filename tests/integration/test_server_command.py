@@ -7,8 +7,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.fix_home import pgdyno
 
+from pgdyno.cli.server import command
+from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.account import current_account
 
 
@@ -18,11 +21,14 @@ def test_a_version_that_is_none_is_a_usage_error() -> None:
     assert 'ERROR:  --from-source "17,latest": "latest" is not a major version' in done.stderr
 
 
-def test_what_is_missing_to_build_is_named_with_its_packages(tmp_path: Path) -> None:
-    done = pgdyno("server", "install", "--from-source", "17", PATH=str(tmp_path), PGDYNO_HOME=str(tmp_path))
-    assert done.returncode == 1
-    assert "ERROR:  PostgreSQL cannot be built here yet  (PGD-306)" in done.stderr
-    assert "HINT:  apt-get install gcc make bison flex" in done.stderr
+def test_what_is_missing_to_build_is_named_with_its_packages(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(own_home))
+    done = CliRunner().invoke(command, ["install", "--from-source", "17"])
+    assert isinstance(done.exception, InstallationError)
+    assert done.exception.message == "PostgreSQL cannot be built here yet"
+    assert str(done.exception.hint).startswith("apt-get install gcc make bison flex")
 
 
 def test_removing_what_pgdyno_did_not_build_is_a_usage_error(tmp_path: Path) -> None:

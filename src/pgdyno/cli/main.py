@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 import traceback
@@ -15,9 +16,11 @@ import click
 from pgdyno import __version__
 from pgdyno.cli.output import echo
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
+from pgdyno.model.hosts.own_account import SYSTEM_PATH
 from pgdyno.model.names import did_you_mean
 
 COMMANDS = (
+    "setup",
     "server",
     "build",
     "inspect",
@@ -76,6 +79,10 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run pgdyno and exit with the code that design and help promise."""
+    if os.geteuid() == 0:
+        os.environ["PATH"] = (
+            SYSTEM_PATH  # a PATH of the user's, which sudo may keep, must not choose for root
+        )
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)

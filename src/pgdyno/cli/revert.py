@@ -36,7 +36,7 @@ _STILL_CHANGED = 3  # exit code
     "--host-only",
     is_flag=True,
     help="Undo only the changes to this machine, without contacting a server. This is the default if no "
-    "server is named and only killed measurements have left changes.",
+    "server is named and only killed measurements or setup have left changes.",
 )
 @json_option
 def command(

@@ -314,7 +314,6 @@ def _result(access: ServerAccess, session: Session, done: Undone, contents: Cont
     gucs = read_gucs(session.connection)
     mine = {receipt.id for receipt in _receipts_of(contents, session.target)}
     others = [receipt for receipt in contents.open if receipt.id not in mine]
-    notes = [f"{len(others)} changes on other servers stay applied: pgdyno status"] if others else []
     elsewhere = () if done.receipts else other_journals(access.journal_directory, candidate_directories())
     return RevertResult(
         target=session.target.address,
@@ -324,7 +323,16 @@ def _result(access: ServerAccess, session: Session, done: Undone, contents: Cont
         pending_restart=done.pending_restart,
         damage=contents.damage,
         restarts=done.restarts,
-        notes=tuple(notes),
+        notes=tuple(_staying(others)),
         other_journals=elsewhere,
         revert_command=access.revert_command,
     )
+
+
+def _staying(others: Sequence[Receipt]) -> Iterator[str]:
+    """Yield notes on the open receipts that are not of the server."""
+    of_machine = sum(1 for one in others if one.is_of_machine_alone)
+    if len(others) > of_machine:
+        yield f"{len(others) - of_machine} changes on other servers stay applied: pgdyno status"
+    if of_machine:
+        yield f"{of_machine} changes of this machine stay applied: pgdyno revert --host-only"

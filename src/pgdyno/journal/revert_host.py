@@ -15,13 +15,13 @@ from pgdyno.model.plans.journal import Receipt, RevertResult
 
 
 def concerns_host_alone(access: ServerAccess) -> bool:
-    """Whether all that can be undone was left on this machine by trials, so that no server has to be asked.
+    """Whether trials or ``setup`` alone have changed something, so that no server has to be asked.
 
     What a server's plan has changed on it is that server's. A damaged line may hide the receipt of one.
     """
     contents = read_journal(access.journal_directory)
-    is_of_trials = all(one.is_of_trial for one in contents.open) and not contents.damage
-    return is_of_trials and bool(receipts_of_host(contents.receipts, None))
+    is_no_servers = all(one.is_of_machine_alone for one in contents.open) and not contents.damage
+    return is_no_servers and bool(receipts_of_host(contents.receipts, None))
 
 
 def revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:

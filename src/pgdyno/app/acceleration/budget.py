@@ -13,7 +13,7 @@ from pgdyno.app.acceleration.at_load import SHARE, time_at_load_s
 from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.in_place import loaded_time
 from pgdyno.app.acceleration.request import AccelerateRequest
-from pgdyno.app.arenas.datasets import place_of
+from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.model import numbers
@@ -91,4 +91,4 @@ def _to_load(request: AccelerateRequest) -> Sequence[DataSet]:
     if installation is None:
         return tuple(data_sets.values())
     place = workspace()
-    return [one for one in data_sets.values() if not place_of(place, one, installation).is_dir()]
+    return [one for one in data_sets.values() if not is_loaded(place, one, installation)]

@@ -29,8 +29,16 @@ Fill: TypeAlias = Callable[[Target, DataSet, Path, Mapping[str, str], Tell], Non
 """Loads a data set into an empty database; ``Loads.fill`` does."""
 
 
-def place_of(workspace: Workspace, data_set: DataSet, installation: Installation) -> Path:
-    """Return where a data set is, or would be, as an installation has loaded it."""
+def is_loaded(workspace: Workspace, data_set: DataSet, installation: Installation) -> bool:
+    """Whether a data set is there as the workspace's account has loaded it.
+
+    One that another account has loaded does not count: its files are that user's, who may have changed them.
+    """
+    place = _place_of(workspace, data_set, installation)
+    return place.is_dir() and place.stat().st_uid == workspace.account.uid
+
+
+def _place_of(workspace: Workspace, data_set: DataSet, installation: Installation) -> Path:
     machine = f"{installation.foreign_machine}-" if installation.foreign_machine else ""
     return workspace.datasets() / f"pg{installation.version}-checksums-{machine}{data_set.key}"
 
@@ -49,14 +57,16 @@ class DataSets:
     progress: Progress
 
     def ensure(self, data_set: DataSet, installation: Installation) -> Path:
-        """Return a stopped, loaded data directory; load it if this is the first time.
+        """Return a stopped, loaded data directory; load it if this is the first time for this account.
 
         Two builds of the same version for the same machine share it: their data are byte-identical.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
-        target = place_of(self.workspace, data_set, installation)
-        if target.is_dir():
+        target = _place_of(self.workspace, data_set, installation)
+        if is_loaded(self.workspace, data_set, installation):
             return target
+        if target.is_dir():
+            self._remove(target)
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
         self.progress.step(f"loading {data_set.name}, {numbers.size(data_set.size_bytes)} (once)")
         partial = self.scratch / f"load-{target.name}"
@@ -89,6 +99,18 @@ class DataSets:
                     f"could not copy the data set {source.name}", detail=message.strip()[-800:]
                 )
         subprocess.run(["sync", "--file-system", *map(str, targets)], check=True)
+
+    def _remove(self, target: Path) -> None:
+        """Remove a data set that another account has loaded. Raises: StorageError."""
+        self.progress.step(f"removing {target.name}, which another account has loaded")
+        try:
+            shutil.rmtree(target)
+        except OSError as error:
+            raise StorageError(
+                f"could not remove the data set {target.name}, which another account has loaded",
+                detail=str(error),
+                hint=f"remove {target}, or set PGDYNO_HOME to another directory",
+            ) from error
 
     def _load(self, data_set: DataSet, installation: Installation, data_directory: Path) -> None:
         account = self.workspace.account

@@ -82,6 +82,11 @@ class BuildDirectory:
         """Return the prefix of an installation below ``name``, which stands for the root directory."""
         return self.root / name / self.prefix.relative_to("/")
 
+    def forget_others(self) -> None:
+        """Remove the directory if another account has begun the build: its files are not trusted."""
+        if self.source.is_dir() and self.source.stat().st_uid != self.account.uid:
+            shutil.rmtree(self.root)
+
     def empty(self, name: str) -> Path:
         """Return an emptied directory that belongs to the account."""
         path = self.root / name

@@ -74,6 +74,7 @@ class Building:
 
         Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
         """
+        self._at.forget_others()
         self._at.root.mkdir(mode=0o755, exist_ok=True)
         if done := self._stages.seconds():
             self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")

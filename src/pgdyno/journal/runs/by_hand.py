@@ -6,13 +6,22 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from pgdyno.journal.configuration.statements import restore_statement, set_statement, text_of
+from pgdyno.journal.writers.account import FILES_BELOW
 from pgdyno.journal.writers.kernel_file import COUNTERPART, set_anew
 from pgdyno.model.errors import PgdynoError, StillChangedError
+from pgdyno.model.hosts import own_account
 from pgdyno.model.hosts.kernel_file import COUPLED
 from pgdyno.model.hosts.msr import register_of
 from pgdyno.model.plans.journal import Outcome, Receipt
 from pgdyno.model.plans.persisted_file import shown
-from pgdyno.model.plans.plan import HOST_KINDS, PERSISTED_FILE, PG_CTL_OPTIONS, PROGRAM_KINDS, Change
+from pgdyno.model.plans.plan import (
+    ACCOUNT,
+    HOST_KINDS,
+    PERSISTED_FILE,
+    PG_CTL_OPTIONS,
+    PROGRAM_KINDS,
+    Change,
+)
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.pg_ctl_conf import NAME
 
@@ -26,6 +35,8 @@ def making_statement(change: Change) -> str:
         return _choosing(change, change.value)
     if change.kind == PERSISTED_FILE:
         return _replacing(change.key, change.value)
+    if change.kind == ACCOUNT:
+        return shlex.join(own_account.MAKING)
     if change.kind in HOST_KINDS:
         return _writing(change.key, change.value)
     return text_of(set_statement(change.key, change.value))
@@ -44,6 +55,9 @@ def _restoring_statement(receipt: Receipt) -> str:
         return text_of(restore_statement(receipt.key, found.value))
     if receipt.change.kind == PERSISTED_FILE:
         return _replacing(receipt.key, found.value)
+    if receipt.change.kind == ACCOUNT:
+        below = shlex.quote(found.state[FILES_BELOW])
+        return f"find {below} -user {own_account.NAME} -delete; {shlex.join(own_account.REMOVING)}"
     if found.value == "0" and COUNTERPART in found.state:
         return _writing(COUPLED[receipt.key], found.state[COUNTERPART])
     files = {receipt.key: found.value or "", **set_anew(found)}

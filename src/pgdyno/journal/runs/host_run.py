@@ -19,6 +19,7 @@ from pgdyno.journal.runs.changes import make_changes, read_back
 from pgdyno.journal.runs.undo import Undone
 from pgdyno.journal.session.access import Steps, no_steps
 from pgdyno.journal.session.target import is_this_machine, this_machine
+from pgdyno.journal.writers.account import AccountWriter
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.journal.writers.msr import MsrWriter
@@ -59,6 +60,7 @@ def host_writers(root: Path = _THIS_HOST) -> dict[str, HostWriter]:
         HugePagePoolWriter(root),
         MsrWriter(root),
         PersistedFileWriter(root),
+        AccountWriter(),
     )
     return {writer.kind: writer for writer in writers}
 
@@ -214,11 +216,12 @@ def receipts_of_host(receipts: Iterable[Receipt], server: Target | None) -> tupl
     """Return the open receipts of changes on this machine, newest first.
 
     With ``server`` those that another server's plan has asked for are left out: they are undone with that.
+    So is the account of ``setup``, which serves no server more than another.
     """
     return tuple(
         one
         for one in reversed(tuple(receipts))
         if one.is_open
         and is_this_machine(one.target)
-        and (server is None or one.server is None or one.server.is_same_as(server))
+        and (server is None or one.is_of_trial or (one.server is not None and one.server.is_same_as(server)))
     )

@@ -35,7 +35,7 @@ def check_unfinished(contents: Contents, server: Target | None, revert_command: 
 
 
 def _interrupted(receipt: Receipt, place: str, revert_command: str) -> RefusedError:
-    what = "trial" if receipt.is_of_trial else "apply"
+    what = "trial" if receipt.is_of_trial else "setup" if receipt.is_of_machine_alone else "apply"
     return RefusedError(
         f"an earlier {what} ({receipt.apply_id}) was interrupted on this {place}",
         detail=f"{display_name(receipt.key)} may or may not be changed",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgdyno.model.plans.plan import HOST_KINDS, Change, Finding
+from pgdyno.model.plans.plan import ACCOUNT, HOST_KINDS, Change, Finding
 from pgdyno.model.ports import Found
 
 
@@ -66,7 +66,8 @@ class Receipt:
 
     ``effective`` is what was read back from another source after the change. ``interims`` are values that a
     revert has set in passing, or that the kernel made of ours: finding one of them is not somebody else's
-    doing. ``server`` is the one whose plan asked for a change on the machine; None if a trial did.
+    doing. ``server`` is the one whose plan asked for a change on the machine; None if a trial did, or
+    ``setup``.
     """
 
     id: str
@@ -96,6 +97,11 @@ class Receipt:
     @property
     def is_of_trial(self) -> bool:
         """Whether the machine was changed for a trial, which restores it at its end."""
+        return self.is_of_machine_alone and self.change.kind != ACCOUNT
+
+    @property
+    def is_of_machine_alone(self) -> bool:
+        """Whether the machine was changed, and for no server's plan."""
         return self.is_on_host and self.server is None
 
     @property

@@ -43,8 +43,8 @@ PER_APPLICATION = frozenset({"plan_cache_mode"})
 """Settings that suit some statements and harm others: planned for scratch servers, never applied."""
 SERVER, PROCESS = "server", "process"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
-PERSISTED_FILE = "persisted_file"
-HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, PERSISTED_FILE)
+PERSISTED_FILE, ACCOUNT = "persisted_file", "account"
+HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, PERSISTED_FILE, ACCOUNT)
 """Kinds of changes that are made on the machine: they concern everything that runs there."""
 PG_CTL_OPTIONS, PROGRAM_LINK = "pg_ctl_options", "program_link"
 PROGRAM_KINDS = (PG_CTL_OPTIONS, PROGRAM_LINK)
@@ -66,7 +66,8 @@ class Change:
     setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
     is the path; ``msr`` for a register of a CPU; ``persisted_file`` for a file
     that sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a
-    plan. ``process`` is how a server's program is started, whose key is a variant's: measured, never applied.
+    plan; ``account`` for the user that ``setup --account`` makes, which is no lever's either. ``process`` is
+    how a server's program is started, whose key is a variant's: measured, never applied.
     ``server`` is another build of PostgreSQL, by its name: measured, never applied. What applies one is
     ``pg_ctl_options``, the line of that name in a pg_ctl.conf of Debian's, whose key is that file's path; or
     ``program_link``, a symbolic link to an installation, by the link's path.

@@ -1,7 +1,9 @@
 """The operating-system user that servers and generators run as.
 
 PostgreSQL refuses to run as root, and load programs have no business with root either. As root, pgdyno
-therefore runs both as ``postgres`` where that user exists, else as ``nobody``; otherwise as the caller.
+therefore runs both, and builds, as the account of ``pgdyno setup --account`` where that was made, else as
+``postgres`` where that user exists, else as ``nobody``; otherwise as the caller. No program gains privileges
+by executing another one, and another account sees little of root's environment.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-_PREFERRED_USERS = ("postgres", "nobody")
+from pgdyno.model.hosts.own_account import COMMENT, NAME, SYSTEM_PATH
+
+_OTHERS = ("postgres", "nobody")  # where there is no account of our own
+_NO_CAPABILITIES = ("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all")
 _KEPT_VARIABLES = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "QEMU_LD_PREFIX"})
 _OF_THE_CALLER = frozenset({"HOME", "USER", "LOGNAME"})
 
@@ -39,9 +44,9 @@ class Account:
         The kernel sends ``death_signal`` when pgdyno's thread ends for whatever reason. This is why a
         generator is never left frozen and a scratch server never left running, also after ``kill -9``.
         """
-        wrapped = ["setpriv", f"--pdeathsig={death_signal.name.removeprefix('SIG')}"]
+        wrapped = ["setpriv", f"--pdeathsig={death_signal.name.removeprefix('SIG')}", "--no-new-privs"]
         if self.is_other:
-            wrapped += [f"--reuid={self.uid}", f"--regid={self.gid}", "--init-groups"]
+            wrapped += [f"--reuid={self.uid}", f"--regid={self.gid}", "--init-groups", *_NO_CAPABILITIES]
         if cpus is not None:
             wrapped += ["taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus)]
         return [*wrapped, *argv]
@@ -50,10 +55,11 @@ class Account:
         """Return the variables that programs of this user start with.
 
         Only a few of the caller's are kept. Others may hold passwords and tokens, which the user could read
-        in /proc; libpq's would lead elsewhere.
+        in /proc; libpq's would lead elsewhere. Another account has a fixed PATH.
         """
         kept = _KEPT_VARIABLES if self.is_other else _KEPT_VARIABLES | _OF_THE_CALLER
-        return {name: value for name, value in os.environ.items() if name in kept or name.startswith("LC_")}
+        found = {name: value for name, value in os.environ.items() if name in kept or name.startswith("LC_")}
+        return {**found, "PATH": SYSTEM_PATH} if self.is_other else found
 
     def own(self, *paths: os.PathLike[str]) -> None:
         """Give paths that pgdyno created to this user; of links, the links themselves."""
@@ -84,7 +90,8 @@ def current_account() -> Account:
     if os.geteuid() != 0:
         return caller()
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
-    entry = next(known[name] for name in _PREFERRED_USERS if name in known)
+    own = [NAME] if NAME in known and known[NAME].pw_gecos == COMMENT else []
+    entry = next(known[name] for name in (*own, *_OTHERS) if name in known)
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, is_other=True)
 
 

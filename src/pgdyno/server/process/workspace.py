@@ -22,6 +22,7 @@ from typing import IO
 
 from pgdyno.model import numbers
 from pgdyno.model.errors import LockHeldError, StorageError
+from pgdyno.model.hosts.own_account import MEASURING_LOCK
 from pgdyno.server.process.account import Account
 from pgdyno.server.process.memory_limit import remove_recorded
 
@@ -83,12 +84,12 @@ class Workspace:
         Raises: LockHeldError if another pgdyno measures here: both would only measure each other.
         """
         self._make_root()
-        with (self.root / "measuring.lock").open("a+") as lock:
+        with (self.root / MEASURING_LOCK).open("a+") as lock:
             if not _try_lock(lock):
                 lock.seek(0)
                 raise LockHeldError(
                     "another pgdyno is measuring on this host",
-                    detail=f"process {lock.read().strip() or 'unknown'} holds {self.root / 'measuring.lock'}",
+                    detail=f"process {lock.read().strip() or 'unknown'} holds {self.root / MEASURING_LOCK}",
                     hint="wait until it has ended",
                 )
             lock.truncate(0)

@@ -15,14 +15,15 @@ from pgdyno.model.errors import InstallationError
 _POLL_S = 1.0
 _LIMIT_S = 600.0  # arbitrary, for programs that take seconds
 _LAST_LINES = 12
-_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
-_KEPT_VARIABLES = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", *_PROXIES)
+_KEPT_VARIABLES = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
 """All others stay behind: CFLAGS, LDFLAGS, COPT or MAKEFLAGS of the caller would make builds unequal."""
+_KEPT_OF_ROOT = ("PATH",)  # what it builds runs as another account, whose home and files these are not
 
 
 def clean_environment(**added: str) -> dict[str, str]:
     """Return the environment that every program of this package runs in: English messages, no flags."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    names = _KEPT_OF_ROOT if os.geteuid() == 0 else _KEPT_VARIABLES
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     return {**kept, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", **added}
 
 

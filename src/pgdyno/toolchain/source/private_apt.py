@@ -34,6 +34,8 @@ _TAKEN_OVER = re.compile(
     r"^Acquire::(?:https?|ftp|Check-Valid-Until|Check-Date|ForceIPv[46]|Proxy[A-Za-z-]*)\b.*$", re.MULTILINE
 )
 """The host's settings of how an archive is reached."""
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+"""Variables that apt obeys; they may hold a password, and nothing that builds needs them."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.+-]+")
 _PACKAGE = re.compile(r"^Package: postgresql-(\d+)$", re.MULTILINE)
 _URI_LINE = re.compile(r"^'\S+' (?P<name>\S+) (?P<size>\d+) SHA256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
@@ -141,7 +143,8 @@ class PrivateApt:
     def _run(
         self, argv: Sequence[str], limit_s: float, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        environment = clean_environment(APT_CONFIG=str(self.directory / "apt.conf"))
+        proxies = {name: os.environ[name] for name in _PROXIES if name in os.environ}
+        environment = clean_environment(APT_CONFIG=str(self.directory / "apt.conf"), **proxies)
         return capture(argv, limit_s=limit_s, cwd=cwd, environment=environment)
 
 

@@ -11,6 +11,7 @@ from tests.unit.journal.receipts import receipt
 from pgdyno.journal.runs.by_hand import making_statement, restoring_statements, still_changed
 from pgdyno.model.errors import ServerError
 from pgdyno.model.plans.journal import Receipt
+from pgdyno.model.plans.plan import Change, Effect
 from pgdyno.model.ports import Found
 
 BYTES, SCHEDULER = "/proc/sys/vm/dirty_bytes", "/sys/block/sda/queue/scheduler"
@@ -54,3 +55,13 @@ def test_what_is_still_changed_on_both_is_said_apart() -> None:
         "HINT:  pgdyno revert; by hand: ALTER SYSTEM RESET work_mem; then SELECT pg_reload_conf(); or restart"
         "; by hand, as root: echo 60 > /proc/sys/vm/swappiness"
     )
+
+
+def test_an_account_is_made_and_removed_with_its_files_by_hand() -> None:
+    made = Change("setup", "account", "account pgdyno", None, "system account", Effect.IMMEDIATE)
+    assert making_statement(made) == (
+        "useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "
+        "--comment 'servers and builds of pgdyno' pgdyno"
+    )
+    one = replace(receipt(), change=made, found=Found(None, {"files_below": "/srv/my home"}))
+    assert restoring_statements([one]) == ("find '/srv/my home' -user pgdyno -delete; userdel pgdyno",)
