@@ -52,9 +52,8 @@ def set_anew_by(path: str) -> tuple[str, ...]:
 
 
 def display_name(path: str) -> str:
-    """Return a sysctl's name; the path of other files, and where a name would mean another file."""
-    name = path.removeprefix(SYSCTL_ROOT).replace("/", ".")
-    return name if sysctl_path(name) == path else path  # of eth0.1 the dot is no separator
+    """Return a sysctl's name; for other files, the path."""
+    return path.removeprefix(SYSCTL_ROOT).replace("/", ".") if path.startswith(SYSCTL_ROOT) else path
 
 
 def value_in(text: str) -> str:
