@@ -119,7 +119,7 @@ def test_tuned_puts_each_change_into_the_section_that_knows_it() -> None:
 
 def test_tuned_leaves_a_name_with_a_dot_to_sysctl_d() -> None:
     text = tuned.render(rich_plan(), rich_server())
-    assert "# /proc/sys/net/ipv4/conf/eth0.100/rp_filter: 1 → 2, in sysctl.d (--format sysctl)\n" in text
+    assert "# net.ipv4.conf.eth0.100.rp_filter: 1 → 2, in sysctl.d (--format sysctl)\n" in text
 
 
 def test_tuned_has_no_section_without_an_option() -> None:
