@@ -31,7 +31,7 @@ def test_a_table_that_autovacuum_has_vacuumed_counts(home: Path, pg18_bin: Path)
             before = _vacuums(arm)
             with arm.connect() as connection:
                 for _ in range(20):
-                    connection.execute("UPDATE pgbench_tellers SET tbalance = tbalance + 1")
+                    connection.execute("UPDATE public.pgbench_tellers SET tbalance = tbalance + 1")
             deadline = time.monotonic() + PATIENCE_S
             while _vacuums(arm) == before and time.monotonic() < deadline:
                 time.sleep(0.5)

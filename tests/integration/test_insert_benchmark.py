@@ -94,7 +94,7 @@ def test_a_size_that_the_disk_has_no_room_for_is_refused_before_anything_runs() 
     done = pgdyno("run", "insert-benchmark", "--embedded", "--rows", "900000000000/50/5")
     assert done.returncode == 1
     assert "not enough disk space in " in done.stderr
-    assert "needed 369001." in done.stderr  # GB: 2 × 900 billion rows of 205 bytes
+    assert "needed 336\N{NO-BREAK SPACE}TB" in done.stderr  # 2 × 900 billion rows of 205 bytes, by 1024⁴
     assert "choose a smaller --preset or fewer --rows" in done.stderr
     assert "loading" not in done.stderr
 

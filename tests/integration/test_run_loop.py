@@ -104,6 +104,7 @@ def test_a_server_that_starts_has_the_functions_again_and_the_library_is_kept(me
         library = arena.loops.ensure(arena.installation)
         compiled_ns = library.stat().st_mtime_ns
         with started(arena) as arm, arm.connect() as connection:
+            connection.execute("SET search_path = public")  # as loads have it, and control sessions do not
             for name, session in (("c-loop-1", {}), ("one-query-1", CELLS["one-query-1"].session_settings)):
                 for setting, value in session.items():
                     connection.execute("SELECT set_config(%s, %s, false)", (setting, value))

@@ -44,7 +44,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.journal.session.restart.run", lambda server, _statement: [(server.started,)])
+    monkeypatch.setattr("pgdyno.journal.session.query.run", lambda server, *_: [(server.started,)])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
