@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::connection_string;
 use crate::error::{Error, Result};
 use crate::protocol::startup::Login;
 use crate::security::{Binding, Methods, SslMode};
@@ -17,8 +18,8 @@ const DEFAULT_SOCKETS: &str = "/var/run/postgresql";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// What `connect_timeout=0` means, which is no limit to libpq: nothing is waited for without one here.
 const NO_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
-const HOW_TO_WRITE: &str = "write postgresql://user@host:port/dbname or host=… port=… user=… dbname=…";
-const KNOWN: &str = "host, port, user, password, dbname, hostaddr, sslmode, sslrootcert, sslcert, sslkey, \
+/// The keywords that are understood.
+pub(crate) const KNOWN: &str = "host, port, user, password, dbname, hostaddr, sslmode, sslrootcert, sslcert, sslkey, \
                      sslnegotiation, gssencmode, channel_binding, require_auth, application_name, \
                      connect_timeout, options";
 
@@ -61,10 +62,7 @@ pub struct Keywords(pub BTreeMap<String, String>);
 impl Keywords {
     /// Reads a URI or a `keyword=value` string.
     pub fn parse(text: &str) -> Result<Self> {
-        match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
-            Some(rest) => parse_uri(rest),
-            None => parse_pairs(text),
-        }
+        connection_string::parse(text).map(Self)
     }
 
     /// Takes what is missing from libpq's environment variables.
@@ -153,110 +151,6 @@ impl ConnInfo {
             None => format!("{}:{}", self.host, self.port),
         }
     }
-}
-
-fn parse_uri(rest: &str) -> Result<Keywords> {
-    let mut found = BTreeMap::new();
-    let (main, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (place, database) = main.split_once('/').unwrap_or((main, ""));
-    let (account, address) = match place.rsplit_once('@') {
-        Some((account, address)) => (account, address),
-        None => ("", place),
-    };
-    let (user, password) = account.split_once(':').unwrap_or((account, ""));
-    let (host, port) = split_address(address)?;
-    for (name, value) in
-        [("user", user), ("password", password), ("host", host), ("port", port), ("dbname", database)]
-    {
-        if !value.is_empty() {
-            found.insert(name.to_string(), percent_decode(value)?);
-        }
-    }
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) =
-            pair.split_once('=').ok_or_else(|| malformed("an option without a value follows \"?\""))?;
-        found.insert(percent_decode(name)?, percent_decode(value)?);
-    }
-    Ok(Keywords(found))
-}
-
-fn split_address(address: &str) -> Result<(&str, &str)> {
-    if address.contains(',') {
-        return Err(Error::new("a URI with several hosts is not supported")
-            .hint("name the one server that is to be measured"));
-    }
-    if let Some(rest) = address.strip_prefix('[') {
-        let (host, port) = rest.split_once(']').ok_or_else(|| malformed("a \"[\" is not closed"))?;
-        return Ok((host, port.strip_prefix(':').unwrap_or("")));
-    }
-    Ok(address.split_once(':').unwrap_or((address, "")))
-}
-
-fn parse_pairs(text: &str) -> Result<Keywords> {
-    let mut found = BTreeMap::new();
-    let mut last = None;
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let (name, after) = split_keyword(rest).ok_or_else(|| no_keyword(last))?;
-        let (value, after) = take_value(after.trim_start())?;
-        found.insert(name.to_string(), value);
-        last = KNOWN.split(", ").find(|known| *known == name).or(last);
-        rest = after.trim_start();
-    }
-    Ok(Keywords(found))
-}
-
-/// Takes a keyword, which is one word, off what follows its `=`.
-fn split_keyword(text: &str) -> Option<(&str, &str)> {
-    let (name, after) = text.split_once('=')?;
-    let name = name.trim_end();
-    (!name.is_empty() && !name.contains(char::is_whitespace)).then_some((name, after))
-}
-
-/// Takes one value, quoted with `'` and with `\` as the escape character, as libpq does.
-fn take_value(text: &str) -> Result<(String, &str)> {
-    let is_quoted = text.starts_with('\'');
-    let mut value = String::new();
-    let mut characters = text.char_indices().skip(usize::from(is_quoted));
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '\\' => value.push(characters.next().ok_or_else(|| malformed("it ends with \"\\\""))?.1),
-            '\'' if is_quoted => return Ok((value, &text[at + 1..])),
-            c if !is_quoted && c.is_whitespace() => return Ok((value, &text[at..])),
-            c => value.push(c),
-        }
-    }
-    if is_quoted { Err(malformed("a quote is not closed")) } else { Ok((value, "")) }
-}
-
-fn percent_decode(text: &str) -> Result<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if *byte != b'%' {
-            bytes.push(*byte);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        let decoded = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        bytes.push(decoded.ok_or_else(|| malformed("a \"%\" stands without two hexadecimal digits"))?);
-        rest = &rest[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| malformed("its bytes are not UTF-8"))
-}
-
-/// Nothing of the string itself is repeated: it may hold a password.
-fn malformed(why: &'static str) -> Error {
-    Error::new(format!("cannot read the connection string: {why}")).hint(HOW_TO_WRITE)
-}
-
-/// Names the last keyword that was understood, and nothing behind it: that may be the rest of a password.
-fn no_keyword(last: Option<&str>) -> Error {
-    let Some(last) = last else { return malformed("it is neither a URI nor a list of keyword=value") };
-    Error::new(format!("cannot read the connection string after keyword \"{last}\""))
-        .detail("no other keyword and \"=\" follow its value")
-        .hint(format!("quote a value that has blanks, {last}='…'; {HOW_TO_WRITE}"))
 }
 
 fn port(text: Option<String>) -> Result<u16> {
@@ -401,28 +295,6 @@ mod tests {
             assert!(error.message.starts_with("unknown connection keyword"), "{variable}");
         }
         assert!(resolved("user=a gssencmode=prefer sslnegotiation=postgres").is_ok());
-    }
-
-    #[test]
-    fn a_malformed_string_does_not_show_the_password() {
-        let after = |keyword| format!("cannot read the connection string after keyword \"{keyword}\"");
-        let because = |why| format!("cannot read the connection string: {why}");
-        for (text, expected) in [
-            ("password=my secret", after("password")),
-            ("host=h password=my secret user=ann", after("password")),
-            ("password=my se=cret secret", after("password")),
-            ("secret", because("it is neither a URI nor a list of keyword=value")),
-            ("password='secret", because("a quote is not closed")),
-            ("postgresql://ann:%secret@h/d", because("a \"%\" stands without two hexadecimal digits")),
-            ("postgresql://ann:my?secret@h/d", because("an option without a value follows \"?\"")),
-            ("postgresql://ann@[secret/d", because("a \"[\" is not closed")),
-        ] {
-            let error = Keywords::parse(text).unwrap_err();
-            assert_eq!(error.message, expected, "{text}");
-            assert!(!error.to_string().contains("cret"), "{error}");
-        }
-        let hint = Keywords::parse("password=my secret").unwrap_err().hint.unwrap();
-        assert!(hint.starts_with("quote a value that has blanks, password='…'; "), "{hint}");
     }
 
     #[test]

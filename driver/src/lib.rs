@@ -6,6 +6,7 @@
 pub mod chores;
 pub mod clock;
 pub mod connect;
+pub mod connection_string;
 pub mod conninfo;
 pub mod coordinator;
 pub mod crew;
