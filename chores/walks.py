@@ -93,8 +93,8 @@ WALKS = (
         13,
         (
             "cli.quantities:duration",
-            "cli.measuring:_OPTIONS",
-            "cli.measuring:measuring_options",
+            "cli._measuring_options:_OPTIONS",
+            "cli._measuring_options:measuring_options",
             "cli.compare:command",
             "cli.measuring:Measuring.conditions",
             "cli.measuring:Measuring._conditions",

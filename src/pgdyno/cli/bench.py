@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options
+from pgdyno.cli._measuring_options import emulated_option, measuring_options
+from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast

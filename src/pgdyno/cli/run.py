@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pgdyno.cli.measuring import Measuring, emulated_option, measuring_options, workload_option
+from pgdyno.cli._measuring_options import emulated_option, measuring_options, workload_option
+from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 from pgdyno.model.errors import PermissionNotGivenError, UsageError

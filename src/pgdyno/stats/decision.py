@@ -36,9 +36,9 @@ def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an ex
     metric: Metric,
     variant: str,
     baseline: str,
-    level: float = 0.95,
-    equivalence_margin: float = 0.02,
-    power: float = 0.80,
+    level: float,
+    equivalence_margin: float,
+    power: float,
     stopping: Stopping = Stopping.FIXED,
     void_blocks: int = 0,
 ) -> Verdict:
@@ -64,9 +64,9 @@ def decide_apart(  # noqa: PLR0913 — as above
     metric: Metric,
     variant: str,
     baseline: str,
-    level: float = 0.95,
-    equivalence_margin: float = 0.02,
-    power: float = 0.80,
+    level: float,
+    equivalence_margin: float,
+    power: float,
     void_blocks: int = 0,
 ) -> Verdict:
     """Return the verdict on two that were measured apart, each in rounds of its own: two machines.

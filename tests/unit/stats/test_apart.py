@@ -26,7 +26,16 @@ def judge(
     b: Sequence[Sequence[float]], a: Sequence[Sequence[float]], metric: str = "throughput_tps"
 ) -> Verdict:
     return decide_apart(
-        b, a, workload="pgbench-select", metric=METRICS[metric], variant="B", baseline="A", void_blocks=2
+        b,
+        a,
+        workload="pgbench-select",
+        metric=METRICS[metric],
+        variant="B",
+        baseline="A",
+        level=0.95,
+        equivalence_margin=0.02,
+        power=0.80,
+        void_blocks=2,
     )
 
 
