@@ -47,7 +47,7 @@ def may_change_host() -> bool:
 
 
 def machine_claimed(*, is_wanted: bool) -> AbstractContextManager[None]:
-    """Return a lock that keeps other pgdynos of root, in any home, from changing CPU idling.
+    """Return a lock that keeps other pgdynos of root, in any home, from changing the machine.
 
     Entering it raises LockHeldError if another one does. Who may not change the machine claims nothing.
     """

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from pgdyno.app.changes.owners import check_owners
 from pgdyno.app.changes.persist import Persisted, Persisting
+from pgdyno.app.local_machine import machine_claimed
 from pgdyno.host.files.tree import Tree
 from pgdyno.journal.apply import Checked, Opened, open_for_apply, open_for_preview
 from pgdyno.journal.configuration.standby_order import check_standby_order
@@ -69,9 +70,12 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
     Raises: RefusedError, SettingError, UsageError, LockHeldError before anything is changed; any other error
     after everything was restored; StillChangedError if that was not possible.
     """
-    with open_for_apply(
-        access, request.apply_id, allow_restart=request.allow_restart, steps=request.steps
-    ) as run:
+    with (
+        machine_claimed(is_wanted=bool(request.plan.host_changes)),  # what is found is not a trial's value
+        open_for_apply(
+            access, request.apply_id, allow_restart=request.allow_restart, steps=request.steps
+        ) as run,
+    ):
         ready = _checked(request, run.opened)
         result = _result(request, run.opened, ready)
         if not ready.checked.prepared:

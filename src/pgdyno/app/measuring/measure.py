@@ -48,7 +48,7 @@ def measure(
     require_measurable(study.variants)
     require_allowed_files(study.variants, conditions.allowed_files)
     with (
-        machine_claimed(is_wanted=not conditions.as_booted),
+        machine_claimed(is_wanted=_changes_machine(study, conditions)),
         open_scratch_arena(
             conditions.installation,
             study.variants,
@@ -88,6 +88,11 @@ def measure(
         if budget_s is not None:  # of which measuring wake-ups has taken some already
             budget_s = max(0.0, budget_s - (time.monotonic() - began))
         return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
+
+
+def _changes_machine(study: Study, conditions: Conditions) -> bool:
+    """Whether the kernel's files hold other values meanwhile."""
+    return not conditions.as_booted or any(variant.files for variant in study.variants)
 
 
 def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
