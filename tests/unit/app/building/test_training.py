@@ -66,9 +66,9 @@ def test_every_workload_runs_once_on_its_data_and_chores_after_them(arena: Arena
     train(HERE, PLAIN, {"COUNTS": "/var/counts"}, names, Remembered(), lambda _: None)
     assert arena.environments == [{"COUNTS": "/var/counts"}]
     assert arena.done == [
-        "load pgbench-40 by plain", "restore pgbench-40", "pgbench-tpcb 40 s", "chores", "stop",
+        "load pgbench-40 by plain", "restore pgbench-40", "pgbench-tpcb 20 s", "chores", "stop",
         "load sysbench-tables8-300 by plain", "restore sysbench-tables8-300",
-        "sysbench-read-only 40 s", "sysbench-read-write 40 s",
+        "sysbench-read-only 20 s", "sysbench-read-write 20 s",
         "chores", "stop",
     ]  # fmt: skip
 
