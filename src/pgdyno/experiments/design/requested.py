@@ -49,7 +49,7 @@ def design_of(usual: Design, asked: RequestedDesign) -> Design:
         is_isolated=usual.is_isolated if asked.is_isolated is None else asked.is_isolated,
     )
     if asked.block_s is not None:
-        design = replace(design, block_s=asked.block_s)
+        design = replace(design, block_s=asked.block_s, warmup_s=min(design.warmup_s, asked.block_s))
     if asked.is_alternating:
         design = alternating(design, asked.block_s)
     if asked.blocks is not None:

@@ -19,7 +19,7 @@ from pgdyno.store.documents import dump_experiment
 MOST = 20
 BUNDLES = Path(__file__).parents[4] / "docs/results"
 _SMALL = BUNDLES / "create-index.zip"
-_LARGE = sorted((BUNDLES / "bundles").glob("*.zip"), key=lambda path: -path.stat().st_size)[:6]
+_LARGE = sorted((BUNDLES / "bundles").glob("*.zip"), key=lambda path: -path.stat().st_size)[:3]
 
 # The kernel counts the highest use of memory; "5" sets its count back: see proc_pid_clear_refs(5).
 _IMPORT = """
