@@ -14,11 +14,12 @@ setup: $(STAMP) ## create .venv with pgdyno, its extras and its development tool
 
 DRIVER := driver/Cargo.toml driver/Cargo.lock $(shell find driver/src -name '*.rs')
 
-$(STAMP): pyproject.toml hatch_build.py $(DRIVER)
+$(STAMP): pyproject.toml requirements.txt hatch_build.py $(DRIVER)
 	@echo "setting up .venv (once; a few minutes, most of them for the driver) …" >&2
 	@$(PYTHON) -c 'import sys; sys.exit("pgdyno needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pg,tpch,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (10 minutes)
@@ -53,6 +54,19 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
 
+lock: setup ## write requirements.txt: versions and checksums of all that setup installs
+	@$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet --disable-pip-version-check uv
+	@build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --all-extras \
+		--no-emit-index-url --no-header --output-file requirements.txt pyproject.toml
+
+audit: setup ## look for known vulnerabilities in what is locked: Python packages and crates
+	@$(PYTHON) -m venv build/audit && build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	@build/audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements.txt
+	@cd driver && cargo audit
+
+sbom: setup ## write dist/sbom.cdx.json: all packages and crates of an installation (CycloneDX)
+	@$(BIN)/python -m chores.sbom
+
 docs: setup ## write docs/reference from the code, and check all links
 	@$(BIN)/python -m chores.reference
 
@@ -68,8 +82,8 @@ race: setup ## as root: whether a user who exchanges names misleads root in data
 test-kill-points: setup ## as root: kill what changes the machine or a server at all places, of which `make test` takes a sample
 	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py tests/integration/test_accelerate_loaded.py
 
-hostile: setup ## commands that change nothing against all behaviours of a hostile server (an hour or two)
-	@$(BIN)/python -m pytest -n 0 -s --all-behaviours tests/integration/test_hostile_server.py
+hostile: setup ## all commands against all behaviours of a hostile server (an hour or two)
+	@$(BIN)/python -m pytest -n 0 -s --all-behaviours tests/integration/test_hostile_server.py tests/integration/test_hostile_changes.py
 
 simulate: setup ## check the statistics on 10 000 simulated experiments per kind of noise (minutes)
 	@$(BIN)/python -m bench.simulate
@@ -89,4 +103,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide
+.PHONY: help setup lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide
