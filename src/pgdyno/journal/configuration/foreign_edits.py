@@ -6,6 +6,7 @@ back. They are therefore found before anything is changed. Pure, apart from ``re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,12 @@ from pgdyno.journal.session.settings import FileEntry, read_file_entries, read_g
 from pgdyno.model.errors import RefusedError, SettingError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.servers.guc import Guc
+
+_OF_THE_CONNECTION = frozenset(
+    {"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout"}
+)
+"""The server shows those of the asking connection, 0 over a socket, and not what its files say."""
+_NOT_SHOWN = "(disabled)"  # archive_command, while archive_mode is off
 
 
 @dataclass(frozen=True)
@@ -119,10 +126,10 @@ def _differs(entry: FileEntry, guc: Guc) -> bool:
 
 
 def _is_same(entry: FileEntry, guc: Guc) -> bool:
-    if entry.value is None:
+    if entry.value is None or guc.name in _OF_THE_CONNECTION or guc.setting == _NOT_SHOWN:
         return True
     if guc.vartype == "string":
-        return entry.value.casefold() == guc.setting.casefold()  # the server shows "ISO" for "iso"
+        return _folded(entry.value) == _folded(guc.setting)
     try:
         return guc.equals(entry.value)
     except SettingError:
@@ -131,3 +138,8 @@ def _is_same(entry: FileEntry, guc: Guc) -> bool:
 
 def _is_gone(guc: Guc, name: str, last: Mapping[str, FileEntry]) -> bool:
     return guc.source == "configuration file" and not guc.pending_restart and name not in last
+
+
+def _folded(text: str) -> str:
+    """Return a text without the differences that the server makes: it shows "ISO, DMY" for "iso,dmy"."""
+    return re.sub(r"\s*,\s*", ",", text).casefold()
