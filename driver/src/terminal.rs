@@ -19,9 +19,10 @@ pub fn print_lines(lines: &str) -> Result<()> {
         .map_err(|error| Error::new(format!("could not print results: {error}")))
 }
 
-/// Replaces all that a terminal would act on, but line feeds: servers say what is in the texts.
+/// Replaces all that a terminal would act on, but line feeds: servers say what is in the texts. Tabs become spaces.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c != '\n' && steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    let spaced = text.replace('\t', "    ");
+    spaced.chars().map(|c| if c != '\n' && steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Whether Unicode calls a character a control or format character, or a separator of lines.

@@ -16,8 +16,11 @@ _NOT_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
 def printable(text: str) -> str:
-    """Return a text with replacement characters for all that a terminal would act on, but line feeds."""
-    return _NOT_ASCII.sub(_replaced, text)
+    """Return a text with replacement characters for all that a terminal would act on, but line feeds.
+
+    Tabs become spaces: libpq's messages have some.
+    """
+    return _NOT_ASCII.sub(_replaced, text.replace("\t", "    "))
 
 
 def escaped_json(text: str) -> str:

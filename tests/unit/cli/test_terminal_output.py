@@ -49,6 +49,10 @@ def test_what_does_not_is_left(text: str) -> None:
     assert printable(text) == text
 
 
+def test_a_tab_becomes_spaces() -> None:
+    assert printable("unexpectedly\n\tThis") == "unexpectedly\n    This"
+
+
 def test_a_text_is_printed_without_it(capsys: pytest.CaptureFixture[str]) -> None:
     for text in HOSTILE:
         echo(text)
