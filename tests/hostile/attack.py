@@ -21,6 +21,7 @@ LIMIT_BYTES = 512 << 20  # a third of it is what apply takes without any attack
 _POLL_S = 0.02
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ENDS = {0, 1, 2, 3, 4}
+PGDYNO = (sys.executable, "-m", "pgdyno")
 _UNFORESEEN = "PGD-900"
 
 
@@ -68,13 +69,15 @@ def attack(
     case: Case,
     upstream: Path,
     environment: Mapping[str, str],
+    *,
     limit_s: float = LIMIT_S,
+    program: Sequence[str] = PGDYNO,
 ) -> Outcome:
     """Run a command against the peer; ``{dsn}`` in its arguments is where that listens."""
     with Peer(upstream, case.make) as peer, TemporaryFile() as out, TemporaryFile() as err:
         began = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-m", "pgdyno", *(text.replace("{dsn}", peer.dsn) for text in arguments)],
+            [*program, *(text.replace("{dsn}", peer.dsn) for text in arguments)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

@@ -1,6 +1,9 @@
-"""The commands that are attacked: those that connect to a server and change nothing."""
+"""The commands that are attacked: all that connect to a server, and the load generator."""
 
 from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
 
 from pgdyno.app.planning.advise import format_names
 
@@ -18,3 +21,35 @@ READING: dict[str, tuple[str, ...]] = {
     "apply --dry-run": ("apply", "--dry-run", "--layers", "all", *_DSN),
 }
 """Commands that change nothing, by their names."""
+
+
+def changing(restart: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the commands that change a server, which ``restart`` restarts."""
+    allowed = ("--allow-restart", "--restart-command", shlex.join(restart))
+    return {"apply": ("apply", *_DSN, *allowed), "revert": ("revert", "--all", *_DSN, *allowed)}
+
+
+LOADING: dict[str, tuple[str, ...]] = {
+    "run clients --allow-load": (
+        "run", "clients", *_DSN, "--allow-load", "--budget", "20s", "--clients", "1",
+    ),
+    "accelerate": ("accelerate", *_DSN, "--as-booted", "--budget", "30s"),
+    "accelerate --allow-load": (
+        "accelerate", *_DSN, "--as-booted", "--allow-load", "--yes", "--budget", "30s",
+    ),
+}  # fmt: skip
+"""Commands that put a server under load, or one beside it. Minutes each, if nothing keeps them from it."""
+
+GENERATING: dict[str, tuple[str, ...]] = {
+    "driver run pgbench-select": (
+        "run", "pgbench-select", "{dsn}", "--clients=2", "--time=2", "--answer-limit=5",
+    ),
+    "driver run sysbench-read-write": (
+        "run", "sysbench-read-write", "{dsn}", "--option=tables=1", "--option=table_size=1000", "--time=2",
+        "--answer-limit=5",
+    ),
+    "driver load sysbench-read-write": (
+        "load", "sysbench-read-write", "{dsn}", "--option=tables=1", "--option=table_size=1000",
+    ),
+}  # fmt: skip
+"""Command lines of pgdyno-driver."""
