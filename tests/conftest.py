@@ -1,6 +1,9 @@
 """Registers the fixtures that tests of several packages share, and how Hypothesis runs here."""
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +25,13 @@ settings.load_profile("pgdyno")
 # For matrices of ten rows a thread per CPU costs more than it gives, above all beside other tests. Set before
 # numpy is imported, and for the commands that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Servers come and go by the hundred here. Their files are made in memory, if there is enough of it: ext4
+# gives inodes out again only some seconds after they were freed, and looks through those for each new file.
+_MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 8 << 30
+if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:
+    os.environ["TMPDIR"] = str(_MEMORY)
+    tempfile.tempdir = None  # what was found before
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
