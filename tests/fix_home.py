@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,14 @@ Run = subprocess.CompletedProcess[str]
 @pytest.fixture(scope="session")
 def home() -> Iterator[Path]:
     """A PGDYNO_HOME for the whole session, so that data sets are loaded once."""
-    path = Path(tempfile.mkdtemp(prefix="pgdyno-home-"))
+    with home_below(Path(tempfile.gettempdir())) as path:
+        yield path
+
+
+@contextmanager
+def home_below(directory: Path) -> Iterator[Path]:
+    """Make a PGDYNO_HOME, and remove it at the end."""
+    path = Path(tempfile.mkdtemp(prefix="pgdyno-home-", dir=directory))
     path.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGDYNO_HOME", str(path))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.fix_home import pgdyno
+from tests.fix_home import home_below, pgdyno
 from tests.fix_servers import wait_until
 
 from pgdyno.app.arenas.opening import open_scratch_arena
@@ -40,6 +40,13 @@ LIMIT_BYTES = 64 << 20
 TABLE_BYTES = 96 << 20
 EMPTY = DataSet(name="empty", scale=1, bytes_per_scale=0)
 SETTINGS = {"shared_buffers": "8MB", "max_connections": "20"}
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A home on a disk: files in memory are never read from one."""
+    with home_below(Path("/var/tmp")) as path:
+        yield path
 
 
 @pytest.fixture
