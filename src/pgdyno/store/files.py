@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 from pgdyno.model.errors import StorageError
 
 _ORDINARY_MODE = 0o666  # before the umask: what open() would give
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file through a temporary file in the same directory.
 
+    The directory may be another user's, who may exchange it or the temporary name at any moment: all happens
+    in the directory as it was opened, and nothing is done to a file by its name but renaming and removing.
     Raises: StorageError if it cannot be written (no such directory, no permission, disk full); the file
     that was there before is then unchanged.
     """
-    temporary: str | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        directory = os.open(path.parent, _DIRECTORY)
+        try:
+            _write_in(directory, path.name, content)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise StorageError(f'could not write "{path}"', detail=error.strerror or str(error)) from error
+
+
+def _write_in(directory: int, name: str, content: bytes) -> None:
+    temporary = f".{name}.{secrets.token_hex(4)}"
+    descriptor = os.open(temporary, _NEW, _ORDINARY_MODE, dir_fd=directory)
+    try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(_ORDINARY_MODE & ~_umask())
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(FileNotFoundError):
-                Path(temporary).unlink()
-        raise StorageError(f'could not write "{path}"', detail=error.strerror or str(error)) from error
-
-
-def _umask() -> int:
-    """Return the umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+        raise

@@ -50,3 +50,42 @@ def test_full_disk_leaves_the_former_file_and_no_rest(
         write_whole(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_link_in_place_of_the_temporary_file_leads_to_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, reports = tmp_path / "secret", tmp_path / "reports"
+    reports.mkdir()
+    secret.write_text("root's")
+    secret.chmod(0o600)
+
+    def plant(_descriptor: int) -> None:
+        (temporary,) = reports.iterdir()
+        temporary.unlink()
+        temporary.symlink_to(secret)
+
+    monkeypatch.setattr(os, "fsync", plant)
+    write_whole(reports / "f", b"new")
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert secret.read_text() == "root's"
+
+
+def test_a_link_in_place_of_the_directory_leads_to_no_other_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports, moved, others = tmp_path / "reports", tmp_path / "moved", tmp_path / "others"
+    reports.mkdir()
+    others.mkdir()
+    (others / "f").write_text("theirs")
+
+    def plant(_descriptor: int) -> None:
+        reports.rename(moved)
+        reports.symlink_to(others)
+        (temporary,) = moved.iterdir()
+        (others / temporary.name).write_text("planted")
+
+    monkeypatch.setattr(os, "fsync", plant)
+    write_whole(reports / "f", b"new")
+    assert (moved / "f").read_bytes() == b"new"
+    assert (others / "f").read_text() == "theirs"
