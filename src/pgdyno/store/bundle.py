@@ -27,7 +27,15 @@ from typing import IO
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.facts import Unknown
-from pgdyno.store.bundle_limits import DOCUMENT_BYTES, LINE_BYTES, ROWS, oversized, parse
+from pgdyno.store.bundle_limits import (
+    DOCUMENT_BYTES,
+    LINE_BYTES,
+    ROWS,
+    SEAL_BYTES,
+    first_problems,
+    oversized,
+    parse,
+)
 from pgdyno.store.documents import load_experiment
 from pgdyno.store.signature import Signature, check
 
@@ -156,14 +164,14 @@ def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verifi
     members = [member for member in archive.infolist() if not member.filename.endswith("/")]
     if too_large := tuple(oversized(members)):
         return Verification(str(path), (), None, too_large)
-    problems = list(_misplaced(members))
+    problems = list(first_problems(_misplaced(members)))
     files: dict[str, BundleFile] = {}
     for member in members:
         try:
             files[_key(member)] = BundleFile(_key(member), member.file_size, _digest(archive, member))
         except _UNREADABLE as error:
             problems.append(f"{_key(member)} cannot be unpacked: {error}")
-    problems += _checksum_problems(archive, members, files)
+    problems += first_problems(_checksum_problems(archive, members, files))
     experiment, wrong, advice = _read_experiment(archive, members, files)
     signature = _signature(archive, members, files, signers)
     if isinstance(signature, Unknown):
@@ -178,7 +186,7 @@ def _signature(
     signers: Path | None,
 ) -> Signature | Unknown | None:
     """Return the signature; None if there is none and none has to be, Unknown if something is wrong."""
-    sums, seal = (_small_text(archive, members, files, key) for key in (CHECKSUMS, SIGNATURE))
+    sums, seal = (_small_text(archive, members, files, key, SEAL_BYTES) for key in (CHECKSUMS, SIGNATURE))
     if seal is None or sums is None:
         if SIGNATURE in files:
             return Unknown(f"{SIGNATURE} cannot be checked")
@@ -227,9 +235,13 @@ def _checksum_problems(
     archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
 ) -> Iterator[str]:
     """Yield every difference between the list of checksums and the actual files."""
-    text = _small_text(archive, members, files, CHECKSUMS)
+    text = _small_text(archive, members, files, CHECKSUMS, SEAL_BYTES)
     if text is None:
-        yield f"{CHECKSUMS} is missing"
+        yield (
+            f"{CHECKSUMS} cannot be read, or has more than {SEAL_BYTES} bytes"
+            if CHECKSUMS in files
+            else f"{CHECKSUMS} is missing"
+        )
         return
     expected: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -251,7 +263,7 @@ def _read_experiment(
     archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], files: Mapping[str, BundleFile]
 ) -> tuple[Experiment | None, list[str], str | None]:
     """Return the experiment, or the problems that prevent reading it, and advice."""
-    text = _small_text(archive, members, files, EXPERIMENT)
+    text = _small_text(archive, members, files, EXPERIMENT, DOCUMENT_BYTES)
     if text is None:
         return None, [f"{EXPERIMENT} is missing or too large"], None
     try:
@@ -279,10 +291,11 @@ def _small_text(
     members: list[zipfile.ZipInfo],
     files: Mapping[str, BundleFile],
     key: str,
+    limit_bytes: int,
 ) -> str | None:
     """Return a text file of the bundle; None if it is not there, damaged, or too large to be one."""
     member = next((member for member in members if _key(member) == key), None)
-    if member is None or key not in files or member.file_size > DOCUMENT_BYTES:
+    if member is None or key not in files or member.file_size > limit_bytes:
         return None
     try:
         return archive.read(member).decode("utf-8", errors="replace")

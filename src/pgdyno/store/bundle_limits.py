@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, NoReturn
 
 DOCUMENT_BYTES = 32 << 20
 TOTAL_BYTES = 512 << 20
 LINE_BYTES = 256 << 10  # of series: a histogram has a few kilobytes
 ROWS = 1_000_000
+SEAL_BYTES = 16 << 10  # of the checksums, a line of some 90 bytes for each file, and of a signature of them
+_PROBLEMS = 8  # listed at once: more do not help
 _MEMBERS = 64
 _RATIO = 100  # deflate reaches 1032 with zeros
 _SMALL_BYTES = 1 << 20  # no ratio is asked of what fits into any memory
@@ -36,6 +38,14 @@ def oversized(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
     for member in members:
         if member.file_size > _SMALL_BYTES + _RATIO * member.compress_size:
             yield f'"{member.filename}" unpacks to more than {_RATIO} times its size'
+
+
+def first_problems(problems: Iterable[str]) -> tuple[str, ...]:
+    """Return the first problems, and the number of the others."""
+    rest = iter(problems)
+    first = tuple(islice(rest, _PROBLEMS))
+    more = sum(1 for _ in rest)
+    return (*first, f"and {more} more") if more else first
 
 
 def parse(text: str) -> Any:

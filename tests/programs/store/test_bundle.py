@@ -96,6 +96,18 @@ def test_line_that_is_no_checksum_is_named(bundle: Path) -> None:
     assert found.problems == ("line 4 of SHA256SUMS is not a checksum and a name",)
 
 
+def test_list_of_checksums_that_was_made_to_fill_the_terminal_is_not_read(bundle: Path) -> None:
+    few = repacked(bundle, {"SHA256SUMS": b"\n" * 100})
+    assert few.problems == (
+        *(f"line {number} of SHA256SUMS is not a checksum and a name" for number in range(1, 9)),
+        "and 95 more",  # 92 lines, and three files that are not listed
+    )
+    many = repacked(bundle, {"SHA256SUMS": b"\n" * (16 << 10 | 1)})
+    assert many.problems == ("SHA256SUMS cannot be read, or has more than 16384 bytes",)
+    signed = repacked(bundle, {"SHA256SUMS.sig": b"\n" * (16 << 10 | 1)})
+    assert signed.problems[-1] == "SHA256SUMS.sig cannot be checked"
+
+
 def test_broken_json_is_named_by_line_and_column(tmp_path: Path) -> None:
     found = checked(tmp_path / "b.zip", pack_bundle("x", {"experiment.json": b'{\n "a": }'}))
     assert found.experiment is None

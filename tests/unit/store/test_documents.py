@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -69,12 +70,27 @@ def test_everything_that_is_wrong_is_named_by_its_path() -> None:
 
 def test_list_of_problems_is_bounded() -> None:
     document: dict[str, Any] = json.loads(json.dumps(dump_experiment(experiment())))
-    document["blocks"] = [{} for _ in range(10)]
     with pytest.raises(StorageError) as caught:
-        load_experiment(document)
+        load_experiment({name: 3 for name in document if name != "schema_version"} | {"schema_version": 1})
     lines = (caught.value.detail or "").splitlines()
     assert len(lines) == 9
-    assert lines[-1] == "and 42 more"  # 10 blocks × 5 required members, 8 of them listed
+    assert re.fullmatch(r"and \d\d more", lines[-1])
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "place"),
+    [
+        ("blocks", [3] * 10, "blocks.0"),
+        ("notes", ["fine"] * 5 + [3] * 10, "notes.5"),
+        ("scales", {f"w{n}": "many" for n in range(10)}, "scales.w0"),
+        ("scales", {"w" * 1_000_000: "many"}, "scales." + "w" * 193),
+    ],
+)
+def test_of_a_list_or_mapping_the_first_wrong_member_is_named(member: str, value: object, place: str) -> None:
+    with pytest.raises(StorageError) as caught:
+        load_experiment({**dump_experiment(experiment()), member: value})
+    (line,) = (caught.value.detail or "").splitlines()
+    assert line.partition(":")[0] == place
 
 
 def test_members_of_a_later_addition_are_ignored() -> None:

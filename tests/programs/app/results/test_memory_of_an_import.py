@@ -1,4 +1,7 @@
-"""Memory that importing a bundle takes: at most 20 times its size, also of one that was made to fill it."""
+"""Memory that importing a bundle takes: at most 20 times its size, also of one that was made to fill it.
+
+One that is refused takes no more either.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from tests.golden.synthetic import experiment
 from pgdyno.store.documents import dump_experiment
 
 MOST = 20
+_OF_A_SMALL_ONE = MOST * (2 << 20)  # objects of a document of up to 1 MB may take 25 times its size
 BUNDLES = Path(__file__).parents[4] / "docs/results"
 _SMALL = BUNDLES / "create-index.zip"
 _LARGE = sorted((BUNDLES / "bundles").glob("*.zip"), key=lambda path: -path.stat().st_size)[:3]
@@ -26,6 +30,7 @@ _IMPORT = """
 import sys
 from pathlib import Path
 from pgdyno.app.results.bundle_import import import_bundle
+from pgdyno.model.errors import StorageError
 
 def kilobytes(name):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -34,12 +39,22 @@ def kilobytes(name):
 import_bundle(Path(sys.argv[1]))
 Path("/proc/self/clear_refs").write_text("5")
 before = kilobytes("VmRSS")
-import_bundle(Path(sys.argv[2]))
+try:
+    import_bundle(Path(sys.argv[2]))
+except StorageError as error:
+    print(error, file=sys.stderr)
 print((kilobytes("VmHWM") - before) * 1024)
 """
 
 
 def memory_bytes(path: Path, home: Path) -> int:
+    took_bytes, refusal = taken(path, home)
+    assert refusal == ""
+    return took_bytes
+
+
+def taken(path: Path, home: Path) -> tuple[int, str]:
+    """Return the memory that an import takes, and why it was refused."""
     done = subprocess.run(
         [sys.executable, "-c", _IMPORT, str(_SMALL), str(path)],
         capture_output=True,
@@ -48,7 +63,7 @@ def memory_bytes(path: Path, home: Path) -> int:
         env={**os.environ, "PGDYNO_HOME": str(home)},
     )
     assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    return int(done.stdout), done.stderr
 
 
 def uncompressed(path: Path, files: Mapping[str, bytes]) -> Path:
@@ -93,3 +108,36 @@ def test_series_of_very_many_short_lines(tmp_path: Path) -> None:
     files = {"experiment.json": document(), "slices.csv": (slices + "".join(lines)).encode()}
     path = uncompressed(tmp_path / "b.zip", files)
     assert memory_bytes(path, tmp_path / "home") <= MOST * path.stat().st_size
+
+
+_ARM = {"variant": "plan", "transactions": 1, "running_s": 1.0}
+_PLACE = {"workload": "w", "round": 0, "index": 0, "started_ns": 0}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"blocks": [1, 3, 0] * 116_000},
+        {"blocks": [{}] * 300_000},
+        {"blocks": [_PLACE | {"arms": [_ARM | {"values": {f"{n:06d}": "x" for n in range(60_000)}}]}]},
+        {"blocks": [_PLACE | {"arms": [_ARM | {"values": {}, "audit": []}] * 10_000}]},
+        {"notes": [0] * 400_000},
+    ],
+    ids=["numbers", "objects", "members", "arms", "texts"],
+)
+def test_a_document_in_which_everything_is_wrong(members: Mapping[str, object], tmp_path: Path) -> None:
+    path = uncompressed(tmp_path / "b.zip", {"experiment.json": document(**members)})
+    took_bytes, refusal = taken(path, tmp_path / "home")
+    assert took_bytes <= _OF_A_SMALL_ONE
+    assert "the document is not an experiment" in refusal
+    assert len(refusal) < 2000
+
+
+def test_a_list_of_checksums_of_nothing_but_line_feeds(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.writestr("x/experiment.json", document())
+        archive.writestr("x/SHA256SUMS", b"\n" * (2 << 20))
+    took_bytes, refusal = taken(tmp_path / "b.zip", tmp_path / "home")
+    assert took_bytes <= _OF_A_SMALL_ONE
+    assert "SHA256SUMS cannot be read" in refusal
+    assert len(refusal) < 2000
