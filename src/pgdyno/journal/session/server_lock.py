@@ -3,38 +3,76 @@
 They are advisory locks of one session: when pgdyno is killed while a statement runs, its lock is held until
 the server has finished that statement. Advisory locks belong to one database; holders in other databases
 are found in ``pg_locks``.
+
+Every role may take any advisory lock. So each pgdyno holds one of its own, whose second number is random and
+cannot be taken in advance, and who else holds one of the same first number counts only if its role may do
+what the lock is about. Two that begin at the same time see each other, and both try again.
 """
 
 from __future__ import annotations
 
 import os
+import random
+import secrets
 import socket
 import time
 from dataclasses import dataclass
+from typing import LiteralString
 
 from pgdyno.journal.session.query import Connection, run, value
 from pgdyno.model.errors import LockHeldError, RefusedError
 
 _WAIT_S = 5.0  # a killed client's backend ends within milliseconds, or when its statement is done
-_POLL_S = 0.05
+_POLL_S = 0.05, 0.15  # between these: two that always tried at the same time would both give up
+_NUMBERS = 1 << 31  # of an integer that is not negative
+
+_MAY_ALTER_SYSTEM: LiteralString = """EXISTS (
+    SELECT FROM pg_catalog.pg_parameter_acl p, pg_catalog.aclexplode(p.paracl) g
+    WHERE g.privilege_type = 'ALTER SYSTEM' AND g.grantee IN (0, r.oid))"""
+_HOLDERS: LiteralString = """
+SELECT COALESCE(a.application_name, ''), a.usename::text, a.pid
+FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.classid = %s AND l.objsubid = 2
+AND l.pid <> pg_catalog.pg_backend_pid()
+AND (a.usename = session_user OR EXISTS (
+    SELECT FROM pg_catalog.pg_roles r
+    WHERE pg_catalog.pg_has_role(a.usesysid, r.oid, 'MEMBER') AND (r.rolsuper OR """
 
 
 @dataclass(frozen=True)
 class ServerLock:
-    """A lock by its 64-bit key, which shows in pg_locks as classid 0, objid key, objsubid 1."""
+    """A lock by its first number, which shows in pg_locks as classid, with objsubid 2.
+
+    ``right`` is a condition of SQL: whether a role ``r`` that is no superuser may do what the lock is about,
+    from the server's version ``right_since`` on.
+    """
 
     key: int
+    right: LiteralString
+    right_since: int
     refusal: str
     hint: str
 
 
+@dataclass(frozen=True)
+class _Holder:
+    """A session that holds the lock. ``pid`` None: it is not known."""
+
+    name: str
+    pid: int | None = None
+
+
 CHANGING = ServerLock(
     0x7067_6479,  # "pgdy"
+    _MAY_ALTER_SYSTEM,
+    150_000,
     "another pgdyno is changing this server",
     "wait until it has ended, then see pgdyno status",
 )
 LOADING = ServerLock(
     0x7067_6C64,  # "pgld"
+    "r.rolcreatedb",
+    0,
     "another pgdyno is loading this server",
     "wait until it has ended: each would measure the other's load",
 )
@@ -49,10 +87,17 @@ def take(connection: Connection, lock: ServerLock) -> None:
     name = f"pgdyno, process {os.getpid()} on {socket.gethostname()}"[:63]  # NAMEDATALEN - 1
     run(connection, "SELECT pg_catalog.set_config('application_name', %s, false)", (name,))
     deadline_s = time.monotonic() + _WAIT_S
-    while (holder := _try(connection, lock.key)) is not None:
+    while (holder := _try(connection, lock)) is not None:
         if time.monotonic() > deadline_s:
-            raise LockHeldError(lock.refusal, detail=f"the lock is held by {holder}", hint=lock.hint)
-        time.sleep(_POLL_S)
+            raise _refusal(lock, holder)
+        time.sleep(random.uniform(*_POLL_S))  # noqa: S311 — no secret
+
+
+def _refusal(lock: ServerLock, holder: _Holder) -> LockHeldError:
+    hint = lock.hint
+    if holder.pid is not None:
+        hint += f"; if it is no pgdyno, end it: SELECT pg_terminate_backend({holder.pid})"
+    return LockHeldError(lock.refusal, detail=f"the lock is held by {holder.name}", hint=hint)
 
 
 def _require_no_pooler(connection: Connection) -> None:
@@ -70,22 +115,22 @@ def _require_no_pooler(connection: Connection) -> None:
         )
 
 
-def _try(connection: Connection, key: int) -> str | None:
+def _try(connection: Connection, lock: ServerLock) -> _Holder | None:
     """Take the lock, or return its holder in any database."""
-    is_ours = value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s::bigint)", bool, (key,))
-    others = run(
-        connection,
-        "SELECT COALESCE(a.application_name, ''), l.pid FROM pg_catalog.pg_locks l"
-        " LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid"
-        " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = %s AND l.objsubid = 1"
-        " AND l.pid <> pg_catalog.pg_backend_pid()",
-        (key,),
-    )
-    if is_ours and not others:
+    numbers = lock.key, secrets.randbelow(_NUMBERS)
+    is_ours = value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s::int, %s::int)", bool, numbers)
+    holder = _other_holder(connection, lock)
+    if is_ours and holder is None:
         return None
     if is_ours:
-        run(connection, "SELECT pg_catalog.pg_advisory_unlock(%s::bigint)", (key,))
+        run(connection, "SELECT pg_catalog.pg_advisory_unlock(%s::int, %s::int)", numbers)
+    return holder or _Holder("a session that has taken the same random number")
+
+
+def _other_holder(connection: Connection, lock: ServerLock) -> _Holder | None:
+    right = lock.right if connection.info.server_version >= lock.right_since else "false"
+    others = run(connection, _HOLDERS + right + ")))", (lock.key,))
     if not others:
-        return "a session that has just ended"
-    name, pid = others[0]
-    return f"{name or 'a session that this role may not see'} (backend {pid})"
+        return None
+    name, role, pid = others[0]
+    return _Holder(f"{name or 'a session without a name'} of role {role} (backend {pid})", pid)
