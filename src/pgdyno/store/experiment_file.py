@@ -6,6 +6,7 @@ Every mistake in a file is reported at once.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from pathlib import Path
 from reprlib import Repr
 from typing import Annotated, Any, Literal, TypeVar
@@ -19,14 +20,17 @@ from pgdyno.model.variants.variant import Variant, require_measurable
 
 V = TypeVar("V")
 
+_MOST_CHARACTERS = 256 << 10  # of a file: arbitrary; one with 1,000 variants has 60,000
+_MOST_DOTS = 500  # in a line: Python's parser takes time by the square of a key's parts
+_MOST_MISTAKES = 8  # listed at once: more do not help
 _SHORT = Repr()  # of a value that may nest deep, or be as long as the file
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
 
 
 def _named_once(settings: dict[str, V]) -> dict[str, V]:
     """Refuse one setting in two spellings: the server does not tell ``FSYNC`` from ``fsync``."""
-    folded = [name.lower() for name in settings]
-    repeated = sorted({name for name in folded if folded.count(name) > 1})
+    folded = Counter(name.lower() for name in settings)
+    repeated = sorted(name for name, count in folded.items() if count > 1)
     if repeated:
         raise ValueError(f"{', '.join(repeated)} is set twice")
     return settings
@@ -76,11 +80,13 @@ def read_experiment_file(path: Path) -> Study:
     none, or may not be measured.
     """
     try:
-        parsed = ExperimentFile.model_validate(tomllib.loads(path.read_text()))
+        parsed = ExperimentFile.model_validate(tomllib.loads(_text(path)))
     except OSError as error:
         raise ExperimentFileError(f'could not read "{path}"', detail=str(error.strerror)) from error
     except ValidationError as error:
-        found = "; ".join(_describe(dict(one)) for one in error.errors())
+        listed = [_describe(dict(one)) for one in error.errors()[:_MOST_MISTAKES]]
+        more = error.error_count() - len(listed)
+        found = "; ".join([*listed, f"and {more} more"] if more else listed)
         raise ExperimentFileError(
             f'"{path}" has {error.error_count()} mistakes'
             if error.error_count() > 1
@@ -90,6 +96,26 @@ def read_experiment_file(path: Path) -> Study:
     except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
         raise ExperimentFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
     return _study(path, parsed)
+
+
+def _text(path: Path) -> str:
+    """Return a file's text. Raises: ExperimentFileError for one that would take long to parse; OSError."""
+    with path.open() as file:
+        text = file.read(_MOST_CHARACTERS + 1)
+    if len(text) > _MOST_CHARACTERS:
+        raise ExperimentFileError(
+            f'"{path}" is too large',
+            detail=f"it has more than {_MOST_CHARACTERS} characters, the most that are read",
+            hint="a file has one study: make several of it",
+        )
+    for number, line in enumerate(text.split("\n"), 1):
+        if (dots := line.count(".")) > _MOST_DOTS:
+            raise ExperimentFileError(
+                f'line {number} of "{path}" has {dots} dots',
+                detail=f"at most {_MOST_DOTS} are read: a key of so many parts takes minutes",
+                hint="write a long text in several lines, between three quotation marks",
+            )
+    return text
 
 
 def _study(path: Path, parsed: ExperimentFile) -> Study:

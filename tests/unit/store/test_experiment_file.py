@@ -121,6 +121,34 @@ def test_toml_that_python_cannot_hold_is_refused(tmp_path: Path, value: str) -> 
         read_experiment_file(write(tmp_path, f"question = {value}\n"))
 
 
+def test_a_file_that_would_take_minutes_to_parse_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, GOOD + "#" * (256 << 10)))
+    assert str(caught.value) == (
+        f'"{tmp_path}/buffers.toml" is too large\n'
+        "DETAIL:  it has more than 262144 characters, the most that are read\n"
+        "HINT:  a file has one study: make several of it"
+    )
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, GOOD + "a." * 100_000 + "a = 1\n"))
+    assert caught.value.message == f'line 9 of "{tmp_path}/buffers.toml" has 100000 dots'
+
+
+def test_of_many_mistakes_the_first_are_listed(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, "".join(f"a{n} = 1\n" for n in range(20_000)) + GOOD))
+    assert caught.value.message == f'"{tmp_path}/buffers.toml" has 20000 mistakes'
+    mistakes = (caught.value.detail or "").split("; ")
+    assert mistakes == [*(f'unknown key "a{n}"' for n in range(8)), "and 19992 more"]
+
+
+def test_many_settings_take_no_longer_than_their_number(tmp_path: Path) -> None:
+    names = "".join(f's{n} = "1"\n' for n in range(20_000))
+    text = GOOD.partition("[variants.default]")[0] + f'[variants.big.settings]\n{names}JIT = "1"\njit = "1"'
+    with pytest.raises(ExperimentFileError, match="jit is set twice"):
+        read_experiment_file(write(tmp_path, text))
+
+
 def test_an_endless_block_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(ExperimentFileError) as caught:
         read_experiment_file(write(tmp_path, GOOD.replace("rounds = 4", "block_s = inf")))

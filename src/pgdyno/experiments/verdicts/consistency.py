@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import chain, islice
 
 from pgdyno.experiments.verdicts.durability import doubts
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
@@ -17,15 +21,27 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # it names files, and is 
 _MOST = 1_000_000  # rounds, and blocks in one: arbitrary, far above any experiment
 _LARGEST = 1 << 63  # what a store can hold
 _MOST_LISTED = 8
+_MOST_OF = {"variants": 1_000, "workloads": 1_000, "durability": 10_000}
+"""Each is far above any experiment, and small enough to be looked at in pairs."""
 _LATENCY = "latency_ms_"
 
 
 def contradictions(experiment: Experiment) -> tuple[str, ...]:
     """Return the contradictions in sentences; if there are many, the first ones."""
-    found = [*_of_names(experiment), *_of_design(experiment), *_of_blocks(experiment)]
-    if len(found) > _MOST_LISTED:
-        found[_MOST_LISTED:] = [f"and {len(found) - _MOST_LISTED} more"]
-    return tuple(found)
+    if too_many := tuple(_of_sizes(experiment)):
+        return too_many
+    found = chain(
+        _of_names(experiment), _of_verdicts(experiment), _of_design(experiment), _of_blocks(experiment)
+    )
+    first = tuple(islice(found, _MOST_LISTED))
+    more = sum(1 for _ in found)
+    return (*first, f"and {more} more") if more else first
+
+
+def _of_sizes(experiment: Experiment) -> Iterator[str]:
+    for name, most in _MOST_OF.items():
+        if (count := len(getattr(experiment, name))) > most:
+            yield f"it has {count} {name}, more than the {most} that are read"
 
 
 def _of_names(experiment: Experiment) -> Iterator[str]:
@@ -34,12 +50,27 @@ def _of_names(experiment: Experiment) -> Iterator[str]:
     variants = [variant.name for variant in experiment.variants]
     if experiment.baseline not in variants:
         yield f'its baseline "{experiment.baseline}" is none of its variants'
-    for name in dict.fromkeys(one for one in variants if variants.count(one) > 1):
-        yield f'it has two variants called "{name}"'
+    yield from (f'it has two variants called "{name}"' for name, n in Counter(variants).items() if n > 1)
+
+
+def _of_verdicts(experiment: Experiment) -> Iterator[str]:
+    variants, workloads = {variant.name for variant in experiment.variants}, set(experiment.workloads)
+    readings = defaultdict(list)
+    for reading in experiment.durability:
+        readings[reading.variant].append(reading)
+
+    @cache
+    def is_doubtful(baseline: str, variant: str) -> bool:
+        of_both = dict.fromkeys((baseline, variant))
+        concerned = tuple(reading for name in of_both for reading in readings[name])
+        return bool(concerned and doubts(replace(experiment, durability=concerned), baseline, variant))
+
     for verdict in experiment.verdicts:
-        if verdict.workload not in experiment.workloads or verdict.variant not in variants:
+        if verdict.workload not in workloads or verdict.variant not in variants:
             yield f'a verdict is on "{verdict.variant}" under "{verdict.workload}", which it does not have'
-        elif not verdict.is_withheld and doubts(experiment, verdict.baseline, verdict.variant):
+        elif verdict.baseline not in variants:
+            yield f'a verdict is against "{verdict.baseline}", which is none of its variants'
+        elif not verdict.is_withheld and is_doubtful(verdict.baseline, verdict.variant):
             yield f'a verdict is on "{verdict.variant}", whose server was not as durable as it says'
 
 
@@ -54,12 +85,12 @@ def _of_design(experiment: Experiment) -> Iterator[str]:
 
 
 def _of_blocks(experiment: Experiment) -> Iterator[str]:
-    variants = {variant.name for variant in experiment.variants}
+    variants, workloads = {variant.name for variant in experiment.variants}, set(experiment.workloads)
     seen: set[tuple[str, int, int]] = set()
     for block in experiment.blocks:
         place = (block.workload, block.round, block.index)
         name = f"block {block.index + 1} of round {block.round + 1} of {block.workload}"
-        if block.workload not in experiment.workloads:
+        if block.workload not in workloads:
             yield f"{name} is of a workload that it does not have"
         if place in seen:
             yield f"{name} is there twice"

@@ -39,6 +39,22 @@ def test_names_have_to_be_there_once() -> None:
     assert contradictions(other) == ('a verdict is on "plan" under "other", which it does not have',)
 
 
+def test_verdicts_are_against_a_variant() -> None:
+    (verdict, *_) = experiment().verdicts
+    other = replace(experiment(), verdicts=(replace(verdict, baseline="other"),))
+    assert contradictions(other) == ('a verdict is against "other", which is none of its variants',)
+
+
+def test_what_was_made_to_take_hours_is_not_looked_at() -> None:
+    base = experiment()
+    many = replace(base, variants=tuple(Variant(f"v{n}") for n in range(200_000)))
+    assert contradictions(many) == ("it has 200000 variants, more than the 1000 that are read",)
+    workloads = tuple(f"w{n}" for n in range(1001))
+    assert contradictions(replace(base, workloads=workloads)) == (
+        "it has 1001 workloads, more than the 1000 that are read",
+    )
+
+
 def test_blocks_have_to_be_of_the_experiment_and_their_figures_finite() -> None:
     base = experiment()
     block = base.blocks[0]
