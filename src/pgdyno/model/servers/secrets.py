@@ -12,7 +12,7 @@ import re
 REDACTED = "********"
 
 _TELLING_WORDS = (
-    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|api_?key|access_?key|bearer"
+    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|api_?key|access_?key|scram_(?:client|server)_key|bearer"
     r"|auth(?:orization)?(?![a-z])"
 )
 _SECRET_NAMES = re.compile(rf"{_TELLING_WORDS}|salt|(?:^|[._])pin$|(?:^|[._])key$|_command$", re.IGNORECASE)

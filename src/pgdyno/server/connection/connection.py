@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeAlias
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import PGconn
+from psycopg.pq import Conninfo, PGconn
 
 from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.connection.connection_errors import (
@@ -31,7 +32,9 @@ STATEMENT_TIMEOUT_S = (
 )
 _PORT = 5432  # what libpq takes an empty one in a list for
 _NO_MODE = "pgdyno-does-not-connect"
-_PASSWORDS = frozenset({"password", "sslpassword"})
+_PASSWORDS = frozenset({"password", "sslpassword", "oauth_client_secret"})
+_KEYS = frozenset({"scram_client_key", "scram_server_key"})  # libpq takes them for "debug" options
+_SHOWN_AS_STARS = b"*"  # dispchar of PQconndefaults: "password field - hide value"
 # The search path comes first: a database or role may bring one with operators that somebody has planted.
 _LIMITS = b"SET search_path = ''; SET statement_timeout = '%ds'; SET lock_timeout = '%ds'" % (
     STATEMENT_TIMEOUT_S,
@@ -137,7 +140,7 @@ def without_password(dsn: str) -> str:
 
     Raises: UsageError if the string cannot be parsed.
     """
-    return make_conninfo("", **{key: value for key, value in _parse(dsn).items() if key not in _PASSWORDS})
+    return make_conninfo("", **{key: value for key, value in _parse(dsn).items() if key not in _secrets()})
 
 
 def has_password(dsn: str) -> bool:
@@ -145,7 +148,14 @@ def has_password(dsn: str) -> bool:
 
     Raises: UsageError if the string cannot be parsed.
     """
-    return not _PASSWORDS.isdisjoint(_parse(dsn))
+    return not _secrets().isdisjoint(_parse(dsn))
+
+
+@cache
+def _secrets() -> frozenset[str]:
+    """Return the keywords whose values log somebody in: those known here, and those that libpq hides."""
+    hidden = {one.keyword.decode() for one in Conninfo.get_defaults() if one.dispchar == _SHOWN_AS_STARS}
+    return _PASSWORDS | _KEYS | hidden
 
 
 def _run(connection: Connection, statements: bytes) -> None:

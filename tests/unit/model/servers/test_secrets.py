@@ -11,6 +11,7 @@ from pgdyno.model.servers.secrets import redacted
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
+        ("primary_conninfo", "scram_client_key=c2VjcmV0 port=1", "scram_client_key=******** port=1"),
         ("primary_conninfo", "host=db password=s3cret port=1", "host=db password=******** port=1"),
         ("primary_conninfo", "host=db password = 's3 cr\\'et' port=1", "host=db password = ******** port=1"),
         ("primary_conninfo", "postgresql://app:s3cret@db/x", "postgresql://app:********@db/x"),

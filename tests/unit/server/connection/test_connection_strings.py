@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from psycopg.pq import Conninfo
 
 from pgdyno.model.errors import UsageError
-from pgdyno.server.connection.connection import addresses, without_password
+from pgdyno.server.connection.connection import addresses, has_password, without_password
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,16 @@ def test_without_a_connection_string_the_environment_leads(monkeypatch: pytest.M
 )
 def test_what_is_typed_again_has_no_password(dsn: str, shown: str) -> None:
     assert without_password(dsn) == shown
+
+
+@pytest.mark.parametrize(
+    "keyword", ["password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"]
+)
+def test_no_secret_of_libpqs_is_shown_or_passed_unnoticed(keyword: str) -> None:
+    if keyword.encode() not in {one.keyword for one in Conninfo.get_defaults()}:
+        pytest.skip(f"this libpq is older than {keyword}")
+    assert has_password(f"host=db1 {keyword}=s3cret")
+    assert without_password(f"host=db1 {keyword}=s3cret") == "host=db1"
 
 
 def test_a_string_that_is_none_is_said() -> None:
