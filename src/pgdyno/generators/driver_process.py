@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pgdyno.generators.output import last_words, output_end
 from pgdyno.generators.process import Wrap
 from pgdyno.model.errors import GeneratorFailedError
 
@@ -19,7 +20,6 @@ Event = Mapping[str, Any]
 
 _CONNECT_TIMEOUT_S = 600.0  # with what is done before clients connect, such as making tables
 _END_TIMEOUT_S = 30.0
-_OUTPUT_CHARACTERS = 800
 
 
 @dataclass
@@ -103,7 +103,7 @@ class DriverProcess:
 
     def failure(self, why: str) -> GeneratorFailedError:
         """Return an error with the driver's output."""
-        output = self.output_file.read_text(errors="replace").strip()[-_OUTPUT_CHARACTERS:]
+        output = last_words(output_end(self.output_file))
         return GeneratorFailedError(f"pgdyno-driver failed: {why}", detail=output or None)
 
     def _read_events(self, process: subprocess.Popen[str]) -> None:

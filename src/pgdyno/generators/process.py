@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.generators._contract import Command
+from pgdyno.generators.output import last_words, output_end
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.model.errors import GeneratorError, GeneratorFailedError, StorageError
 
@@ -18,7 +19,6 @@ Wrap = Callable[[Sequence[str]], list[str]]
 """Turns a command line into one that runs as another user, on given CPUs, and dies with pgdyno."""
 
 _STOP_TIMEOUT_S = 15.0
-_OUTPUT_CHARACTERS = 800
 
 
 @dataclass
@@ -79,7 +79,7 @@ class LoadProcess:
     def require_running(self) -> None:
         """Raise GeneratorFailedError, with the generator's last words, if it has ended."""
         if not self.is_running:
-            raise failure(self.command, self.output_file.read_text(errors="replace"))
+            raise failure(self.command, output_end(self.output_file))
 
     def stop(self) -> None:
         """End the run, so that the log is complete; kill it if it does not end."""
@@ -105,7 +105,7 @@ class LoadProcess:
             name = Path(self.command.argv[0]).name
             raise GeneratorFailedError(
                 f"{name} did not end cleanly: its status is {self._status}",
-                detail=self.output_file.read_text(errors="replace").strip()[-_OUTPUT_CHARACTERS:],
+                detail=last_words(output_end(self.output_file)),
                 hint="clients may have stopped midway: the count is not the server's throughput",
             )
 
@@ -147,13 +147,13 @@ def run_to_end(command: Command, wrap: Wrap, output_file: Path, *, timeout_s: fl
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     if code != 0:
-        raise failure(command, output_file.read_text(errors="replace"))
+        raise failure(command, output_end(output_file))
 
 
 def failure(command: Command, output: str) -> GeneratorError | StorageError:
     """Convert a generator's output into an error that describes the failure."""
     name = Path(command.argv[0]).name
-    tail = output.strip()[-_OUTPUT_CHARACTERS:] or "it printed nothing"
+    tail = last_words(output) or "it printed nothing"
     if "No space left on device" in output:
         return StorageError(f"the disk filled up while {name} was writing", detail=tail)
     return GeneratorFailedError(f"{name} ended before it was stopped", detail=tail)
@@ -171,6 +171,6 @@ def wait_until_connected(process: LoadProcess, *, timeout_s: float) -> None:
         if time.monotonic() > deadline:
             raise GeneratorFailedError(
                 f"{Path(process.command.argv[0]).name} completed no transaction within {timeout_s:.0f} s",
-                detail=process.output_file.read_text(errors="replace").strip()[-_OUTPUT_CHARACTERS:],
+                detail=last_words(output_end(process.output_file)),
             )
         time.sleep(0.02)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from pgdyno.model.errors import GeneratorFailedError
 
+_MOST_BYTES = 2 << 30  # arbitrary: some 60 million transactions since the last call
+
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
     """Return the name under which an arm's transactions are logged; it begins with the experiment's id."""
@@ -22,7 +24,10 @@ def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> 
 
 @dataclass
 class TransactionLog:
-    """All log files of one generator process: ``PREFIX.*``. Remembers how far each has been read."""
+    """All log files of one generator process: ``PREFIX.*``. Remembers how far each has been read.
+
+    They are written by the generators' user, who could make them as large as the disk.
+    """
 
     prefix: Path
     _offsets: dict[Path, int] = field(default_factory=dict)
@@ -30,13 +35,23 @@ class TransactionLog:
     def read_new(self) -> bytes:
         """Return the complete lines written since the last call; a torn last line is left for the next."""
         paths = sorted(self.prefix.parent.glob(f"{glob.escape(self.prefix.name)}.*"))
-        return b"".join(self._read_file(path) for path in paths)
+        read: list[bytes] = []
+        for path in paths:
+            read.append(self._read_file(path, _MOST_BYTES - sum(map(len, read))))
+        return b"".join(read)
 
-    def _read_file(self, path: Path) -> bytes:
+    def _read_file(self, path: Path, most_bytes: int) -> bytes:
         offset = self._offsets.get(path, 0)
         with open(path, "rb", opener=_open_plain) as file:
+            new_bytes = os.fstat(file.fileno()).st_size - offset
+            if new_bytes > most_bytes:
+                raise GeneratorFailedError(
+                    "a generator's log is larger than what is read at once",
+                    detail=f"{path} has {new_bytes} new bytes, a generator may write {_MOST_BYTES}",
+                    hint="measure in shorter blocks: --block, or block_s in an experiment file",
+                )
             file.seek(offset)
-            text = file.read()
+            text = file.read(max(0, new_bytes))  # it grows meanwhile
         complete = text[: text.rfind(b"\n") + 1]
         self._offsets[path] = offset + len(complete)
         return complete

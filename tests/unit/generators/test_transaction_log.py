@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.generators.output import last_words, output_end
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.model.errors import GeneratorFailedError
 
@@ -38,6 +39,33 @@ def test_only_whole_lines_are_read_and_each_once(tmp_path: Path) -> None:
     with file.open("ab") as more:
         more.write(b"ee\n")
     assert log.read_new() == b"three\n"
+
+
+def test_a_log_that_was_made_to_fill_memory_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = TransactionLog(tmp_path / "log")
+    (tmp_path / "log.1").write_bytes(b"one\n")
+    assert log.read_new() == b"one\n"
+    os.truncate(tmp_path / "log.1", 1 << 40)  # takes no space
+    with pytest.raises(GeneratorFailedError) as caught:
+        log.read_new()
+    assert caught.value.message == "a generator's log is larger than what is read at once"
+    monkeypatch.setattr("pgdyno.generators.transaction_log._MOST_BYTES", 7)
+    (tmp_path / "log.1").write_bytes(b"one\n")
+    (tmp_path / "log.2").write_bytes(b"two\n")
+    with pytest.raises(GeneratorFailedError):
+        TransactionLog(tmp_path / "log").read_new()
+
+
+def test_of_a_generators_output_the_end_is_read(tmp_path: Path) -> None:
+    output = tmp_path / "driver.out"
+    output.write_bytes(b"")
+    os.truncate(output, 1 << 40)
+    with output.open("ab") as file:
+        file.write(b"\nlast words\n")
+    assert len(output_end(output)) == 64 << 10
+    assert last_words(output_end(output)).endswith("\nlast words")
 
 
 def test_the_files_of_all_threads_are_read_and_no_others(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.memory_limit import MemoryGroup
-from pgdyno.server.process.own_file import read_own
+from pgdyno.server.process.own_file import read_own, read_own_end
 from pgdyno.server.process.processes import children, is_alive, is_stopped
 
 _START_TIMEOUT_S = 60.0
@@ -184,7 +184,7 @@ class Instance:
         """Return the end of the server's log."""
         if not self.log_file.is_file():
             return "no log was written"
-        lines = self.log_file.read_text(errors="replace").splitlines()
+        lines = read_own_end(self.log_file).splitlines()
         # Statements of many lines, which go on after a tab, would leave no room for what happened.
         lines = [line for line in lines if not line.startswith("\t")]
         return "\n         ".join(lines[-_LOG_LINES:])

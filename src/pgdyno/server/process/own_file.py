@@ -1,15 +1,18 @@
-"""Read a small file of the user that servers run as."""
+"""Read files of the user that servers run as: a small one, or the end of a log."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pgdyno.model.errors import DataDirectoryError
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LIMIT_BYTES = 8192  # postmaster.pid and PG_VERSION have some hundred
+_END_BYTES = 1 << 20  # of a log, where one statement may take hundreds of kilobytes
 
 
 def read_own(path: Path) -> str:
@@ -17,6 +20,22 @@ def read_own(path: Path) -> str:
 
     Raises: FileNotFoundError; DataDirectoryError for anything else.
     """
+    with _opened(path) as file:
+        return os.read(file, _LIMIT_BYTES).decode(errors="replace")
+
+
+def read_own_end(path: Path) -> str:
+    """Return the end of a plain file, which its owner may have made as large as the disk.
+
+    Raises: as ``read_own``.
+    """
+    with _opened(path) as file:
+        size_bytes = os.fstat(file).st_size
+        return os.pread(file, _END_BYTES, max(0, size_bytes - _END_BYTES)).decode(errors="replace")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
     try:
         file = os.open(path, _READ)
     except FileNotFoundError:
@@ -26,6 +45,6 @@ def read_own(path: Path) -> str:
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise DataDirectoryError(f'could not read "{path}"', detail="it is not a plain file")
-        return os.read(file, _LIMIT_BYTES).decode(errors="replace")
+        yield file
     finally:
         os.close(file)
