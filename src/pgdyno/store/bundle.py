@@ -161,10 +161,11 @@ def _lines(path: Path, checked: BundleFile) -> Iterator[str]:
 
 
 def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verification:
-    members = [member for member in archive.infolist() if not member.filename.endswith("/")]
-    if too_large := tuple(oversized(members)):
+    everything = archive.infolist()
+    if too_large := tuple(oversized(everything)):
         return Verification(str(path), (), None, too_large)
-    problems = list(first_problems(_misplaced(members)))
+    problems = list(first_problems(_misplaced(everything)))
+    members = [member for member in everything if not member.filename.endswith("/")]
     files: dict[str, BundleFile] = {}
     for member in members:
         try:
@@ -211,6 +212,8 @@ def _misplaced(members: list[zipfile.ZipInfo]) -> Iterator[str]:
             yield f'"{name}" points outside of the bundle'
         if name in seen:
             yield f'"{name}" is there twice'
+        if name.endswith("/") and member.file_size:
+            yield f'"{name}" is a directory, and has {member.file_size} bytes'
         seen.add(name)
 
 

@@ -175,6 +175,21 @@ def test_members_that_would_unpack_elsewhere_are_named(bundle: Path) -> None:
     assert '"pgdyno-x/../../etc/cron.d/x" points outside of the bundle' in found.problems
 
 
+def test_directories_are_no_files_and_hide_none(bundle: Path) -> None:
+    with zipfile.ZipFile(bundle, "a") as archive:
+        archive.writestr("pgdyno-x/", b"")
+    assert check_bundle(bundle).problems == ()
+    with zipfile.ZipFile(bundle, "a") as archive:
+        archive.writestr("pgdyno-x/run.sh/", b"rm -r /")
+        archive.writestr("pgdyno-x/../../etc/", b"")
+        archive.writestr("other/", b"")
+    assert check_bundle(bundle).problems == (
+        "its files lie in 2 directories: other, pgdyno-x",
+        '"pgdyno-x/run.sh/" is a directory, and has 7 bytes',
+        '"pgdyno-x/../../etc/" points outside of the bundle',
+    )
+
+
 def test_second_directory_is_named(bundle: Path) -> None:
     found = repacked(bundle, {"x": b""}, top="other")
     assert found.problems[0] == "its files lie in 2 directories: other, pgdyno-x"
