@@ -153,7 +153,7 @@ def has_password(dsn: str) -> bool:
 
 @cache
 def _secrets() -> frozenset[str]:
-    """Return the keywords whose values log somebody in: those known here, and those that libpq hides."""
+    """Return the keywords whose values are secrets: those known here, and those that libpq hides."""
     hidden = {one.keyword.decode() for one in Conninfo.get_defaults() if one.dispchar == _SHOWN_AS_STARS}
     return _PASSWORDS | _KEYS | hidden
 
