@@ -51,6 +51,7 @@ SAMPLE = [
     ("explain-degree", "other types"),
     ("advise --format ansible", "one column"),
     ("inspect", "no rows"),
+    ("explain-degree", "no rows"),
     ("inspect", "errors without fields"),
     ("status", "errors of hostile text"),
     ("advise --format terraform", "version 99.99; rm -rf"),

@@ -16,6 +16,7 @@ import psycopg
 from psycopg import errors, sql
 
 from pgdyno.model.errors import PgdynoError, PrivilegeError, ServerError, UsageError
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.plan_document import checked_plan
 from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection, without_session_limits
@@ -31,8 +32,12 @@ _TIMEOUTS = ("statement_timeout", "lock_timeout")
 class Planner:
     """Planner of one statement under other settings; plans are cached by settings."""
 
+    @answers_of_postgresql()
     def __init__(self, connection: Connection, statement: str, settings: Mapping[str, Guc]) -> None:
-        """Take a statement, and its session's settings, whose time limits are kept where they are less."""
+        """Take a statement, and its session's settings, whose time limits are kept where they are less.
+
+        Raises: ServerError if the server has not told those.
+        """
         self._connection = connection
         self._statement = statement
         self._planned: dict[frozenset[tuple[str, str]], Mapping[str, Any]] = {}
