@@ -26,6 +26,7 @@ from pgdyno.app.building.parts import PARTS
 from pgdyno.app.building.stages import Building, BuildParts
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.journal.files.source_tree import opened_tree
 from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
@@ -169,7 +170,7 @@ def _plan(
     if foreign is not None:
         require_possible(foreign, profile, target)
     training = _training(request.training, profile)
-    extensions = parse_extensions(request.extensions)
+    extensions = parse_extensions(request.extensions, opened_tree)
     inherited = _inherited_features(request, place)
     compiler = _compiler(request, profile, bolt, foreign, inherited)
     if target is not None:
@@ -235,7 +236,10 @@ def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFea
     """
     if request.like is None:
         return None
-    inherited, source = find_inherited_features(request.like, place), parse_source(request.source)
+    inherited, source = (
+        find_inherited_features(request.like, place),
+        parse_source(request.source, opened_tree),
+    )
     if isinstance(source, Package):
         inherited.require_major(source.major, request.source)
     return inherited

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import changed
+from pgdyno.journal.files.source_tree import opened_tree
 from pgdyno.toolchain.run.making import Making, RunAs
 from pgdyno.toolchain.source.extensions import ALL, ExtensionTree
-from pgdyno.toolchain.source.source import NOT_SOURCE, Tree
+from pgdyno.toolchain.source.source import copy_tree
 
 
 def chosen_modules(making: Making, asked: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
@@ -27,9 +27,9 @@ def copy_trees(trees: Sequence[ExtensionTree], at: BuildDirectory) -> None:
         return
     at.empty(at.extensions.name)
     for tree in trees:
-        copy = at.extensions / tree.name
-        shutil.copytree(tree.path, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
-        if Tree(copy).sha256 != tree.sha256:
+        with opened_tree(tree.path) as found:
+            digest = copy_tree(found, at.extensions / tree.name)
+        if digest != tree.sha256:
             raise changed(str(tree.path))
     at.give(at.extensions)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
+import hashlib
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from pgdyno.journal.files.source_tree import opened_tree, plain_file
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.workspace import Workspace
@@ -23,6 +25,8 @@ from pgdyno.toolchain.source.source import (
     Package,
     Tarball,
     Tree,
+    checksum,
+    copy_tree,
     major_of,
     parse_source,
     read_version,
@@ -66,7 +70,7 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
     Raises: UsageError, RefusedError for what is none, or not to be built from; InstallationError;
     StorageError if its version cannot be kept.
     """
-    source = parse_source(asked)
+    source = parse_source(asked, opened_tree)
     if isinstance(source, Package):
         package = _package(place, source.major, progress)
         return Fetched(
@@ -79,17 +83,19 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
             tarball=package.tarball.name,
         )
     if isinstance(source, Tarball):
-        digest = source.sha256
+        with _private_copy(source) as (copy, digest):
+            version = _version(place, copy, digest, source.path)
         return Fetched(
             asked=asked,
             sha256=digest,
-            version=_version(place, source.path, digest),
+            version=version,
             how=UNPACKED,
             unpack=partial(_unpack, source, digest),
             tarball=source.path.name,
         )
-    digest = source.sha256
-    return Fetched(asked, digest, read_version(source.path), _COPIED, partial(_copy, source, digest))
+    with opened_tree(source.path) as tree:
+        version, digest = read_version(tree, source.path), checksum(tree.files(NOT_SOURCE))
+    return Fetched(asked, digest, version, _COPIED, partial(_copy, source, digest))
 
 
 def fetch_packages(place: Workspace, majors: Sequence[int], progress: Progress) -> dict[int, SourcePackage]:
@@ -123,11 +129,23 @@ def _package(place: Workspace, major: int, progress: Progress) -> SourcePackage:
     return package
 
 
-def _version(place: Workspace, tarball: Path, digest: str) -> str:
+@contextmanager
+def _private_copy(tarball: Tarball) -> Iterator[tuple[Path, str]]:
+    """Provide a copy that nobody can exchange, and its checksum."""
+    with tempfile.TemporaryDirectory(prefix="pgdyno-source-") as directory:
+        path, digest = Path(directory) / tarball.path.name, hashlib.sha256()
+        with path.open("wb") as copy:
+            for chunk in plain_file(tarball.path):
+                copy.write(chunk)
+                digest.update(chunk)
+        yield path, digest.hexdigest()
+
+
+def _version(place: Workspace, tarball: Path, digest: str, called: Path) -> str:
     """Return a tarball's version, which is looked up in it once: that takes seconds."""
     known = place.builds() / f"version-{digest}"
     if not known.exists():
-        write_whole(known, version_in_tarball(tarball).encode())
+        write_whole(known, version_in_tarball(tarball, called).encode())
     return known.read_text()
 
 
@@ -141,12 +159,14 @@ def changed(source: str) -> InstallationError:
 
 
 def _unpack(tarball: Tarball, digest: str, target: Path) -> None:
-    unpack_tarball(tarball.path, target)
-    if Tarball(tarball.path).sha256 != digest:
-        raise changed(str(tarball.path))
+    with _private_copy(tarball) as (copy, found):
+        if found != digest:
+            raise changed(str(tarball.path))
+        unpack_tarball(copy, target)
 
 
 def _copy(tree: Tree, digest: str, target: Path) -> None:
-    shutil.copytree(tree.path, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCE))
-    if Tree(target).sha256 != digest:
+    with opened_tree(tree.path) as found:
+        copied = copy_tree(found, target)
+    if copied != digest:
         raise changed(str(tree.path))

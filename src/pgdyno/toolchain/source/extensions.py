@@ -5,13 +5,15 @@ A tree is what PGXS builds: its Makefile asks pg_config where PostgreSQL is. Wha
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.toolchain.source.source import Tree, source_files
+from pgdyno.model.source_files import OpenTree, SourceTree
+from pgdyno.toolchain.source.source import NOT_SOURCE, checksum
 
 ALL = "contrib"  # every module that a configuration can build
 _MODULE = re.compile(r"[a-z][a-z0-9_-]*")
@@ -44,7 +46,7 @@ class Extensions:
         return [[name] for name in self.modules] + [[tree.name, tree.sha256] for tree in self.trees]
 
 
-def parse_extensions(asked: Sequence[str]) -> Extensions:
+def parse_extensions(asked: Sequence[str], open_tree: OpenTree) -> Extensions:
     """Return the named extensions, each once; directories have a slash, or begin with a dot or tilde.
 
     Raises: UsageError for what is neither; RefusedError for a tree that was compiled in place.
@@ -55,7 +57,7 @@ def parse_extensions(asked: Sequence[str]) -> Extensions:
         if "/" not in text and not text.startswith((".", "~")):
             modules[_module(text)] = None
             continue
-        tree = _tree(text)
+        tree = _tree(text, open_tree)
         if trees.setdefault(tree.name, tree).path != tree.path:
             raise UsageError(
                 f'--extensions "{text}" has the name of another one',
@@ -83,13 +85,19 @@ def _module(text: str) -> str:
     return text
 
 
-def _tree(text: str) -> ExtensionTree:
-    path = Path(text).expanduser().resolve()
+def _tree(text: str, open_tree: OpenTree) -> ExtensionTree:
+    path = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 — links are left to who opens it
     if not path.is_dir():
         raise UsageError(
             f'--extensions "{text}" is not a directory', detail=f"there is no {path}", hint=_EXAMPLES
         )
-    if not any((path / name).is_file() for name in _MAKEFILES):
+    with open_tree(path) as tree:
+        _require_buildable(tree, path, text)
+        return ExtensionTree(path.name, path, checksum(tree.files(NOT_SOURCE)))
+
+
+def _require_buildable(tree: SourceTree, path: Path, text: str) -> None:
+    if not any(name in tree.names() for name in _MAKEFILES):
         raise UsageError(
             f'--extensions "{text}" holds no Makefile',
             detail="an extension is compiled by the Makefile in its directory, which includes PGXS",
@@ -100,11 +108,11 @@ def _tree(text: str) -> ExtensionTree:
             f'--extensions "{text}": make would not take "{path.name}" for one word',
             hint="rename the directory: letters, digits, and _ . + -",
         )
-    made = [str(file.relative_to(path)) for file in source_files(path) if file.suffix in _COMPILED]
+    names = (file.name for file in tree.files(NOT_SOURCE))
+    made = [name for name in names if PurePath(name).suffix in _COMPILED]
     if made:
         raise RefusedError(
             f'--extensions "{text}" was compiled in place',
             detail=f"found {', '.join(made[:_SHOWN])}: objects of another build would end up in this one",
             hint="make clean there, or name a clean checkout: git worktree add ../clean",
         )
-    return ExtensionTree(path.name, path, Tree(path).sha256)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgdyno.model.errors import InstallationError, RefusedError, UsageError
+from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
+from pgdyno.model.source_files import Kind, OpenTree, SourceTree, TreeFile
 from pgdyno.toolchain.spec.recipe import OLDEST_MAJOR
 
 _PACKAGE = re.compile(r"^debian:(\d+)$")
@@ -42,12 +43,6 @@ class Tarball:
 
     path: Path
 
-    @property
-    def sha256(self) -> str:
-        """The file's checksum."""
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-
 
 @dataclass(frozen=True)
 class Tree:
@@ -55,28 +50,17 @@ class Tree:
 
     path: Path
 
-    @property
-    def sha256(self) -> str:
-        """A checksum of all files with their names and whether they are programs, and of links."""
-        digest = hashlib.sha256()
-        for file in source_files(self.path):
-            is_link, is_program = file.is_symlink(), os.access(file, os.X_OK)
-            content = bytes(file.readlink()) if is_link else file.read_bytes()
-            kind = b"link" if is_link else b"program" if is_program else b"file"
-            name = str(file.relative_to(self.path)).encode()
-            digest.update(b"%s\0%s\0%d\0" % (name, kind, len(content)))
-            digest.update(content)
-        return digest.hexdigest()
 
-
-def parse_source(text: str) -> Package | Tarball | Tree:
+def parse_source(text: str, open_tree: OpenTree) -> Package | Tarball | Tree:
     """Return the parsed ``--source``. Raises: UsageError if it is none of the three; RefusedError."""
     if package := _PACKAGE.match(text):
         _require_supported(int(package[1]), text)
         return Package(int(package[1]))
     path = Path(text).expanduser().absolute()
     if path.is_dir():
-        return _checked_tree(path, text)
+        with open_tree(path) as tree:
+            _require_clean(tree, path, text)
+        return Tree(path)
     if path.is_file():
         return Tarball(path)
     raise UsageError(
@@ -86,31 +70,79 @@ def parse_source(text: str) -> Package | Tarball | Tree:
     )
 
 
-def source_files(tree: Path) -> Iterator[Path]:
-    """Yield the files of a source tree in a fixed order, without a version control's own."""
-    for directory, names, files in os.walk(tree):
-        names[:] = sorted(name for name in names if name not in NOT_SOURCE)
-        links = [name for name in names if (Path(directory) / name).is_symlink()]
-        kept = [name for name in (*files, *links) if name not in NOT_SOURCE]  # .git is a file in a worktree
-        yield from (Path(directory) / name for name in sorted(kept))
+def checksum(files: Iterable[TreeFile]) -> str:
+    """Return a checksum of all files with their names and whether they are programs, and of links."""
+    digest = hashlib.sha256()
+    for file in files:
+        if file.kind is not Kind.DIRECTORY:
+            digest.update(b"%s\0%s\0%d\0" % (os.fsencode(file.name), file.kind.value, file.size_bytes))
+            for chunk in file.chunks:
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
-def read_version(tree: Path) -> str:
-    """Return the version of an unpacked tree: ``18.6``.
+def copy_tree(source: SourceTree, target: Path) -> str:
+    """Copy a tree, without a version control's own files, and return the checksum of the copy.
+
+    Nobody else may write in the directory of ``target``. Raises: StorageError if it cannot be written.
+    """
+    try:
+        target.mkdir(parents=True)
+    except OSError as error:
+        raise _unwritten(target, error) from error
+    return checksum(_copied(source.files(NOT_SOURCE), target))
+
+
+def _copied(files: Iterable[TreeFile], target: Path) -> Iterator[TreeFile]:
+    """Yield files that are written as they are read."""
+    for file in files:
+        place = target / file.name
+        try:
+            if file.kind is Kind.DIRECTORY:
+                place.mkdir()
+            elif file.kind is Kind.LINK:
+                goal = b"".join(file.chunks)
+                place.symlink_to(os.fsdecode(goal))
+                file = replace(file, chunks=iter((goal,)))  # noqa: PLW2901 — it was read
+            else:
+                place.touch(0o755 if file.kind is Kind.PROGRAM else 0o644)
+                file = replace(file, chunks=_written(file, place))  # noqa: PLW2901 — it is written when read
+        except OSError as error:
+            raise _unwritten(place, error) from error
+        yield file
+
+
+def _written(file: TreeFile, place: Path) -> Iterator[bytes]:
+    with place.open("wb") as copy:
+        for chunk in file.chunks:
+            try:
+                copy.write(chunk)
+                copy.flush()  # so that a full disk is no error of the source
+            except OSError as error:
+                raise _unwritten(place, error) from error
+            yield chunk
+    os.utime(place, ns=(file.changed_ns, file.changed_ns))
+
+
+def _unwritten(place: Path, error: OSError) -> StorageError:
+    return StorageError(f'could not write "{place}"', detail=error.strerror)
+
+
+def read_version(tree: SourceTree, path: Path) -> str:
+    """Return the version of a tree: ``18.6``.
 
     Raises: InstallationError if it is not PostgreSQL's; UsageError for a version that is too old.
     """
-    configure = tree / "configure"
     try:
-        text = configure.read_text(errors="replace")
-    except OSError as error:
-        is_for_meson = (tree / "meson.build").is_file()
+        text = tree.text("configure")
+    except FileNotFoundError as error:
+        is_for_meson = tree.has("meson.build")
         raise InstallationError(
-            f"{tree} has no configure" if is_for_meson else f"{tree} holds no sources of PostgreSQL",
-            detail=f"{configure}: {str(error.strerror).lower()}",
+            f"{path} has no configure" if is_for_meson else f"{path} holds no sources of PostgreSQL",
+            detail=f"{path / 'configure'}: no such file or directory",
             hint=_BY_AUTOCONF if is_for_meson else f"for example {_EXAMPLES}",
         ) from error
-    return version_of(text, str(tree))
+    return version_of(text, str(path))
 
 
 def version_of(configure: str, place: str) -> str:
@@ -132,16 +164,15 @@ def major_of(version: str) -> int:
     return int(re.match(r"\d+", version)[0])  # type: ignore[index]  # read_version has seen the digits
 
 
-def _checked_tree(path: Path, text: str) -> Tree:
-    read_version(path)
-    made = [name for name in _CONFIGURED if (path / name).exists()]
+def _require_clean(tree: SourceTree, path: Path, text: str) -> None:
+    read_version(tree, path)
+    made = [name for name in _CONFIGURED if tree.has(name)]
     if made:
         raise RefusedError(
             f'--source "{text}" was configured in place',
             detail=f"found {', '.join(made)}: objects of that build could end up in this one",
             hint="make distclean there, or name a clean checkout: git worktree add ../clean",
         )
-    return Tree(path)
 
 
 def _require_supported(major: int, text: str) -> None:

@@ -160,17 +160,20 @@ def unpack_tarball(tarball: Path, tree: Path) -> None:
         raise InstallationError(f"could not unpack {tarball}", detail=_said(done))
 
 
-def version_in_tarball(tarball: Path) -> str:
-    """Return the version in a tarball of PostgreSQL. Raises: InstallationError if it is none; UsageError."""
+def version_in_tarball(tarball: Path, called: Path) -> str:
+    """Return the version in a tarball of PostgreSQL, which errors call by another name.
+
+    Raises: InstallationError if it is none; UsageError.
+    """
     argv = ["tar", "--extract", "--to-stdout", "--wildcards", "--no-wildcards-match-slash"]
     done = capture([*argv, f"--file={tarball}", "*/configure"], limit_s=_UNPACK_LIMIT_S)
     if done.returncode != 0:
         raise InstallationError(
-            f"{tarball} holds no sources of PostgreSQL, or is damaged",
+            f"{called} holds no sources of PostgreSQL, or is damaged",
             detail=_said(done),
             hint="https://www.postgresql.org/ftp/source/ has releases, with their checksums",
         )
-    return version_of(done.stdout, str(tarball))
+    return version_of(done.stdout, str(called))
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str | None:

@@ -13,6 +13,7 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building import fetch as fetching
 from pgdyno.app.building.fetch import downloads, fetch
+from pgdyno.model.errors import InstallationError, RefusedError
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.source.private_apt import SourceFile
@@ -59,6 +60,55 @@ def test_a_version_that_could_not_be_written_is_looked_up_again(
 
 def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree as it is checked out, but for all that is not needed to know its version."""
+    path = tmp_path / "postgresql"
+    path.mkdir()
+    (path / "configure").write_text("PACKAGE_NAME='PostgreSQL'\nPACKAGE_VERSION='18.6'\n")
+    return path
+
+
+@pytest.mark.timeout(10)  # a FIFO keeps nobody waiting
+def test_a_tree_with_a_fifo_is_refused(place: Workspace, tree: Path) -> None:
+    fetched = fetch(str(tree), place, Remembered())
+    os.mkfifo(tree / "fifo")
+    with pytest.raises(RefusedError, match='"fifo" is not a plain file'):
+        fetched.unpack(place.builds() / "source")
+    with pytest.raises(RefusedError, match='"fifo" is not a plain file'):
+        fetch(str(tree), place, Remembered())
+
+
+def test_a_copy_is_what_was_asked_for_or_none(place: Workspace, tree: Path, tarball: Path) -> None:
+    of_tree, of_tarball = (fetch(str(path), place, Remembered()) for path in (tree, tarball))
+    of_tree.unpack(place.builds() / "tree")
+    of_tarball.unpack(place.builds() / "tarball")
+    for name in ("tree", "tarball"):
+        assert [path.name for path in (place.builds() / name).iterdir()] == ["configure"]
+    (tree / "main.c").touch()
+    with tarball.open("ab") as file:
+        file.write(b"more")
+    for fetched in (of_tree, of_tarball):
+        with pytest.raises(InstallationError, match="has changed meanwhile"):
+            fetched.unpack(place.builds() / f"changed-{fetched.sha256}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")
+def test_root_is_not_led_to_its_own_files(place: Workspace, tarball: Path, tmp_path: Path) -> None:
+    secret, home = tmp_path / "secret.tar.bz2", tmp_path / "theirs"
+    tarball.rename(secret)
+    home.mkdir()
+    os.chown(home, 4711, 4711)
+    (home / "pg.tar.bz2").symlink_to(secret)
+    with pytest.raises(RefusedError, match=r'"pg\.tar\.bz2" is a symbolic link'):
+        fetch(str(home / "pg.tar.bz2"), place, Remembered())
+    (tmp_path / "postgresql-18.6").chmod(0o700)
+    (home / "tree").symlink_to(tmp_path / "postgresql-18.6")
+    os.chown(home / "tree", 4711, 4711, follow_symlinks=False)
+    with pytest.raises(RefusedError, match="Permission denied"):
+        fetch(str(home / "tree"), place, Remembered())
 
 
 @pytest.fixture

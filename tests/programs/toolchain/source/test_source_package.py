@@ -206,7 +206,7 @@ def test_a_tarball_that_the_index_does_not_describe_is_not_unpacked(tarball: Pat
 def test_a_tarball_that_is_damaged_is_refused_in_tars_words(tmp_path: Path) -> None:
     (tmp_path / "pg.tar.gz").write_bytes(b"no archive")
     with pytest.raises(InstallationError) as caught:
-        version_in_tarball(tmp_path / "pg.tar.gz")
-    assert caught.value.message == f"{tmp_path}/pg.tar.gz holds no sources of PostgreSQL, or is damaged"
+        version_in_tarball(tmp_path / "pg.tar.gz", Path("/src/pg.tar.gz"))
+    assert caught.value.message == "/src/pg.tar.gz holds no sources of PostgreSQL, or is damaged"
     assert "gzip: stdin: not in gzip format\n         tar: " in (caught.value.detail or "")
     assert "https://www.postgresql.org/ftp/source/" in (caught.value.hint or "")
