@@ -51,14 +51,14 @@ def test_a_version_that_could_not_be_written_is_looked_up_again(
     place: Workspace, tarball: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", interrupted)
+        patched.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fetch(str(tarball), place, Remembered())
     assert list(place.builds().glob("version-*")) == []
     assert fetch(str(tarball), place, Remembered()).version == "18.6"
 
 
-def interrupted(*_: object) -> None:
+def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
