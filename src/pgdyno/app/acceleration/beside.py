@@ -21,7 +21,8 @@ from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
 from pgdyno.app.changes.variant_switch import Switch
-from pgdyno.app.inspection.start_check import StartCheck, start_check_in
+from pgdyno.app.inspection.start_check import StartCheck
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.experiments.decisions.plan_decision import PlanState
@@ -131,7 +132,7 @@ def conclude(
     if permissions.watch is not None and not done.decision.pays:
         return _watched(attached, done, access, progress, permissions, permissions.watch)
     progress.step(f"applying the plan to {attached.target}")
-    check = start_check_in(attached.installation.bin_directory)
+    check = StartCheck(attached.installation, workspace())
     return AttachedAcceleration(done, apply_plan(access, _apply_request(done.plan, permissions, check)), None)
 
 
@@ -145,7 +146,7 @@ def _watched(
 ) -> AttachedAcceleration:
     """Apply a plan whose tail is unknown under the eyes of the server's own traffic."""
     plan, base = done.plan, attached.base
-    request = _apply_request(plan, permissions, start_check_in(attached.installation.bin_directory))
+    request = _apply_request(plan, permissions, StartCheck(attached.installation, workspace()))
     switch = Switch(access, base, plan, permissions.restart, permissions.is_standby_order_kept)
     variant = replace(base, name=PLAN, settings={**base.settings, **plan.values})
     preview_apply(access, request)  # tries the start, which a switch does not

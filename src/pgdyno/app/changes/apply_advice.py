@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pgdyno.app.changes.apply import ApplyRequest
 from pgdyno.app.inspection.inspect import inspect_dsn
-from pgdyno.app.inspection.server_programs import probe_of, programs_of
-from pgdyno.app.inspection.start_check import start_check_in
+from pgdyno.app.inspection.server_programs import probe_of, start_check_of
 from pgdyno.app.local_machine import may_change_host
 from pgdyno.levers.engine.durability import check_found
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
@@ -48,7 +47,6 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
     check_found(found.inspected.server, found.inspected.target)
     host = None if isinstance(found.host, Unknown) else found.host
     server = found.inspected.server
-    programs = programs_of(found.inspected.postmaster_pid)
     plan = make_plan(
         host,
         server,
@@ -64,6 +62,6 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
         is_persisted=advice.is_persisted,
         allow_restart=advice.allow_restart,
         is_standby_order_kept=advice.is_standby_order_kept,
-        start_check=None if isinstance(programs, Unknown) else start_check_in(programs),
+        start_check=start_check_of(found.inspected),
         planned_on=found.inspected.target,
     )

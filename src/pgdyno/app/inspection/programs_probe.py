@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 
 from pgdyno.app.inspection.start_check import NEEDED_BYTES, scratch_options, taken_over
-from pgdyno.app.installations import installation_in
-from pgdyno.app.local_machine import workspace
 from pgdyno.host.probing.page_compression import probe_page_compression
 from pgdyno.journal.files.file_identity import acting_as
 from pgdyno.model.errors import PgdynoError
@@ -88,12 +86,3 @@ class ProgramsProbe:
                 )
                 for settings in configurations
             ]
-
-
-def probe_in(
-    bin_directory: Path | None, server: Server, pages: Fact[PageCompression] | None = None
-) -> ProgramsProbe | None:
-    """Return a probe of a server's programs; None if they are not accessible."""
-    if bin_directory is None:
-        return None
-    return ProgramsProbe(installation_in(bin_directory), workspace(), server, pages)

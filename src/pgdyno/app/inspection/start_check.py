@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from pgdyno.app.installations import installation_in
-from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import ServerStartError
 from pgdyno.model.servers.guc import Guc, bytes_of
 from pgdyno.model.servers.server import Server
@@ -78,11 +75,6 @@ def _start(instance: Instance) -> None:
             detail=error.detail,
             hint="nothing was changed; leave out the setting that its log names",
         ) from error
-
-
-def start_check_in(bin_directory: Path | None) -> StartCheck | None:
-    """Return a check on a scratch directory; None if the programs are not accessible."""
-    return None if bin_directory is None else StartCheck(installation_in(bin_directory), workspace())
 
 
 def taken_over(server: Server) -> dict[str, str]:

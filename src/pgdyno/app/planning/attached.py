@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.app.inspection.inspect import inspect_dsn
-from pgdyno.app.inspection.server_programs import programs_of
-from pgdyno.app.installations import installation_in
+from pgdyno.app.inspection.server_programs import OwnPrograms, own_programs
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.planning.subject import Subject, subject_of
 from pgdyno.levers.engine.durability import check_found
 from pgdyno.levers.engine.resources import Figures, holds_huge_pages
-from pgdyno.model.errors import ServerError
+from pgdyno.model.errors import RefusedError, ServerError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.server import Server
@@ -89,22 +89,23 @@ class Attached:
 def attach(dsn: str, figures: Figures) -> Attached:
     """Look at a running server and return its configuration as a variant. Changes nothing and loads nothing.
 
-    Raises: ConnectionFailedError; ServerError if its programs are out of reach; DurabilityError if it runs
-    with settings that may lose data: pgdyno does not improve on such a server, it says so.
+    Raises: ConnectionFailedError; ServerError if its programs are out of reach; RefusedError if they
+    are those of another user than scratch servers run as; DurabilityError if it runs with settings that may
+    lose data: pgdyno does not improve on such a server, it says so.
     """
     inspection = inspect_dsn(dsn, figures)
     found = inspection.inspected
     if isinstance(found, Unknown):
         raise ServerError("the server could not be inspected", detail=found.reason)
     check_found(found.server, found.target)
-    programs = programs_of(found.postmaster_pid)
-    if isinstance(programs, Unknown):
+    own = own_programs(found.postmaster_pid)
+    if isinstance(own, Unknown):
         raise ServerError(
             f"the programs of the server at {found.target} are not accessible",
-            detail=programs.reason,
+            detail=own.reason,
             hint="run pgdyno as root or as the server's user, on its host or in its container",
         )
-    installation = installation_in(programs)
+    _require_runnable(own)
     kept = [guc for guc in found.server.non_default_settings if _shapes_performance(guc)]
     settings = {guc.name: guc.display() for guc in kept}
     notes = _notes(found.server)
@@ -114,7 +115,19 @@ def attach(dsn: str, figures: Figures) -> Attached:
         notes = (*notes, _PAGES_ARE_HELD)
     base = Variant("as-found", settings)
     data_directory = found.server.data_directory.or_else("")  # known, or it were not proven to run here
-    return Attached(dsn, found.target, data_directory, subject_of(inspection), installation, base, notes)
+    return Attached(dsn, found.target, data_directory, subject_of(inspection), own.installation, base, notes)
+
+
+def _require_runnable(own: OwnPrograms) -> None:
+    """Refuse programs that another user than root, or than the servers' account, can exchange."""
+    user, account = own.workspace.account, workspace().account
+    if user != account:
+        programs = own.installation.bin_directory
+        raise RefusedError(
+            f'user "{account.name}" does not run the programs in {programs}',
+            detail=f'others than root can exchange them, and scratch servers run as "{account.name}"',
+            hint=f"run pgdyno as {user.name}, or let them and all directories above belong to root",
+        )
 
 
 def _notes(server: Server) -> tuple[str, ...]:

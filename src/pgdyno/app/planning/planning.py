@@ -10,7 +10,7 @@ from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.polling_trial import with_proven_polling
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.inspection.inspect import inspect_dsn
-from pgdyno.app.inspection.programs_probe import page_compression, probe_in
+from pgdyno.app.inspection.programs_probe import ProgramsProbe, page_compression
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.commit_grouping import best_grouped, count_commits
 from pgdyno.app.measuring.conditions import Conditions
@@ -48,8 +48,8 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     Raises: MemoryProofError if no plan fits.
     """
     if request.probe is None and conditions.installation is not None:
-        programs = conditions.installation.bin_directory
-        request = replace(request, probe=probe_in(programs, subject.server, subject.pages))
+        probe = ProgramsProbe(conditions.installation, workspace(), subject.server, subject.pages)
+        request = replace(request, probe=probe)
     request = replace(request, statements=subject.statements, commits=subject.commits)
     plan = make_plan(subject.host, subject.server, request)
     if request.may_change_host:

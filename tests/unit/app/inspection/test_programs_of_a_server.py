@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from pgdyno.app.inspection.server_programs import programs_of
+import pytest
+
+from pgdyno.app.inspection.server_programs import only_root_changes, programs_of, user_of
 from pgdyno.model.facts import Fact, Unknown, unknown
 
 PID = Fact(4711, "/proc")
@@ -55,3 +58,54 @@ def test_a_server_elsewhere_is_out_of_reach() -> None:
     assert programs_of(unknown("no process here has the backend's process id 7", "/proc")) == Unknown(
         "it is not proven to run on this host: no process here has the backend's process id 7"
     )
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A directory of programs that belong to root, like all directories above it."""
+    if os.geteuid() != 0:
+        pytest.skip("giving a file to another user takes root")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("postgres", "initdb"):
+        (programs / name).touch()
+    return programs
+
+
+def test_programs_of_another_user_or_in_his_directory_are_not_roots_alone(programs: Path) -> None:
+    assert only_root_changes(programs)
+    for place in (programs / "initdb", programs, programs.parent):
+        os.chown(place, 65534, 65534)
+        assert not only_root_changes(programs)
+        os.chown(place, 0, 0)
+
+
+def test_programs_in_a_directory_open_to_all_are_not_roots_alone(programs: Path) -> None:
+    programs.chmod(0o777)
+    assert not only_root_changes(programs)
+    programs.chmod(0o1777)  # sticky: who does not own a file cannot rename it
+    assert only_root_changes(programs)
+
+
+def test_programs_behind_links_are_not_roots_alone(programs: Path) -> None:
+    (programs.parent / "link").symlink_to(programs)
+    assert not only_root_changes(programs.parent / "link")
+    (programs / "initdb").unlink()
+    assert not only_root_changes(programs)
+    (programs / "initdb").symlink_to(programs / "postgres")
+    assert not only_root_changes(programs)
+
+
+@pytest.mark.root
+def test_a_postmasters_user_is_the_one_of_its_process(tmp_path: Path) -> None:
+    process = tmp_path / "proc/4711"
+    process.mkdir(parents=True)
+    assert user_of(PID, tmp_path) == Unknown("process 4711 runs as root, as PostgreSQL never does")
+    os.chown(process, 65534, 65534)
+    user = user_of(PID, tmp_path)
+    assert not isinstance(user, Unknown)
+    assert (user.name, user.is_other) == ("nobody", True)
+    os.chown(process, 4_000_000, 65534)
+    assert user_of(PID, tmp_path) == Unknown("process 4711 runs as user 4000000, who has no name here")
+    process.rmdir()
+    assert user_of(PID, tmp_path) == Unknown("could not see whose process 4711 is: No such file or directory")
