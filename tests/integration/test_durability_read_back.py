@@ -132,6 +132,19 @@ def test_a_library_in_place_of_fsync_is_seen_whatever_it_is_called(
     )
 
 
+@pytest.mark.root
+def test_a_library_is_seen_although_a_harmless_one_has_its_name(
+    scratch_pg18: RealServer, no_sync: Path
+) -> None:
+    scratch_pg18.stop()
+    scratch_pg18.environment = {"LD_PRELOAD": str(no_sync)}
+    scratch_pg18.start()
+    no_sync.unlink()
+    shutil.copy(scratch_pg18.bin_directory / "pg_config", no_sync.with_name("libquick.so (deleted)"))
+    reading = reading_of(scratch_pg18)
+    assert reading.replaced == {"libquick.so (deleted)": ("fdatasync", "fsync")}
+
+
 @pytest.fixture
 def cheating(pg18_bin: Path, home: Path, no_sync: Path) -> Iterator[Callable[[str], Path]]:
     """Return what makes an installation whose server starts through a shell's words."""

@@ -10,6 +10,7 @@ absent, forbidden or empty is a fact that says so, never an exception.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,25 @@ class Tree:
                 return Fact(parse(file), path)
         except OSError as error:
             return Fact(_reason(error), path)
+
+    def scan_plain(self, path: str, parse: Callable[[BinaryIO], T | Unknown]) -> Fact[T]:
+        """Return like ``scan`` the value in a plain file, links followed.
+
+        Nothing else is opened: whoever named the file may have put a FIFO there, which answers nobody.
+        """
+        try:
+            look = os.open(self.locate(path), os.O_PATH | os.O_CLOEXEC)
+        except OSError as error:
+            return Fact(_reason(error), path)
+        try:
+            if not stat.S_ISREG(os.fstat(look).st_mode):
+                return unknown("not a plain file", path)
+            with open(f"/proc/self/fd/{look}", "rb") as file:  # noqa: PTH123 — as in _read
+                return Fact(parse(file), path)
+        except OSError as error:
+            return Fact(_reason(error), path)
+        finally:
+            os.close(look)
 
     def register(self, path: str, number: int) -> Fact[int]:
         """Return a register of a processor: eight bytes at the offset of its number, see msr(4)."""

@@ -3,6 +3,9 @@
 A library loaded before the C library can put functions of its own in place of ``fsync`` and the like
 (ld.so(8), LD_PRELOAD): the program then reports as written what is not. Symbols show that, whatever the
 library is called and however it got in.
+
+The kernel opens the mapped file itself for who has its capabilities (/proc/PID/map_files). Others find it by
+its name, where the process's user may have put another file: it counts if device and inode are those mapped.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 from pgdyno.host.files.tree import EMPTY, Tree
 from pgdyno.host.processes.elf import defined_functions
@@ -27,6 +31,31 @@ _C_LIBRARY = re.compile(
 _LOADER_VARIABLE = re.compile(r"LD_\w+")
 _OF_FILES = ("LD_PRELOAD", "LD_AUDIT")
 _CHECKSUM_LENGTH = 12  # characters: enough to tell values apart
+
+
+@dataclass(frozen=True)
+class MappedProgram:
+    """A file of code in a line of /proc/PID/maps; device and inode are its identity, and the path is not."""
+
+    path: str
+    addresses: str
+    device: str
+    inode: str
+
+    @property
+    def name(self) -> str:
+        """Name of the file, without its directory."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def place(self) -> str:
+        """Name of the mapping in /proc/PID/map_files, whose numbers have no leading zeros."""
+        return "-".join(f"{int(address, 16):x}" for address in self.addresses.split("-"))
+
+    def is_in(self, file: os.stat_result) -> bool:
+        """Whether a file is the mapped one; of Btrfs and overlayfs the numbers may differ nevertheless."""
+        device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
+        return (device, str(file.st_ino)) == (self.device, self.inode)
 
 
 @dataclass(frozen=True)
@@ -55,20 +84,23 @@ def inspect_libraries(tree: Tree, pid: int, functions: Collection[str]) -> Loade
         if isinstance(fact.value, Unknown) and fact.value != EMPTY
     ]
     replaced: dict[str, tuple[str, ...]] = {}
-    for path in mapped_programs(maps.or_else("")):
-        if _C_LIBRARY.fullmatch(path):
+    for mapped in mapped_programs(maps.or_else("")):
+        if _C_LIBRARY.fullmatch(mapped.path):
             continue
-        found = tree.scan(f"/proc/{pid}/root{path}", lambda file: defined_functions(file, functions)).value
+        found = _defined_in(tree, pid, mapped, functions)
         if isinstance(found, Unknown):
-            unknown.append(f"{os.path.basename(path)}: {found.reason}")  # noqa: PTH119 — the kernel's text
+            unknown.append(f"{mapped.name}: {found.reason}")
         elif found:
-            replaced[os.path.basename(path)] = tuple(sorted(found))  # noqa: PTH119
+            replaced[mapped.name] = tuple(sorted({*found, *replaced.get(mapped.name, ())}))
     return LoadedLibraries(loader_variables(environment.or_else("")), replaced, tuple(unknown))
 
 
-def mapped_programs(maps: str) -> tuple[str, ...]:
+def mapped_programs(maps: str) -> tuple[MappedProgram, ...]:
     """Return the files of code in /proc/PID/maps, each once; format: proc_pid_maps(5)."""
-    return tuple(dict.fromkeys(_code_files(maps)))
+    files: dict[tuple[str, str, str], MappedProgram] = {}
+    for one in _code_files(maps):
+        files.setdefault((one.path, one.device, one.inode), one)
+    return tuple(files.values())
 
 
 def loader_variables(environment: str) -> dict[str, str]:
@@ -77,11 +109,30 @@ def loader_variables(environment: str) -> dict[str, str]:
     return {name: _shown(name, value) for name, _, value in pairs if _LOADER_VARIABLE.fullmatch(name)}
 
 
-def _code_files(maps: str) -> Iterator[str]:
+def _defined_in(
+    tree: Tree, pid: int, mapped: MappedProgram, functions: Collection[str]
+) -> frozenset[str] | Unknown:
+    """Return which of these functions a mapped file offers to others."""
+
+    def in_file_of_that_name(file: BinaryIO) -> frozenset[str] | Unknown:
+        found = defined_functions(file, functions)
+        if not found and not mapped.is_in(os.fstat(file.fileno())):  # what is found is told in any case
+            return Unknown("another file than the mapped one has its name")
+        return found
+
+    exact = tree.scan_plain(
+        f"/proc/{pid}/map_files/{mapped.place}", lambda file: defined_functions(file, functions)
+    ).value
+    if not isinstance(exact, Unknown):
+        return exact
+    return tree.scan_plain(f"/proc/{pid}/root{mapped.path}", in_file_of_that_name).value
+
+
+def _code_files(maps: str) -> Iterator[MappedProgram]:
     for line in maps.splitlines():
         parts = line.split(maxsplit=5)
         if len(parts) == 6 and "x" in parts[1] and parts[5].startswith("/"):
-            yield parts[5]
+            yield MappedProgram(parts[5], parts[0], parts[3], parts[4])
 
 
 def _shown(name: str, value: str) -> str:

@@ -28,14 +28,14 @@ MAPS = """\
 def own_library(name: str) -> Path:
     """Return a library that this process has mapped."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8")
-    found = [path for path in mapped_programs(maps) if name in path.rpartition("/")[2]]
+    found = [one.path for one in mapped_programs(maps) if name in one.name]
     if not found:
         pytest.skip(f"this Python has no {name} mapped")
     return Path(found[0])
 
 
 def test_files_of_code_are_found_once_with_blanks_in_their_names() -> None:
-    assert mapped_programs(MAPS) == (
+    assert tuple(one.path for one in mapped_programs(MAPS)) == (
         "/usr/lib/postgresql/15/bin/postgres",
         "/opt/my libraries/libeat my.so",
         "/usr/lib/x86_64-linux-gnu/libc.so.6",
@@ -104,3 +104,62 @@ def test_a_library_that_calls_itself_the_c_library_is_looked_at_unless_it_lies_w
     )
     found = inspect_libraries(Tree(tmp_path), 7, {"fsync"})
     assert found.replaced == {"libc.so.6": ("fsync",)}
+
+
+def mapping(file: Path, path: str) -> str:
+    """Return the line of /proc/PID/maps for a file that is mapped by a path."""
+    status = file.stat()
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    return f"00400000-00500000 r-xp 00000000 {device} {status.st_ino} {path}\n"
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Path:
+    """The directory in /proc of a process that has mapped libm, which lies in /opt."""
+    process = tmp_path / "proc" / "7"
+    (process / "root" / "opt").mkdir(parents=True)
+    (process / "environ").write_text("A=1\0")
+    library = process / "root" / "opt" / "libm.so"
+    library.write_bytes(own_library("libm.so.6").read_bytes())
+    (process / "maps").write_text(mapping(library, "/opt/libm.so"))
+    return process
+
+
+def test_a_library_is_looked_at_by_its_name_if_that_leads_to_the_mapped_file(process: Path) -> None:
+    found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
+    assert (found.replaced, found.unknown) == ({}, ())
+
+
+def test_another_file_of_a_mapped_ones_name_proves_nothing(process: Path) -> None:
+    library = process / "root" / "opt" / "libm.so"
+    library.rename(library.with_name("elsewhere"))
+    library.write_bytes(own_library("libm.so.6").read_bytes())
+    found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
+    assert found.unknown == ("libm.so: another file than the mapped one has its name",)
+
+
+def test_a_file_without_a_name_is_unknown_whatever_is_called_like_its_end(process: Path) -> None:
+    library = process / "root" / "opt" / "libm.so"
+    line = mapping(library, "/opt/libm.so (deleted)")
+    library.rename(library.with_name("elsewhere"))
+    (process / "maps").write_text(line)
+    found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
+    assert found.unknown == ("libm.so (deleted): no such file",)
+    library.with_name("libm.so (deleted)").write_bytes(own_library("libm.so.6").read_bytes())
+    found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
+    assert found.unknown == ("libm.so (deleted): another file than the mapped one has its name",)
+
+
+def test_a_pipe_in_a_librarys_place_is_not_waited_for(process: Path) -> None:
+    (process / "root" / "opt" / "libm.so").unlink()
+    os.mkfifo(process / "root" / "opt" / "libm.so")
+    found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
+    assert found.unknown == ("libm.so: not a plain file",)
+
+
+def test_the_kernels_own_link_to_a_mapped_file_is_taken_first(process: Path) -> None:
+    links = process / "map_files"
+    links.mkdir()
+    (links / "400000-500000").symlink_to(own_library("libc.so.6"))
+    found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
+    assert found.replaced == {"libm.so": ("fsync",)}
