@@ -1,6 +1,7 @@
 """Facts from the files of a data directory, whether its server runs or not.
 
-Writes nothing.
+Writes nothing. Root opens the directory once, and reads with its owner's rights and no others: its files may
+be links, and may include files, that lead anywhere.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.model.errors import DataDirectoryError, PrivilegeError
@@ -15,6 +19,7 @@ from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.server import DataDirectory, FileSetting, Postmaster
 from pgdyno.server.inspection.configuration_file import read_configuration
 from pgdyno.server.inspection.regular_file import read_regular_file
+from pgdyno.server.process.account import acting_as
 
 _FILES = ("postgresql.conf", "postgresql.auto.conf")
 _MAJOR = re.compile(r"[0-9]{1,4}")
@@ -29,31 +34,72 @@ def read_data_directory(path: Path) -> DataDirectory:
     Raises: DataDirectoryError if it is not a data directory; PrivilegeError if its files are closed to us.
     """
     try:
-        return DataDirectory(
-            path=str(path),
-            major=_major(path),
-            owner=_owner(path),
-            postmaster=_postmaster(path / "postmaster.pid"),
-            settings=_settings(path),
-        )
+        with _opened(path) as (place, uid):
+            return DataDirectory(
+                path=str(path),
+                major=_major(path, place),
+                owner=_name_of(uid),
+                postmaster=_postmaster(path / "postmaster.pid", place),
+                settings=_settings(path, place),
+            )
     except PermissionError as error:
-        raise PrivilegeError(
-            f'the files of data directory "{path}" are closed to this user',
-            detail=f"{error.filename}: {error.strerror}",
-            hint="run pgdyno as the user who owns it or as root, or reach the running server with --dsn",
-        ) from error
+        raise _closed(path, f"{error.filename}: {error.strerror}") from error
 
 
-def _major(path: Path) -> int:
+def _closed(path: Path, detail: str) -> PrivilegeError:
+    if os.geteuid() == 0:
+        return PrivilegeError(
+            f'the files of data directory "{path}" are closed to its owner, as whom root reads them',
+            detail=detail,
+            hint="let them belong to that user, as the server needs it",
+        )
+    return PrivilegeError(
+        f'the files of data directory "{path}" are closed to this user',
+        detail=detail,
+        hint="run pgdyno as the user who owns it or as root, or reach the running server with --dsn",
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Path, int]]:
+    """Provide a path to the directory that is open, and its owner, whose rights root has meanwhile.
+
+    Errors name files by ``path``. Raises: DataDirectoryError, OSError.
+    """
     try:
-        text = read_regular_file(path / "PG_VERSION").strip()
+        descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
-        reason = "it has no file PG_VERSION" if path.is_dir() else "there is no such directory"
-        raise DataDirectoryError(
-            f'"{path}" is not a data directory',
-            detail=reason,
-            hint="Debian keeps data in /var/lib/postgresql/VERSION/CLUSTER, Red Hat in /var/lib/pgsql/data",
-        ) from error
+        raise _no_data_directory(path, "there is no such directory") from error
+    place = Path(f"/proc/self/fd/{descriptor}")
+    try:
+        uid = os.fstat(descriptor).st_uid
+        with acting_as(uid) if os.geteuid() == 0 != uid else nullcontext():
+            yield place, uid
+    except OSError as error:
+        error.filename = _shown(str(error.filename), path, place)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _shown(name: str, path: Path, place: Path) -> str:
+    """Return the name of a file as the user knows it."""
+    return str(path / Path(name).relative_to(place)) if Path(name).is_relative_to(place) else name
+
+
+def _no_data_directory(path: Path, reason: str) -> DataDirectoryError:
+    return DataDirectoryError(
+        f'"{path}" is not a data directory',
+        detail=reason,
+        hint="Debian keeps data in /var/lib/postgresql/VERSION/CLUSTER, Red Hat in /var/lib/pgsql/data",
+    )
+
+
+def _major(path: Path, place: Path) -> int:
+    try:
+        text = read_regular_file(place / "PG_VERSION").strip()
+    except FileNotFoundError as error:
+        raise _no_data_directory(path, "it has no file PG_VERSION") from error
     except PermissionError:
         raise
     except OSError as error:
@@ -68,28 +114,28 @@ def _major(path: Path) -> int:
     return int(text)
 
 
-def _owner(path: Path) -> str:
-    uid = path.stat().st_uid
+def _name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)  # a container's user has no name outside
 
 
-def _settings(path: Path) -> Fact[tuple[FileSetting, ...]]:
-    found = [path / name for name in _FILES if (path / name).is_file()]
-    source = ", ".join(str(file) for file in found) or str(path / _FILES[0])
+def _settings(path: Path, place: Path) -> Fact[tuple[FileSetting, ...]]:
+    found = [name for name in _FILES if (place / name).is_file()]
+    source = ", ".join(str(path / name) for name in found or _FILES[:1])
     if not found:
         return Fact(Unknown("the configuration is kept elsewhere, e.g. in /etc/postgresql"), source)
     try:
-        return Fact(tuple(setting for file in found for setting in read_configuration(file)), source)
+        settings = [setting for name in found for setting in read_configuration(place / name)]
     except OSError as error:
-        return Fact(Unknown(f"{error.filename}: {error.strerror}"), source)
+        return Fact(Unknown(f"{_shown(str(error.filename), path, place)}: {error.strerror}"), source)
+    return Fact(tuple(replace(one, file=_shown(one.file, path, place)) for one in settings), source)
 
 
-def _postmaster(pid_file: Path) -> Fact[Postmaster]:
+def _postmaster(path: Path, place: Path) -> Fact[Postmaster]:
     """Read the pid file as src/include/utils/pidfile.h describes its lines."""
-    source = str(pid_file)
+    source, pid_file = str(path), place / path.name
     if not pid_file.is_file():
         return Fact(Unknown("not running: there is no postmaster.pid"), source)
     lines = read_regular_file(pid_file).splitlines()

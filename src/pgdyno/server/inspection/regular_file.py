@@ -17,15 +17,21 @@ def read_regular_file(path: Path) -> str:
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "the name has a NUL byte in it", str(path))
-    with open(path, "rb", opener=_without_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    look = os.open(path, os.O_PATH | os.O_CLOEXEC)  # opens no device: some do things when they are opened
+    try:
+        if not stat.S_ISREG(os.fstat(look).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        content = file.read(_MOST_BYTES + 1) or b""
+        content = _start_of(look, path)
+    finally:
+        os.close(look)
     if len(content) > _MOST_BYTES:
         raise OSError(errno.EFBIG, "it is larger than 1 MiB", str(path))
     return content.decode(errors="replace")
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a FIFO's other end is not waited for."""
-    return os.open(path, flags | os.O_NONBLOCK)
+def _start_of(look: int, path: Path) -> bytes:
+    try:
+        with Path(f"/proc/self/fd/{look}").open("rb") as file:
+            return file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from pgdyno.model.hosts.own_account import COMMENT, NAME, SYSTEM_PATH
 
+_NO_GROUP = 65534  # as the kernel calls what it cannot tell: DEFAULT_OVERFLOWGID in linux/highuid.h
 _OTHERS = ("postgres", "nobody")  # where there is no account of our own
 _NO_CAPABILITIES = ("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all")
 _KEPT_VARIABLES = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "QEMU_LD_PREFIX"})
@@ -106,12 +107,29 @@ def account_of(uid: int) -> Account:
 
 @contextmanager
 def acting_as(uid: int) -> Iterator[None]:
-    """As root, be another user where the kernel asks who opens a file or connects: credentials(7)."""
-    os.seteuid(uid)
+    """As root, be another user where the kernel asks who opens a file or connects: credentials(7).
+
+    Root's groups are left as well: they may read files that are closed to that user.
+    """
+    former = os.getegid(), os.getgroups()
+    group, groups = _groups_of(uid)
+    os.setgroups(groups)
     try:
+        os.setegid(group)
+        os.seteuid(uid)
         yield
     finally:
         os.seteuid(0)
+        os.setegid(former[0])
+        os.setgroups(former[1])
+
+
+def _groups_of(uid: int) -> tuple[int, list[int]]:
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:  # a container's user has no name outside, and no groups that we know
+        return _NO_GROUP, []
+    return entry.pw_gid, os.getgrouplist(entry.pw_name, entry.pw_gid)
 
 
 def caller() -> Account:

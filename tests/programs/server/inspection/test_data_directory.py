@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from pgdyno.model.errors import DataDirectoryError, PrivilegeError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.inspection.data_directory import read_data_directory
+from pgdyno.server.process.account import acting_as
 
 
 @pytest.fixture
@@ -114,7 +118,8 @@ def test_files_closed_to_us_are_a_privilege_error(
     monkeypatch.setattr("pgdyno.server.inspection.data_directory.read_regular_file", closed)
     with pytest.raises(PrivilegeError) as caught:
         read_data_directory(data_directory)
-    assert caught.value.message == f'the files of data directory "{data_directory}" are closed to this user'
+    whose = "its owner, as whom root reads them" if os.geteuid() == 0 else "this user"
+    assert caught.value.message == f'the files of data directory "{data_directory}" are closed to {whose}'
     assert caught.value.detail == f"{data_directory}/PG_VERSION: Permission denied"
 
 
@@ -152,3 +157,61 @@ def test_a_pid_file_in_another_encoding_is_not_complete(data_directory: Path) ->
     (data_directory / "postmaster.pid").write_bytes(b"\xe9\n" * 8)
     found = read_data_directory(data_directory).postmaster
     assert reason_of(found.value).endswith("postmaster.pid is not complete")
+
+
+@pytest.fixture
+def of_nobody(data_directory: Path) -> Path:
+    """A data directory of another user, below directories that are closed to that user."""
+    if os.geteuid() != 0:
+        pytest.skip("giving a directory to another user takes root")
+    for place in (data_directory, *data_directory.iterdir()):
+        shutil.chown(place, "nobody")
+    data_directory.chmod(0o700)
+    return data_directory
+
+
+@pytest.fixture
+def roots_file() -> Iterator[Path]:
+    """A file that root alone and root's group may read, in a directory that is open to all."""
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    file = directory / "secret.conf"
+    file.write_text("app.secret = 'of root'\n")
+    file.chmod(0o640)
+    yield file
+    shutil.rmtree(directory)
+
+
+@pytest.mark.root
+def test_root_reads_anothers_directory_wherever_it_lies(of_nobody: Path) -> None:
+    found = read_data_directory(of_nobody)
+    assert (found.major, found.owner) == (18, "nobody")
+    files = [Path(setting.file) for setting in found.settings.or_else(())]
+    assert files == [of_nobody / "postgresql.conf", of_nobody / "postgresql.auto.conf"]
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+@pytest.mark.root
+def test_a_link_to_roots_file_in_place_of_the_version_shows_nothing(
+    of_nobody: Path, roots_file: Path
+) -> None:
+    (of_nobody / "PG_VERSION").unlink()
+    (of_nobody / "PG_VERSION").symlink_to(roots_file)
+    with pytest.raises(PrivilegeError) as caught:
+        read_data_directory(of_nobody)
+    assert caught.value.detail == f"{of_nobody}/PG_VERSION: Permission denied"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("directive", ["include", "include_if_exists"])
+def test_an_include_of_roots_file_shows_nothing(of_nobody: Path, roots_file: Path, directive: str) -> None:
+    (of_nobody / "postgresql.conf").write_text(f"{directive} '{roots_file}'\n")
+    assert reason_of(read_data_directory(of_nobody).settings.value) == f"{roots_file}: Permission denied"
+
+
+@pytest.mark.root
+def test_roots_groups_are_left_while_root_reads(of_nobody: Path) -> None:
+    groups = os.getgroups()
+    with acting_as(of_nobody.stat().st_uid):
+        assert 0 not in {os.getegid(), *os.getgroups()}
+    assert (os.getegid(), os.getgroups()) == (0, groups)
