@@ -6,6 +6,7 @@ root can exchange them, and otherwise as that user, who gains nothing by it.
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,12 +102,18 @@ def only_root_changes(programs: Path) -> bool:
         directories = [place.lstat() for place in (programs, *programs.parents)]
     except OSError:
         return False
-    return all(stat.S_ISREG(file.st_mode) and file.st_uid == 0 for file in files) and all(
-        stat.S_ISDIR(directory.st_mode) and directory.st_uid == 0 and not _is_open_to_all(directory.st_mode)
-        for directory in directories
+    return all(stat.S_ISREG(file.st_mode) and _is_roots(file) for file in files) and all(
+        stat.S_ISDIR(place.st_mode) and (_is_roots(place) or _is_sticky_of_root(place))
+        for place in directories
     )
 
 
-def _is_open_to_all(mode: int) -> bool:
-    """Whether everybody may rename entries of a directory; of a sticky one only their owners may."""
-    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+def _is_roots(entry: os.stat_result) -> bool:
+    """Whether nobody but root, and root's group, can write a file or directory."""
+    is_of_group = bool(entry.st_mode & stat.S_IWGRP) and entry.st_gid != 0
+    return entry.st_uid == 0 and not is_of_group and not entry.st_mode & stat.S_IWOTH
+
+
+def _is_sticky_of_root(directory: os.stat_result) -> bool:
+    """Whether a directory that others write lets them rename only what is theirs."""
+    return directory.st_uid == 0 and bool(directory.st_mode & stat.S_ISVTX)

@@ -87,6 +87,18 @@ def test_programs_in_a_directory_open_to_all_are_not_roots_alone(programs: Path)
     assert only_root_changes(programs)
 
 
+def test_programs_that_a_group_or_everybody_may_write_are_not_roots_alone(programs: Path) -> None:
+    for place, mode in ((programs / "initdb", 0o755), (programs, 0o755)):
+        place.chmod(mode | 0o020)
+        assert only_root_changes(programs), "root's own group"
+        os.chown(place, 0, 50)
+        assert not only_root_changes(programs)
+        os.chown(place, 0, 0)
+        place.chmod(mode | 0o002)
+        assert not only_root_changes(programs)
+        place.chmod(mode)
+
+
 def test_programs_behind_links_are_not_roots_alone(programs: Path) -> None:
     (programs.parent / "link").symlink_to(programs)
     assert not only_root_changes(programs.parent / "link")
