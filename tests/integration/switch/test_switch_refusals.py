@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,24 @@ def test_a_cluster_that_does_not_run_from_what_was_chosen_is_left_alone(
     assert f"the server does not run from what {pg_ctl_conf(debian15)} chooses" in errors
     assert f"it runs from {PROGRAMS}/bin, and the file chooses {other}/bin/postgres" in errors
     assert pg_ctl_conf(debian15).read_text() == text
+
+
+def test_a_server_that_names_the_configuration_of_another_one_is_refused(
+    debian15: DebianCluster, other: Path, switch: Switch
+) -> None:
+    here = debian15.configuration_directory
+    text = (here / "postgresql.conf").read_text()
+    try:
+        shutil.chown(here, "daemon")
+        code, _, errors = switch("switch", "--to", str(other))
+        assert code == 4
+        assert f"{pg_ctl_conf(debian15)} is not this server's to change" in errors
+    finally:
+        shutil.chown(here, "postgres")
+    another = text.replace(f"'{debian15.data_directory}'", f"'{debian15.directory}'")
+    (here / "postgresql.conf").write_text(another)
+    code, _, errors = switch("switch", "--to", str(other))
+    assert code == 4
+    assert f"{here}/postgresql.conf is not this server's own" in errors
+    assert running(debian15) == PROGRAMS / "bin/postgres"
+    (here / "postgresql.conf").write_text(text)

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
+from pgdyno.app.changes.choice_of_programs import require_own_configuration, require_owners
 from pgdyno.app.local_machine import workspace
 from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.runs.unfinished import check_unfinished
 from pgdyno.journal.session.access import ServerAccess
+from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import reading_session
 from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.levers.compiler.optimised_build import LEVER
@@ -60,9 +62,11 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
         )  # before what it has left is looked at
         progress.step(f"trying on a scratch server whether {target.title} can run it")
         assert access.programs_check is not None  # noqa: S101 — server_access has made it
-        notes = access.programs_check(session, access.files(session), target.bin_directory)
+        files = access.files(session)
+        notes = access.programs_check(session, files, target.bin_directory)
+        assert files is not None  # noqa: S101 — the check has refused a server without
         server = inspect_server(session.connection)
-        change = _change(request, server, target, running_programs(session.connect))
+        change = _change(request, server, target, files, running_programs(session.connect))
         planned_on = describe(session.connection)
     apply_request = ApplyRequest(
         _plan(change, target),
@@ -101,11 +105,14 @@ def _require_trusted(request: SwitchRequest, target: Installation) -> None:
         )
 
 
-def _change(request: SwitchRequest, server: Server, target: Installation, running: str) -> Change:
+def _change(
+    request: SwitchRequest, server: Server, target: Installation, files: ServerFiles, running: str
+) -> Change:
     if request.link is not None:
+        require_owners(request.link.absolute(), files)
         kind, key, value = PROGRAM_LINK, *_through_link(request.link.absolute(), target, running)
     else:
-        kind, key, value = PG_CTL_OPTIONS, *_through_pg_ctl(server, target, running)
+        kind, key, value = PG_CTL_OPTIONS, *_through_pg_ctl(server, target, files, running)
     return Change(LEVER.name, kind, key, running, value, Effect.RESTART)
 
 
@@ -120,8 +127,13 @@ def _through_link(link: Path, target: Installation, running: str) -> tuple[str, 
     return str(link), str(target.bin_directory.resolve().parent)
 
 
-def _through_pg_ctl(server: Server, target: Installation, running: str) -> tuple[str, str]:
-    """Return Debian's pg_ctl.conf and its options. Raises: UsageError if this is no cluster of Debian's."""
+def _through_pg_ctl(
+    server: Server, target: Installation, files: ServerFiles, running: str
+) -> tuple[str, str]:
+    """Return Debian's pg_ctl.conf and its options.
+
+    Raises: UsageError if this is no cluster of Debian's; RefusedError if it is another server's.
+    """
     configuration = Path(server.settings["config_file"].setting)
     file, program = configuration.with_name("pg_ctl.conf"), target.bin_directory.resolve() / "postgres"
     if not file.is_file():
@@ -131,6 +143,8 @@ def _through_pg_ctl(server: Server, target: Installation, running: str) -> tuple
             hint="start it through a symbolic link to the prefix, and name that with --link; or stop it, and "
             f"start it with {target.bin_directory}/pg_ctl yourself",
         )
+    require_owners(file, files)
+    require_own_configuration(configuration, files)
     if not _UNQUOTED.fullmatch(str(program)):
         raise UsageError(
             f'"{program}" cannot stand in {file}',
