@@ -26,6 +26,10 @@ _HINTS = (
     (r"password authentication failed", f"check user and password: {_PASSWORD_FILE}"),
     (r"no password supplied", _PASSWORD_FILE),
     (
+        r"authentication method requirement .* failed",
+        "name the server with --dsn, and there the ways in that you trust it with: require_auth=…",
+    ),
+    (
         r"Peer authentication failed",
         "run pgdyno as that operating-system user: sudo -u ROLE pgdyno …; or name another role with user=",
     ),

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from psycopg.conninfo import make_conninfo
+
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.connection.connection import Connection, connect, postmaster_dsn
 from pgdyno.server.inspection.data_directory import read_data_directory
 from pgdyno.server.process.account import acting_as
+
+_NO_PASSWORDS = {"passfile": "/dev/null", "require_auth": "none,scram-sha-256"}
+"""Parameters of libpq: no password of a file's, and that of the environment only by a proof of it."""
 
 
 def connect_by_directory(path: Path, *, is_read_only: bool = True, database: str | None = None) -> Connection:
@@ -34,17 +39,26 @@ def connect_as_owner(
     """Connect to a data directory's postmaster as its owner, unless the environment names another role.
 
     Distributions let nobody else in over the socket (``peer``), not even root: who is root acts as the owner
-    for that moment, and as himself if that fails. Raises: ConnectionFailedError.
+    for that moment, and as himself if that fails. The owner may have somebody else listen there: root shows
+    no password. Raises: ConnectionFailedError.
     """
     dsn = postmaster_dsn(postmaster, owner=owner, database=database)
     uid = path.stat().st_uid
-    if os.geteuid() == 0 != uid and "PGUSER" not in os.environ:
+    if not os.geteuid() == 0 != uid:
+        return connect(dsn, is_read_only=is_read_only)
+    dsn = make_conninfo(dsn, **_NO_PASSWORDS)
+    if "PGUSER" not in os.environ:
         try:
             with acting_as(uid):  # the kernel says who is at the other end: unix(7), SO_PEERCRED
                 return connect(dsn, is_read_only=is_read_only)
         except ConnectionFailedError:
-            pass  # whoever root has a password for is tried next; that attempt says why it fails
-    return connect(dsn, is_read_only=is_read_only)
+            pass  # root himself is tried next; that attempt says why it fails
+    try:
+        return connect(dsn, is_read_only=is_read_only)
+    except ConnectionFailedError as error:
+        if "PGPASSWORD" in (error.hint or ""):
+            error.hint = "set PGPASSWORD; files of passwords are read where --dsn names the server"
+        raise
 
 
 def _not_running(path: Path, reason: str) -> ConnectionFailedError:
