@@ -115,5 +115,5 @@ def _is_roots(entry: os.stat_result) -> bool:
 
 
 def _is_sticky_of_root(directory: os.stat_result) -> bool:
-    """Whether a directory that others write lets them rename only what is theirs."""
+    """Whether others who may write to a directory of root can rename nothing but their own entries."""
     return directory.st_uid == 0 and bool(directory.st_mode & stat.S_ISVTX)
