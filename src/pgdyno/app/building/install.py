@@ -1,16 +1,19 @@
 """The use case ``server install``: build the distribution's source packages.
 
-All of them are built with equal flags.
+All of them are built with equal flags, as the servers' account.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import downloads, fetch_packages
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
@@ -19,6 +22,7 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.workspace import Workspace
+from pgdyno.toolchain.compiling.publishing import hidden, publish, put_beside
 from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
 from pgdyno.toolchain.host.prerequisites import compiler_version, find_recipe
 from pgdyno.toolchain.product.manifest import FILE, Manifest, dump_manifest, read_manifest
@@ -123,24 +127,26 @@ class _Installing:
             for major, package in packages.items():
                 self.progress.step(f"building {_name(major)}: {package.name} {package.version}")
                 with self.place.scratch() as scratch:
-                    manifests[major] = self._install(major, package, scratch / "source")
+                    manifests[major] = self._install(major, package, scratch)
                 self.done += 1
         return manifests
 
-    def _install(self, major: int, package: SourcePackage, tree: Path) -> Manifest:
-        prefix = self.place.servers() / _name(major)
-        destination = prefix.with_name(f".{prefix.name}.partial")
-        shutil.rmtree(destination, ignore_errors=True)  # what a killed pgdyno has left
-        self.parts.unpack(package, downloads(self.place), tree)
-        build = SourceBuild(major, tree, self.recipe, prefix, self.place.builds() / f"{prefix.name}.log")
+    def _install(self, major: int, package: SourcePackage, root: Path) -> Manifest:
+        account = self.place.account
+        at = BuildDirectory(root, self.place.servers() / _name(major), account)
+        run_as = partial(account.command, death_signal=signal.SIGTERM)  # as for other builds
+        self.parts.unpack(package, downloads(self.place), at.source)
+        at.give(at.source)
+        log = self.place.builds() / f"{at.prefix.name}.log"
+        build = SourceBuild(major, at.source, self.recipe, at.prefix, log, run_as)
         try:
-            built = build.run(destination, self._report)
-            installation_at(built.staged / "bin", self.place.account)  # the servers' account can run it
+            built = build.run(at.empty("built"), self._report)
+            placed = put_beside(at.prefix, built.staged, run_as)
+            installation_at(placed / "bin", account)  # which can run it
             manifest = self._manifest(package, built, major)
-            (built.staged / FILE).write_text(dump_manifest(manifest))
-            built.staged.rename(prefix)
+            publish(at.prefix, (FILE, dump_manifest(manifest)))
         finally:
-            shutil.rmtree(destination, ignore_errors=True)
+            shutil.rmtree(hidden(at.prefix), ignore_errors=True)
         return manifest
 
     def _report(self, share: float) -> None:

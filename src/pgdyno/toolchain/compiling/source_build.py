@@ -1,7 +1,6 @@
 """Build one PostgreSQL from a source tree and install it into a staging directory.
 
-It runs as the caller, also as root: the sources are proven to be the archive's, which root trusts with every
-package it installs. What is installed belongs to the caller, and everybody can read it.
+It runs as it is told: as root, as the servers' account, to which tree and destination belong.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ class SourceBuild:
     recipe: Recipe
     prefix: Path
     log: Path
+    run_as: RunAs = list
 
     def run(self, destination: Path, watch: Watch) -> Built:
         """Configure, compile and install below ``destination``, which stands for the root directory.
@@ -48,7 +48,7 @@ class SourceBuild:
         """
         started_s = time.monotonic()
         self.log.unlink(missing_ok=True)
-        making = Making(self.tree, self.log, f"PostgreSQL {self.major}")
+        making = Making(self.tree, self.log, f"PostgreSQL {self.major}", self.run_as)
         directories = self.recipe.directories
         making.configure(
             self.recipe.configure(self.major, self.prefix), lambda share: watch(_CONFIGURE_SHARE * share)
@@ -58,14 +58,14 @@ class SourceBuild:
         staged = destination / self.prefix.relative_to("/")
         return Built(
             staged,
-            ask(staged / "bin/pg_config", "--version").removeprefix("PostgreSQL "),
+            ask(staged / "bin/pg_config", "--version", self.run_as).removeprefix("PostgreSQL "),
             self._checked_flags(staged),
             time.monotonic() - started_s,
         )
 
     def _checked_flags(self, staged: Path) -> str:
         """Return the flags that the build reports, after checking that they include the requested ones."""
-        found = ask(staged / "bin/pg_config", "--cflags")
+        found = ask(staged / "bin/pg_config", "--cflags", self.run_as)
         lost = [flag for flag in self.recipe.cflags.split() if flag not in found.split()]
         if lost:
             raise InstallationError(

@@ -53,7 +53,7 @@ def build(self: SourceBuild, destination: Path, watch: Callable[[float], None]) 
 PARTS = InstallParts(
     find_recipe=recipe,
     fetch_packages=fetch,
-    unpack=lambda *_: None,
+    unpack=lambda _package, _downloads, tree: tree.mkdir(),
     compiler_version=lambda _: "gcc (Debian 12.2.0-14) 12.2.0",
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import stat
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,19 @@ def test_what_is_installed_can_be_run_by_everybody(build: SourceBuild, tmp_path:
     built = build.run(tmp_path / "destination", lambda _: None)
     for path in (built.staged, built.staged / "bin", built.staged / "bin/pg_config"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o755
+
+
+def test_every_program_of_a_build_runs_as_it_is_told(build: SourceBuild, tmp_path: Path) -> None:
+    ran = []
+
+    def run_as(argv: Sequence[str]) -> list[str]:
+        ran.append(Path(argv[0]).name)
+        return ["env", "WHO=account", *argv]
+
+    script(build.tree / "configure", CONFIGURE + 'echo "as $WHO"\n')
+    replace(build, run_as=run_as).run(tmp_path / "destination", lambda _: None)
+    assert "as account\n" in build.log.read_text()
+    assert set(ran) == {"configure", "make", "pg_config"}
 
 
 def test_flags_of_the_callers_environment_do_not_reach_the_build(
