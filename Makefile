@@ -44,7 +44,7 @@ slowest: setup ## what tests took when they last ran
 test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare them (about 15 minutes)
 	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
 
-test-real-build: setup ## build PostgreSQL 18 with a profile and verify it (20 minutes; if it is there, four)
+test-real-build: setup ## build PostgreSQL 18 with a profile and verify it (a quarter of an hour; if it is there, four minutes)
 	@PGDYNO_REAL_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_real_build.py
 
 test-cross-build: setup ## build PostgreSQL 18 for Arm and verify it, emulated (an hour; if it is there, seconds)
@@ -54,12 +54,12 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
 
-lock: setup ## write requirements.txt: versions and checksums of all that setup installs
+lock: ## write requirements.txt: versions and checksums of all that setup installs
 	@$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet --disable-pip-version-check uv
 	@build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --all-extras \
 		--no-emit-index-url --no-header --output-file requirements.txt pyproject.toml
 
-audit: setup ## look for known vulnerabilities in what is locked: Python packages and crates
+audit: ## known vulnerabilities of what is locked; takes cargo-audit: cargo install cargo-audit
 	@$(PYTHON) -m venv build/audit && build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	@build/audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements.txt
 	@cd driver && cargo audit

@@ -120,7 +120,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 @click.option(
     "--build",
     is_flag=True,
-    help="First make a verified profile-guided build, if there is none: about 20 minutes more.",
+    help="First make a verified profile-guided build, if there is none: about 15 minutes more.",
 )
 @seed_option
 @as_booted_option

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from pgdyno.journal.files.source_tree import opened_tree, plain_file
-from pgdyno.model.errors import InstallationError
+from pgdyno.model.errors import InstallationError, StorageError
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
@@ -83,14 +83,14 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
             tarball=package.tarball.name,
         )
     if isinstance(source, Tarball):
-        with _private_copy(source) as (copy, digest):
+        with _private_copy(place, source) as (copy, digest):
             version = _version(place, copy, digest, source.path)
         return Fetched(
             asked=asked,
             sha256=digest,
             version=version,
             how=UNPACKED,
-            unpack=partial(_unpack, source, digest),
+            unpack=partial(_unpack, place, source, digest),
             tarball=source.path.name,
         )
     with opened_tree(source.path) as tree:
@@ -130,15 +130,24 @@ def _package(place: Workspace, major: int, progress: Progress) -> SourcePackage:
 
 
 @contextmanager
-def _private_copy(tarball: Tarball) -> Iterator[tuple[Path, str]]:
-    """Provide a copy that nobody can exchange, and its checksum."""
-    with tempfile.TemporaryDirectory(prefix="pgdyno-source-") as directory:
-        path, digest = Path(directory) / tarball.path.name, hashlib.sha256()
-        with path.open("wb") as copy:
-            for chunk in plain_file(tarball.path):
+def _private_copy(place: Workspace, tarball: Tarball) -> Iterator[tuple[Path, str]]:
+    """Provide a copy that nobody can exchange, and its checksum. Raises: StorageError, RefusedError."""
+    with tempfile.TemporaryDirectory(prefix="source-", dir=place.builds()) as directory:
+        copy = Path(directory) / tarball.path.name
+        yield copy, _copied(tarball.path, copy)
+
+
+def _copied(source: Path, target: Path) -> str:
+    """Copy a file and return its checksum."""
+    digest = hashlib.sha256()
+    try:
+        with target.open("wb") as copy:
+            for chunk in plain_file(source):
                 copy.write(chunk)
                 digest.update(chunk)
-        yield path, digest.hexdigest()
+    except OSError as error:
+        raise StorageError(f'could not write "{target}"', detail=error.strerror or str(error)) from error
+    return digest.hexdigest()
 
 
 def _version(place: Workspace, tarball: Path, digest: str, called: Path) -> str:
@@ -158,8 +167,8 @@ def changed(source: str) -> InstallationError:
     )
 
 
-def _unpack(tarball: Tarball, digest: str, target: Path) -> None:
-    with _private_copy(tarball) as (copy, found):
+def _unpack(place: Workspace, tarball: Tarball, digest: str, target: Path) -> None:
+    with _private_copy(place, tarball) as (copy, found):
         if found != digest:
             raise changed(str(tarball.path))
         unpack_tarball(copy, target)

@@ -125,8 +125,9 @@ def _require_runnable(own: OwnPrograms) -> None:
         programs = own.installation.bin_directory
         raise RefusedError(
             f'user "{account.name}" does not run the programs in {programs}',
-            detail=f'others than root can exchange them, and scratch servers run as "{account.name}"',
-            hint=f"run pgdyno as {user.name}, or let them and all directories above belong to root",
+            detail=f'users other than root can replace them, and scratch servers run as "{account.name}"',
+            hint=f"run pgdyno as {user.name}, or let them and all directories above belong to root and be "
+            "writable by nobody else (chown root, chmod g-w,o-w)",
         )
 
 

@@ -24,9 +24,12 @@ from pgdyno.model.facts import Unknown
 _C_LIBRARY = re.compile(
     r"/(usr/)?lib(32|64)?(/[\w.-]+-linux-[\w.-]+)?"
     r"/(libc\.so\.6|libc-2\.\d+\.so|libpthread[.-][\w.]+|librt[.-][\w.]+|ld-linux[\w.-]*|ld-2\.\d+\.so"
-    r"|(ld-musl|libc\.musl)-[\w.]+|libc\.so)"
+    r"|(ld-musl|libc\.musl)-[\w.]+|libc\.so)( \(deleted\))?"
 )
-"""The C library's own files, where distributions keep them; libpthread had fsync until glibc 2.34."""
+"""The C library's own files, where distributions keep them; libpthread had fsync until glibc 2.34.
+
+Deleted ones are those of servers that were not restarted after an upgrade of it.
+"""
 
 _LOADER_VARIABLE = re.compile(r"LD_\w+")
 _OF_FILES = ("LD_PRELOAD", "LD_AUDIT")
@@ -117,7 +120,7 @@ def _defined_in(
     def in_file_of_that_name(file: BinaryIO) -> frozenset[str] | Unknown:
         found = defined_functions(file, functions)
         if not found and not mapped.is_in(os.fstat(file.fileno())):  # what is found is told in any case
-            return Unknown("another file than the mapped one has its name")
+            return Unknown("it could not be proven to be the mapped file")
         return found
 
     exact = tree.scan_plain(

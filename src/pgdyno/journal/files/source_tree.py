@@ -142,6 +142,8 @@ def opened_tree(path: Path, called: Path | None = None) -> Iterator[OwnersTree]:
     try:
         with walk(path) as reached:
             user, group = _reader(path, reached)
+            if user in {uid for _, uid in reached.links}:
+                _require_reachable(path, reached, user, group)
             with acting_as(user, group):
                 descriptor = os.open(".", _DIRECTORY, dir_fd=reached.descriptor)
             try:
@@ -173,6 +175,27 @@ def _reader(path: Path, reached: Walk) -> tuple[int, int]:
         return others[0], pwd.getpwuid(others[0]).pw_gid
     except KeyError:  # a user without a name
         return others[0], _NOBODYS_GROUP
+
+
+def _require_reachable(path: Path, reached: Walk, user: int, group: int) -> None:
+    """Refuse a place to which a user's link leads through directories that are closed to that user."""
+    with _without_groups_of_root(), acting_as(user, group), walk(path) as again:
+        if not os.path.samestat(again.status, reached.status):
+            raise UntrustedError(f'"{path}" leads elsewhere now', "name what does not change meanwhile")
+
+
+@contextmanager
+def _without_groups_of_root() -> Iterator[None]:
+    """Leave root's groups, which some distributions let into root's home directory."""
+    if os.geteuid() != 0:
+        yield
+        return
+    former = os.getgroups()
+    os.setgroups([])
+    try:
+        yield
+    finally:
+        os.setgroups(former)
 
 
 def _require_plain(place: str, status: os.stat_result) -> None:

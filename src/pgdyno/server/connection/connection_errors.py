@@ -27,7 +27,7 @@ _HINTS = (
     (r"no password supplied", _PASSWORD_FILE),
     (
         r"authentication method requirement .* failed",
-        "name the server with --dsn, and there the ways in that you trust it with: require_auth=…",
+        "connect with --dsn, and list the methods that you accept: require_auth=scram-sha-256,md5",
     ),
     (
         r"Peer authentication failed",

@@ -14,8 +14,11 @@ from pgdyno.server.connection.connection import Connection, connect, postmaster_
 from pgdyno.server.inspection.data_directory import read_data_directory
 from pgdyno.server.process.account import acting_as
 
-_NO_PASSWORDS = {"passfile": "/dev/null", "require_auth": "none,scram-sha-256"}
-"""Parameters of libpq: no password of a file's, and that of the environment only by a proof of it."""
+_NO_PASSWORDS = {"passfile": "/dev/null/none", "require_auth": "none,scram-sha-256"}
+"""Parameters of libpq: no password of a file's, and that of the environment only by a proof of it.
+
+libpq warns of a password file that is no plain one, but not of one that cannot be.
+"""
 
 
 def connect_by_directory(path: Path, *, is_read_only: bool = True, database: str | None = None) -> Connection:

@@ -43,13 +43,13 @@ def read_data_directory(path: Path) -> DataDirectory:
                 settings=_settings(path, place),
             )
     except PermissionError as error:
-        raise _closed(path, f"{error.filename}: {error.strerror}") from error
+        raise _closed(path, f"{error.filename or path}: {error.strerror}") from error
 
 
 def _closed(path: Path, detail: str) -> PrivilegeError:
     if os.geteuid() == 0:
         return PrivilegeError(
-            f'the files of data directory "{path}" are closed to its owner, as whom root reads them',
+            f'the files of data directory "{path}" cannot be read by its owner, whose rights root uses here',
             detail=detail,
             hint="let them belong to that user, as the server needs it",
         )

@@ -74,7 +74,11 @@ def server(place: Path, request: pytest.FixtureRequest) -> Iterator[AskingServer
 
 @pytest.mark.parametrize("variable", ["PGUSER", "LANG"])
 def test_a_password_of_roots_file_is_not_sent(
-    place: Path, server: AskingServer, monkeypatch: pytest.MonkeyPatch, variable: str
+    place: Path,
+    server: AskingServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    variable: str,
 ) -> None:
     monkeypatch.setenv(variable, "C")
     with pytest.raises(ConnectionFailedError) as caught:
@@ -82,6 +86,7 @@ def test_a_password_of_roots_file_is_not_sent(
     assert b"".join(server.answers) == b""
     assert caught.value.hint is not None
     assert "pgpass" not in caught.value.hint
+    assert capfd.readouterr().err == "", "libpq itself warns of a password file that is none"
 
 
 @pytest.mark.parametrize("question", [CLEAR_TEXT, MD5])
@@ -94,4 +99,4 @@ def test_a_password_of_the_environment_is_sent_by_scram_only(
         connect_as_owner(place, Postmaster(1, PORT, str(place), None), "nobody")
     server.close()
     assert b"".join(server.answers) == b""
-    assert "name the server with --dsn" in str(caught.value.hint)
+    assert "connect with --dsn, and list the methods that you accept" in str(caught.value.hint)

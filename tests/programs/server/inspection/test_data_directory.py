@@ -118,8 +118,9 @@ def test_files_closed_to_us_are_a_privilege_error(
     monkeypatch.setattr("pgdyno.server.inspection.data_directory.read_regular_file", closed)
     with pytest.raises(PrivilegeError) as caught:
         read_data_directory(data_directory)
-    whose = "its owner, as whom root reads them" if os.geteuid() == 0 else "this user"
-    assert caught.value.message == f'the files of data directory "{data_directory}" are closed to {whose}'
+    whose = "cannot be read by its owner, whose rights root uses here"
+    how = whose if os.geteuid() == 0 else "are closed to this user"
+    assert caught.value.message == f'the files of data directory "{data_directory}" {how}'
     assert caught.value.detail == f"{data_directory}/PG_VERSION: Permission denied"
 
 

@@ -106,6 +106,18 @@ def test_a_library_that_calls_itself_the_c_library_is_looked_at_unless_it_lies_w
     assert found.replaced == {"libc.so.6": ("fsync",)}
 
 
+def test_a_c_library_that_was_upgraded_under_a_running_server_replaces_nothing(tmp_path: Path) -> None:
+    process = tmp_path / "proc" / "7"
+    path = "/usr/lib/x86_64-linux-gnu/libc.so.6 (deleted)"
+    for place in (process / "map_files/7f1b10200000-7f1b10300000", process / "root" / path[1:]):
+        place.parent.mkdir(parents=True)
+        place.write_bytes(own_library("libc.so.6").read_bytes())
+    (process / "environ").write_text("A=1\0")
+    (process / "maps").write_text(f"7f1b10200000-7f1b10300000 r-xp 00000000 fe:00 13 {path}\n")
+    found = inspect_libraries(Tree(tmp_path), 7, {"fsync"})
+    assert (found.replaced, found.unknown) == ({}, ())
+
+
 def mapping(file: Path, path: str) -> str:
     """Return the line of /proc/PID/maps for a file that is mapped by a path."""
     status = file.stat()
@@ -135,7 +147,7 @@ def test_another_file_of_a_mapped_ones_name_proves_nothing(process: Path) -> Non
     library.rename(library.with_name("elsewhere"))
     library.write_bytes(own_library("libm.so.6").read_bytes())
     found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
-    assert found.unknown == ("libm.so: another file than the mapped one has its name",)
+    assert found.unknown == ("libm.so: it could not be proven to be the mapped file",)
 
 
 def test_a_file_without_a_name_is_unknown_whatever_is_called_like_its_end(process: Path) -> None:
@@ -147,7 +159,7 @@ def test_a_file_without_a_name_is_unknown_whatever_is_called_like_its_end(proces
     assert found.unknown == ("libm.so (deleted): no such file",)
     library.with_name("libm.so (deleted)").write_bytes(own_library("libm.so.6").read_bytes())
     found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
-    assert found.unknown == ("libm.so (deleted): another file than the mapped one has its name",)
+    assert found.unknown == ("libm.so (deleted): it could not be proven to be the mapped file",)
 
 
 def test_a_pipe_in_a_librarys_place_is_not_waited_for(process: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ from pgdyno.model.errors import RefusedError
 
 ANOTHER = 4713
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="acting as another user takes root")
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A directory that every user can reach: pytest's own are closed."""
+    with tempfile.TemporaryDirectory(prefix="pgdyno-tree-") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
 
 
 @pytest.fixture
@@ -116,6 +125,33 @@ def test_roots_directory_that_a_user_leads_to_is_read_with_that_users_rights(
     path.resolve().chmod(0o755)
     (path / "secret").chmod(0o644)
     assert content(path) == {"secret": b"root's"}
+
+
+@needs_root
+def test_a_user_leads_through_no_directory_that_is_closed_to_that_user(tree: Path, tmp_path: Path) -> None:
+    """Also where what lies behind it may be read by everybody."""
+    project = tmp_path / "closed/project"
+    project.mkdir(parents=True)
+    project.parent.chmod(0o700)
+    (project / "Makefile").write_text("all:")
+    (tree / "link").symlink_to(project)
+    os.chown(tree / "link", OWNER, OWNER, follow_symlinks=False)
+    with pytest.raises(RefusedError, match="Permission denied"):
+        content(tree / "link")
+    project.parent.chmod(0o755)
+    assert content(tree / "link") == {"Makefile": b"all:"}
+
+
+@needs_root
+def test_roots_own_place_may_hold_a_tree_of_another_user(tree: Path, tmp_path: Path) -> None:
+    """As an archive has it that root has unpacked: nobody else has led root there."""
+    (tmp_path / "closed").mkdir(mode=0o700)
+    inner = tmp_path / "closed/tree"
+    inner.mkdir()
+    (inner / "configure").write_text("#!/bin/sh")
+    for path in (inner, inner / "configure"):
+        os.chown(path, OWNER, OWNER)
+    assert content(inner) == {"configure": b"#!/bin/sh"}
 
 
 @needs_root
