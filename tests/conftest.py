@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-from itertools import chain, groupby, islice
 from pathlib import Path
 
 import pytest
@@ -33,22 +32,6 @@ _MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 8 << 30
 if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None  # what was found before
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let each worker begin with its share of the tests of servers, so that the last ones are short.
-
-    At first, xdist gives each worker as many tests as the others, in their order.
-    """
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    of_servers = [item for item in items if "integration" in item.path.parts]
-    for place, (_, of_file) in enumerate(groupby(of_servers, key=lambda item: item.path)):
-        shares[place % workers] += of_file
-    others = iter([item for item in items if "integration" not in item.path.parts])
-    size = len(items) // workers
-    shares = [[*share, *islice(others, max(0, size - len(share)))] for share in shares]
-    items[:] = [*chain.from_iterable(shares), *others]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
