@@ -29,7 +29,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Servers come and go by the hundred here. Their files are made in memory, if there is enough of it: ext4
 # gives inodes out again only some seconds after they were freed, and looks through those for each new file.
 _MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 8 << 30
-if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:
+
+
+def _is_suitable(directory: Path) -> bool:
+    """Whether programs can be run from a directory, and there is room for the tests' files."""
+    if not directory.is_dir() or os.statvfs(directory).f_flag & os.ST_NOEXEC:
+        return False
+    return shutil.disk_usage(directory).free > _ENOUGH_BYTES
+
+
+if "TMPDIR" not in os.environ and _is_suitable(_MEMORY):
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None  # what was found before
 
