@@ -21,6 +21,7 @@ $(STAMP): pyproject.toml requirements.txt hatch_build.py $(DRIVER)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+	@echo "ready: $(BIN)/pgdyno" >&2
 
 accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (10 minutes)
 	@$(BIN)/pgdyno accelerate --embedded
@@ -91,13 +92,14 @@ simulate: setup ## check the statistics on 10 000 simulated experiments per kind
 	@$(BIN)/python -m bench.disturbance
 
 # The published client is not part of pgdyno: REFERENCE='--reference iibench.py --python VENV/bin/python'.
-bench: setup ## what this machine can tell apart, and what our own driver costs (about 70 minutes)
+bench: setup ## what this machine can tell apart, and what our own driver costs (about 80 minutes)
 	@$(BIN)/python -m bench.precision --workload sysbench-read-only --budget 10m
 	@$(BIN)/python -m bench.precision --workload sysbench-read-write --budget 10m --goal 0.02 --design duet
 	@$(BIN)/python -m bench.planted --budget 5m
 	@$(BIN)/python -m bench.meters
 	@$(BIN)/python -m bench.turns --budget 10m
 	@$(BIN)/python -m bench.driver --budget 10m
+	@$(BIN)/python -m bench.likeness
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)

@@ -32,11 +32,16 @@ class DriverHook(BuildHookInterface):  # type: ignore[type-arg]
             )
         crate = Path(self.root) / "driver"
         target = crate / "target"
-        subprocess.run(
+        built = subprocess.run(
             [cargo, "build", "--release", "--locked", "--quiet", f"--target-dir={target}"],
             cwd=crate,
-            check=True,
+            check=False,
         )
+        if built.returncode != 0:
+            raise SystemExit(
+                "cargo could not build pgdyno's load generator; its own words stand above. It takes Rust "
+                "1.88 or newer (rustup default stable; https://rustup.rs)"
+            )
         build_data["shared_scripts"][str(target / "release" / _NAME)] = _NAME
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{platform}"

@@ -13,6 +13,7 @@ pytest_plugins = (
     "tests.fix_home",
     "tests.fix_servers",
     "tests.fix_scratch",
+    "tests.fix_captured",
     "tests.fix_builds",
     "tests.fix_debian",
     "tests.fix_machine",

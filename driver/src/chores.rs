@@ -1,6 +1,6 @@
 //! Runs statements that are not load: tables before it, index builds and clean-up after it.
 
-use crate::connect::Connection;
+use crate::connect::{Connection, LONG};
 use crate::conninfo::ConnInfo;
 use crate::error::{Error, Result};
 
@@ -10,7 +10,7 @@ pub fn run_serially(info: &ConnInfo, statements: &[String]) -> Result<()> {
         return Ok(());
     }
     let mut connection = Connection::open(info)?;
-    connection.wait_long()?;
+    connection.set_answer_limit(LONG)?;
     // An index build whose driver has gone would go on without this. Servers before 14 do not know it, nor do
     // those on other systems than Linux: there it does go on.
     let _ = connection.execute("SET client_connection_check_interval = '1s'");

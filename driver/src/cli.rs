@@ -1,12 +1,17 @@
 //! The command line.
 
+use std::io::Read;
+use std::time::Duration;
+
 use clap::{Args, Parser, Subcommand};
+use pgdyno_driver::connect::LONG;
 use pgdyno_driver::conninfo::Keywords;
 use pgdyno_driver::error::{Error, Result};
-use pgdyno_driver::job::{ArmJob, ArrivalsJob, Job};
+use pgdyno_driver::job::{ArmJob, ArrivalsJob, Job, require_answer_limit};
 use pgdyno_driver::protocol::request::Mode;
 use pgdyno_driver::run::Command;
 use pgdyno_driver::workload::catalogue;
+use pgdyno_driver::workload::sampled::TRANSACTIONS;
 use serde_json::{Map, Value};
 
 /// Issues load on PostgreSQL servers, on schedule and at little cost, and measures it.
@@ -111,6 +116,17 @@ pub struct LoadArguments {
     /// Of the rows.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// How long the server may leave a statement unanswered before the load fails; an index build is one statement.
+    #[arg(long, value_name = "SECONDS", default_value_t = LONG.as_secs_f64())]
+    pub answer_limit: f64,
+}
+
+impl LoadArguments {
+    /// How long a statement may take.
+    pub fn answer_limit(&self) -> Result<Duration> {
+        require_answer_limit(self.answer_limit)?;
+        Ok(Duration::from_secs_f64(self.answer_limit))
+    }
 }
 
 #[derive(Args)]
@@ -120,9 +136,28 @@ pub struct StatementsArguments {
     /// An option of the workload; repeatable.
     #[arg(short, long = "option", value_name = "NAME=VALUE")]
     pub options: Vec<String>,
+    /// Read options as one JSON object from the standard input, too: those of a captured workload are many.
+    #[arg(long)]
+    pub options_on_stdin: bool,
+    /// From how many transactions of a client to take parameters.
+    #[arg(long, default_value_t = TRANSACTIONS, value_name = "N")]
+    pub transactions: usize,
     /// Of the transactions.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+impl StatementsArguments {
+    /// The options of the arguments, and of the standard input where those are asked for.
+    pub fn options(&self, stdin: impl Read) -> Result<Value> {
+        let mut options = read_options(&self.options)?;
+        if self.options_on_stdin {
+            let more: Map<String, Value> = serde_json::from_reader(stdin)
+                .map_err(|error| Error::new(format!("the standard input has no options: {error}")))?;
+            options.extend(more);
+        }
+        Ok(Value::Object(options))
+    }
 }
 
 const DEFAULT_TIME_S: f64 = 10.0;
@@ -137,7 +172,7 @@ impl RunArguments {
                 log_prefix: None,
             }],
             workload: self.workload.clone(),
-            options: read_options(&self.options)?,
+            options: Value::Object(read_options(&self.options)?),
             clients: self.clients,
             threads: self.threads,
             cpus: self.cpus.clone(),
@@ -180,7 +215,7 @@ impl RunArguments {
 }
 
 /// Reads `name=value` pairs; a value that looks like JSON is JSON, any other a string.
-pub fn read_options(pairs: &[String]) -> Result<Value> {
+pub fn read_options(pairs: &[String]) -> Result<Map<String, Value>> {
     let mut options = Map::new();
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| {
@@ -189,7 +224,7 @@ pub fn read_options(pairs: &[String]) -> Result<Value> {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.into()));
         options.insert(name.into(), value);
     }
-    Ok(Value::Object(options))
+    Ok(options)
 }
 
 #[cfg(test)]
@@ -223,6 +258,21 @@ mod tests {
         assert_eq!(duration_s(&step), None);
         assert_eq!(duration_s(&[&step[..], &["-T", "3"]].concat()), Some(3.0));
         assert_eq!(duration_s(&by_time), Some(10.0));
+    }
+
+    #[test]
+    fn statements_take_options_from_both_sides() {
+        let options = |more: &str| {
+            let all =
+                ["pgdyno-driver", "statements", "captured", "-o", "a=1", "-o", "b=2", "--options-on-stdin"];
+            match Arguments::try_parse_from(all).unwrap().task {
+                Task::Statements(statements) => statements.options(more.as_bytes()),
+                _ => panic!("it is about statements"),
+            }
+        };
+        assert_eq!(options(r#"{"b": "x"}"#).unwrap(), serde_json::json!({"a": 1, "b": "x"}));
+        let error = options("[").unwrap_err();
+        assert!(error.message.starts_with("the standard input has no options: "), "{}", error.message);
     }
 
     #[test]

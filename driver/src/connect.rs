@@ -28,7 +28,9 @@ const READ_BYTES: usize = 16 << 10;
 /// Their answers fit into a socket's buffer: nobody reads them while these are sent.
 const PREPARED_AT_ONCE: usize = 1000;
 /// Building an index or loading a table takes its time, but none of ours takes longer than this.
-const LONG: Duration = Duration::from_secs(6 * 3600);
+pub const LONG: Duration = Duration::from_secs(6 * 3600);
+/// However long an answer takes, what is sent is taken sooner: a server that copies rows only writes them down.
+const MOST_TO_SEND: Duration = Duration::from_secs(120);
 /// A Unix socket whose queue is full is tried again this often.
 const QUEUE_PAUSE: Duration = Duration::from_millis(5);
 
@@ -44,10 +46,13 @@ pub struct Connection {
     pub note: Option<String>,
     place: String,
     inbox: BytesMut,
+    answer_limit: Duration,
+    /// Until when the present answer is waited for: messages may come without end, and none of them end it.
+    deadline: Instant,
 }
 
 impl Connection {
-    /// Connects and logs in. Waits at most the login's `connect_timeout` for each step.
+    /// Connects and logs in. Waits at most `connect_timeout` for the connection, the login and each answer after it.
     pub fn open(info: &ConnInfo) -> Result<Self> {
         let transport = open_transport(info)?;
         let channel = transport.channel(info.ssl_mode == Some(SslMode::Disable));
@@ -58,6 +63,8 @@ impl Connection {
             note: None,
             place: info.place(),
             inbox: BytesMut::new(),
+            answer_limit: info.connect_timeout,
+            deadline: Instant::now() + info.connect_timeout,
         };
         let mut out = BytesMut::new();
         let mut startup = Startup::begin(&info.login, channel, &mut out)?;
@@ -81,10 +88,11 @@ impl Connection {
         }
     }
 
-    /// Lets the server take as long as six hours for each of the statements that follow: an index build takes
-    /// its time. A server that has gone is noticed all the same.
-    pub fn wait_long(&self) -> Result<()> {
-        self.transport.set_timeout(Some(LONG)).map_err(|error| self.lost(&error))
+    /// Lets the server take so long for each of the statements that follow. A server that has gone is noticed all
+    /// the same.
+    pub fn set_answer_limit(&mut self, limit: Duration) -> Result<()> {
+        self.answer_limit = limit;
+        self.transport.set_timeouts(limit, limit.min(MOST_TO_SEND)).map_err(|error| self.lost(&error))
     }
 
     /// Prepares those in `used` of a role's statements, each under its index, if it may be prepared.
@@ -98,7 +106,7 @@ impl Connection {
                 }
             }
             write_sync(&mut out);
-            self.send(&out)?;
+            self.ask(&out)?;
             self.until_ready(|error| error.while_using_tables("prepare the workload's statements"), |_| {})?;
         }
         Ok(())
@@ -118,7 +126,7 @@ impl Connection {
     pub fn execute(&mut self, sql: &str) -> Result<Option<String>> {
         let mut out = Vec::new();
         write_text(&mut out, sql);
-        self.send(&out)?;
+        self.ask(&out)?;
         let mut value = None;
         let doing = format!("run \"{}\"", shortened(sql));
         self.until_ready(
@@ -137,7 +145,7 @@ impl Connection {
         let doing = format!("run \"{}\"", shortened(sql));
         let mut out = Vec::new();
         write_text(&mut out, sql);
-        self.send(&out)?;
+        self.ask(&out)?;
         loop {
             match self.receive()? {
                 Message::CopyInResponse(_) => break,
@@ -159,7 +167,7 @@ impl Connection {
                 break;
             }
         }
-        self.send(b"c\0\0\0\x04")?;
+        self.ask(b"c\0\0\0\x04")?;
         self.until_ready(|error| error.while_doing(&doing), |_| {})
     }
 
@@ -179,6 +187,12 @@ impl Connection {
                 message => take(&message),
             }
         }
+    }
+
+    /// Sends what is to be answered, and waits for that from now on.
+    fn ask(&mut self, bytes: &[u8]) -> Result<()> {
+        self.deadline = Instant::now() + self.answer_limit;
+        self.send(bytes)
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
@@ -201,6 +215,9 @@ impl Connection {
                     return Err(Error::new(format!("{} does not speak PostgreSQL's protocol", self.place))
                         .detail(error.to_string()));
                 }
+            }
+            if Instant::now() >= self.deadline {
+                return Err(self.lost(&io::ErrorKind::TimedOut.into()));
             }
             let mut buffer = [0; READ_BYTES];
             match self.transport.read(&mut buffer) {
@@ -233,7 +250,9 @@ fn open_transport(info: &ConnInfo) -> Result<Transport> {
             Some(_) => tls::wrap(stream, info)?,
         }
     };
-    transport.set_timeout(Some(info.connect_timeout)).map_err(|error| unreachable(info, &error))?;
+    transport
+        .set_timeouts(info.connect_timeout, info.connect_timeout)
+        .map_err(|error| unreachable(info, &error))?;
     Ok(transport)
 }
 

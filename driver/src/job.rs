@@ -207,8 +207,13 @@ impl Job {
         within("ramp_s", self.ramp_s, 0.0, 1e6)?;
         within("reconnect_s", self.reconnect_s, 0.0, 1e6)?;
         within("drain_limit_s", self.drain_limit_s, 0.001, 1e6)?;
-        within("answer_limit_s", self.answer_limit_s, 0.001, 1e6)
+        require_answer_limit(self.answer_limit_s)
     }
+}
+
+/// Refuses a number of seconds for which no answer can be waited.
+pub fn require_answer_limit(answer_limit_s: f64) -> Result<()> {
+    within("answer_limit_s", answer_limit_s, 0.001, 1e6)
 }
 
 impl ArmJob {

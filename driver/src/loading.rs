@@ -1,5 +1,7 @@
 //! Loads the tables that a workload starts from.
 
+use std::time::Duration;
+
 use crate::connect::Connection;
 use crate::conninfo::ConnInfo;
 use crate::error::Result;
@@ -7,11 +9,17 @@ use crate::workload::data_set::Table;
 
 const CHUNK_ROWS: u64 = 500;
 
-/// Creates and fills tables, one after the other. `progress` is told rows done and rows in all.
-pub fn load(info: &ConnInfo, tables: &[Table], mut progress: impl FnMut(u64, u64)) -> Result<()> {
+/// Creates and fills tables, one after the other. A statement may take `answer_limit`. `progress` is told rows done
+/// and rows in all.
+pub fn load(
+    info: &ConnInfo,
+    tables: &[Table],
+    answer_limit: Duration,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<()> {
     let mut connection = Connection::open(info)?;
     connection.tell_note();
-    connection.wait_long()?;
+    connection.set_answer_limit(answer_limit)?;
     let total = tables.iter().map(|table| table.rows).sum();
     let mut done = 0;
     for table in tables {

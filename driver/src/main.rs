@@ -19,6 +19,7 @@ use pgdyno_driver::signals;
 use pgdyno_driver::terminal;
 use pgdyno_driver::workload::catalogue::{self, Request};
 use pgdyno_driver::workload::{Pace, sampled};
+use serde_json::Value;
 
 use cli::{Arguments, LoadArguments, RunArguments, StatementsArguments, Task};
 
@@ -132,17 +133,18 @@ fn run_alone(arguments: &RunArguments) -> Result<ExitCode> {
 }
 
 fn load_tables(arguments: &LoadArguments) -> Result<()> {
-    let options = cli::read_options(&arguments.options)?;
+    let options = Value::Object(cli::read_options(&arguments.options)?);
     let tables = catalogue::tables(&arguments.workload, &options, arguments.seed)?;
+    let answer_limit = arguments.answer_limit()?;
     let keywords = Keywords::parse(&arguments.target)?.or_environment(|name| std::env::var(name).ok());
     let mut progress = text::Progress::start();
-    load(&keywords.resolve()?, &tables, |done, total| progress.show(done, total))
+    load(&keywords.resolve()?, &tables, answer_limit, |done, total| progress.show(done, total))
 }
 
 fn print_statements(arguments: &StatementsArguments) -> Result<()> {
-    let options = cli::read_options(&arguments.options)?;
+    let options = arguments.options(std::io::stdin().lock())?;
     let request = Request { name: &arguments.workload, options: &options, clients: 1, seed: arguments.seed };
-    let sample = sampled::sample(&mut catalogue::roles(&request, Pace::Closed)?);
+    let sample = sampled::sample(&mut catalogue::roles(&request, Pace::Closed)?, arguments.transactions);
     let line =
         serde_json::to_string(&sample).map_err(|error| Error::new(format!("cannot print: {error}")))?;
     terminal::print_lines(&line)

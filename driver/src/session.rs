@@ -23,6 +23,9 @@ use crate::transport::Transport;
 use crate::wire::Wire;
 use crate::workload::{Client, Next, StatementId, Transaction};
 
+/// After so many reads in a row, an answer that goes on is looked at from outside.
+const READS_AT_ONCE: usize = 256;
+
 /// After so many tries a transaction is given up.
 const MAX_TRIES: u32 = 10;
 
@@ -46,6 +49,8 @@ pub enum State {
 pub enum Outcome {
     /// More answers are to come.
     Pending,
+    /// More bytes have arrived than are read at once.
+    Unread,
     /// The transaction was committed.
     Committed,
     /// The transaction was given up with this error.
@@ -216,7 +221,7 @@ impl Session {
         (now, is_closed): (Nanos, bool),
         buffer: &mut [u8],
     ) -> io::Result<Result<Outcome>> {
-        loop {
+        for _ in 0..READS_AT_ONCE {
             let Some(arrived) = self.wire.read(buffer)? else { return Ok(Ok(Outcome::Pending)) };
             let is_emptied = arrived.is_all && !is_closed;
             match self.feed(manner, counts, now, &buffer[..arrived.bytes]) {
@@ -232,6 +237,7 @@ impl Session {
                 Err(error) => return Ok(Err(error)),
             }
         }
+        Ok(Ok(Outcome::Unread))
     }
 
     /// Writes what is waiting, as far as the socket takes it.
@@ -284,6 +290,7 @@ impl Session {
             b'D' => {
                 if self.attempt.rows_of_call == 0 {
                     self.attempt.value = first_integer(body);
+                    self.transaction.receive(self.attempt.call, body);
                 }
                 self.attempt.rows_of_call += 1;
             }
@@ -308,6 +315,9 @@ impl Session {
     }
 
     fn complete_call(&mut self, manner: Manner, counts: &mut Counts, now: Nanos, tag: &[u8]) {
+        if self.attempt.rows_of_call == 0 {
+            self.transaction.receive(self.attempt.call, &[]); // not what an earlier try has returned
+        }
         let rows = std::mem::take(&mut self.attempt.rows_of_call).max(affected(tag));
         let value = self.attempt.value.take();
         let Some(call) = self.transaction.calls().get(self.attempt.call) else { return };

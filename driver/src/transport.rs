@@ -49,15 +49,15 @@ impl Transport {
         }
     }
 
-    /// Bounds every read and write, or none.
-    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    /// Bounds every read and every write.
+    pub fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
         match self {
             Self::Unix(stream) => {
-                stream.set_read_timeout(timeout)?;
-                stream.set_write_timeout(timeout)
+                stream.set_read_timeout(Some(read))?;
+                stream.set_write_timeout(Some(write))
             }
-            Self::Tcp(stream) => set_tcp_timeout(stream, timeout),
-            Self::Tls(stream) => set_tcp_timeout(&stream.sock, timeout),
+            Self::Tcp(stream) => set_tcp_timeouts(stream, read, write),
+            Self::Tls(stream) => set_tcp_timeouts(&stream.sock, read, write),
         }
     }
 
@@ -71,9 +71,9 @@ impl Transport {
     }
 }
 
-fn set_tcp_timeout(stream: &TcpStream, timeout: Option<Duration>) -> io::Result<()> {
-    stream.set_read_timeout(timeout)?;
-    stream.set_write_timeout(timeout)
+fn set_tcp_timeouts(stream: &TcpStream, read: Duration, write: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(read))?;
+    stream.set_write_timeout(Some(write))
 }
 
 impl AsRawFd for Transport {

@@ -164,12 +164,13 @@ impl Worker {
             self.poller.unwatch_for_writing(index, session)?;
         }
         let was_in_flight = session.is_in_flight();
-        let manner = self.load.manner(session.role);
-        let counted = &mut counts[session.arm][session.role];
-        match session.receive(manner, counted, (now, is_closed), buffer) {
+        let (received, now) = self.receive(index, is_closed, counts, now, buffer)?;
+        match received {
             Err(error) => return self.on_lost(index, counts, &error),
             Ok(Err(error)) => return Err(error),
-            Ok(Ok(Outcome::Pending)) => self.poller.watch_for_writing(index, session)?,
+            Ok(Ok(Outcome::Pending | Outcome::Unread)) => {
+                self.poller.watch_for_writing(index, &self.sessions[index])?;
+            }
             Ok(Ok(outcome)) if was_in_flight => {
                 self.on_end(index, outcome, counts, now)?;
                 if is_closed {
@@ -183,6 +184,28 @@ impl Worker {
             return self.on_lost(index, counts, &io::ErrorKind::UnexpectedEof.into());
         }
         Ok(())
+    }
+
+    /// Lets a session read what has arrived, however much. Returns when the last of it was read, too.
+    fn receive(
+        &mut self,
+        index: usize,
+        is_closed: bool,
+        counts: &mut [Vec<Counts>],
+        mut now: Nanos,
+        buffer: &mut [u8],
+    ) -> Result<(io::Result<Result<Outcome>>, Nanos)> {
+        loop {
+            let session = &mut self.sessions[index];
+            let manner = self.load.manner(session.role);
+            let counted = &mut counts[session.arm][session.role];
+            match session.receive(manner, counted, (now, is_closed), buffer) {
+                Ok(Ok(Outcome::Unread)) => {}
+                received => return Ok((received, now)),
+            }
+            now = self.clock.now();
+            self.patience.look(now, &self.sessions, &self.load)?;
+        }
     }
 
     fn on_end(
@@ -216,7 +239,7 @@ impl Worker {
                     return Err(error.detail(detail));
                 }
             }
-            Outcome::Pending => {}
+            Outcome::Pending | Outcome::Unread => {}
         }
         self.roster.unblock_partners(index);
         let session = &mut self.sessions[index];

@@ -37,6 +37,16 @@ fn answers_may_come_byte_by_byte() {
     }
 }
 
+#[test]
+fn a_long_answer_is_interrupted_so_that_its_limit_can_be_looked_at() {
+    let mut fed = Fed::begin(Mode::Prepared);
+    let notices = message(b'N', b"SNOTICE\0Mstill here\0\0").repeat(2000);
+    assert_eq!(fed.feed(&notices), Some(Outcome::Unread));
+    while fed.feed(b"") == Some(Outcome::Unread) {}
+    assert_eq!(fed.feed(&an_answer()), Some(Outcome::Pending));
+    assert_eq!(fed.feed(&an_answer()), Some(Outcome::Committed));
+}
+
 /// Something like a message of a server: a likely type, a body that may make sense.
 fn a_message() -> impl Strategy<Value = Vec<u8>> {
     let body = prop_oneof![

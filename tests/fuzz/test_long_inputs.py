@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.fuzz.targets import TARGETS
 
+from pgdyno.capture.literals import parameterised
+
 LENGTH = 50_000
 LIMIT_S = 120  # beside other tests; what grows with the square of the length takes longer
 PARTS = (
@@ -64,3 +66,11 @@ def test_a_long_input_is_read_in_a_moment(target: str) -> None:
     for part in PARTS:
         data = part * (LENGTH // len(part))
         assert TARGETS[target](data) is None, part
+
+
+@pytest.mark.timeout(LIMIT_S)
+@pytest.mark.parametrize("end", ["'", "''"])
+def test_a_text_before_many_lines_is_read_in_a_moment(end: str) -> None:
+    for number in range(10):
+        sql = f"SELECT '{number}{end}" + "\n" * 128_000 + ("" if len(end) == 1 else "'")
+        assert len(parameterised(sql).values) == 1

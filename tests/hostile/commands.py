@@ -50,6 +50,7 @@ GENERATING: dict[str, tuple[str, ...]] = {
     ),
     "driver load sysbench-read-write": (
         "load", "sysbench-read-write", "{dsn}", "--option=tables=1", "--option=table_size=1000",
+        "--answer-limit=5",
     ),
 }  # fmt: skip
 """Command lines of pgdyno-driver."""

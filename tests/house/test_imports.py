@@ -7,7 +7,7 @@ import sys
 from tests.house.source import CATALOGUES, modules
 
 ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain"}
-PURE = {"stats", "experiments", "search", "report", "privacy"}
+PURE = {"stats", "experiments", "search", "report", "privacy", "capture", "synthesis"}
 
 # Who may import which packages of pgdyno, besides itself and ``model``.
 ALLOWED: dict[str, set[str]] = {
@@ -16,6 +16,8 @@ ALLOWED: dict[str, set[str]] = {
     "stats": set(),
     "search": {"stats"},
     "privacy": set(),
+    "capture": set(),
+    "synthesis": set(),
     "experiments": {"stats"},
     "report": {"stats", "experiments"},
     **{package: set() for package in CATALOGUES | ADAPTERS},

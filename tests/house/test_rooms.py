@@ -19,6 +19,7 @@ APP = (
     "arenas",
     "awake",
     "measuring",
+    "capturing",
     "building",
     "planning",
     "studying",
@@ -30,6 +31,7 @@ APP = (
 CLASSES_OF_SEVERAL_PACKAGES = {
     "Arm": "a server that is measured, and its bar in a figure",
     "Backend": "a process of a connection, as the host and as the server see it",
+    "Column": "of a database's table, and of a report's",
     "Curve": "rates over levels, as numbers and as a chart",
     "Difference": "between two things of any kind: two machines, a build and its source",
     "Entry": "of a list: of a file, of a catalogue, of a card",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import psycopg
 import pytest
 from click.testing import CliRunner
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
+from tests.shop import buying
 
 from pgdyno.cli.main import cli
 from pgdyno.model.experiments.experiment import Design, VoidThresholds
@@ -96,6 +98,39 @@ def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that
         assert settings(debian15)["shared_buffers"] != before["shared_buffers"]
         assert pgdyno("revert", "--dsn", debian15.dsn, "--all", *restart).returncode == 0
         assert settings(debian15) == before
+
+
+def test_a_servers_own_workload_proves_its_plan(
+    debian15: DebianCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Capture, copy, accelerate, apply and revert, while customers are at work on the server."""
+    monkeypatch.setattr("pgdyno.model.experiments.experiment.Design", partial(replace, SHORT))
+    debian15.execute("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
+    debian15.control("restart")
+    debian15.execute("CREATE DATABASE shop")
+    dsn, file = debian15.dsn.replace("dbname=postgres", "dbname=shop"), tmp_path / "shop.toml"
+    buying.make(dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+    before = settings(debian15)
+    restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
+    with buying.load(dsn):
+        captured = pgdyno("workload", "capture", "--dsn", dsn, "--for", "4s", str(file))
+        copied = pgdyno("workload", "copy", str(file), "--dsn", dsn)
+        assert (captured.returncode, copied.returncode) == (0, 0), captured.stderr + copied.stderr
+        measured = CliRunner().invoke(
+            cli, ["accelerate", "--dsn", dsn, "--workload", str(file), "--budget", "60s", "--json"]
+        )
+        assert measured.exit_code == 0, measured.output + str(measured.exception)
+        document = json.loads(measured.stdout)
+        assert document["likenesses"]["shop"]["by_quantity"]["calls"] > 0.9
+        assert {one["workload"] for one in document["comparisons"]} == {"shop"}
+        assert document["applied"] is None
+    assert pgdyno("apply", "--dsn", dsn, *restart).returncode == 0
+    with buying.load(dsn):
+        assert settings(debian15)["shared_buffers"] != before["shared_buffers"]
+    assert pgdyno("revert", "--dsn", dsn, "--all", *restart).returncode == 0
+    assert settings(debian15) == before
 
 
 def test_a_server_found_with_fsync_off_is_not_improved_on(debian15: DebianCluster) -> None:

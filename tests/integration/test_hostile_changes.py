@@ -36,8 +36,17 @@ CHANGES = [
     ("revert", "closed, later"),
     ("revert", "errors of hostile text"),
     ("revert", "seed 5"),
+    ("revert", "one column"),
+    ("revert", "values of 100 MB"),
 ]
-LOADS = [("accelerate", "closed, later"), ("run clients --allow-load", "cut off, later")]
+LOADS = [
+    ("accelerate", "closed, later"),
+    ("run clients --allow-load", "cut off, later"),
+    ("run clients --allow-load", "no rows"),
+    ("run clients --allow-load", "values of 100 MB"),
+    ("run clients --allow-load", "seed 27"),
+    ("run clients --allow-load", "seed 35"),
+]
 LOADS_LIMIT_S = 300.0  # of a measured server, an answer may take two minutes; what looks at it then gives up
 GENERATED = [
     ("driver run pgbench-select", "length -1, early"),
@@ -48,6 +57,8 @@ GENERATED = [
     ("driver run sysbench-read-write", "other types"),
     ("driver load sysbench-read-write", "values of 100 MB"),
     ("driver load sysbench-read-write", "closed, first answer"),
+    ("driver load sysbench-read-write", "silence, first answer"),
+    ("driver load sysbench-read-write", "endless notices, first answer"),
 ]
 
 Job = tuple[str, Case]

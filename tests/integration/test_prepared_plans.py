@@ -124,7 +124,7 @@ def refused(connection: psycopg.Connection, sql: str, *values: str) -> str:
     """Return why one plan for all values is refused to a statement."""
     samples = tuple((value,) for value in values)
     statement = PreparedStatement("tested", sql, (20,), samples, 1.0)
-    found: PlannedStatement = plan_statement(connection, statement)
+    found: PlannedStatement = plan_statement(connection, statement, is_run=sql.startswith("SELECT"))
     plan = plan_of(WorkloadStatements("test", (found,)))
     assert plan.lines == ()
     return plan.skipped[0].reason

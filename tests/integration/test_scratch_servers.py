@@ -25,6 +25,7 @@ from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartErro
 from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.network import can_leave_network
 from pgdyno.server.process.processes import children, is_alive
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.workloads._pgbench import PGBENCH_DATA
@@ -65,6 +66,20 @@ def test_ctrl_c_right_after_the_start_leaves_no_server(
         pass
     (pid,) = started
     assert not is_alive(pid)
+
+
+def test_a_server_without_network_has_only_the_loopback_which_is_down(instance: Instance) -> None:
+    if not can_leave_network():
+        pytest.skip("the kernel lets this user make no network namespace")
+    instance.has_network = False
+    instance.start()
+    with instance.connect() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    of_server, ours = (Path(f"/proc/{pid}/ns/net").readlink() for pid in (instance.pid, "self"))
+    assert of_server != ours
+    devices = Path(f"/proc/{instance.pid}/net/dev").read_text().splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+    assert Path(f"/proc/{instance.pid}/net/route").read_text().splitlines()[1:] == []
 
 
 def test_it_runs_as_an_unprivileged_user_and_listens_on_no_network(instance: Instance) -> None:

@@ -56,7 +56,9 @@ def connection(server: RealServer) -> Iterator[Connection]:
 
 @pytest.fixture
 def table(server: RealServer) -> Iterator[None]:
-    server.execute("CREATE TABLE counted (id int)")
+    server.execute(
+        "CREATE TABLE counted (id int) WITH (autovacuum_enabled = off)"
+    )  # else it may come between
     yield
     server.execute("DROP TABLE counted")
 

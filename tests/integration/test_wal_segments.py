@@ -148,7 +148,7 @@ def test_a_variant_without_segments_makes_them_and_another_does_not(home: Path, 
         arena.restore([lacking, ready], [0, 1], data_set, writing_s=10.0)
         with arena.arms([lacking, ready], [0, 1], data_set) as arms:
             made = [_made_while_writing(arm) for arm in arms]
-    assert made[0] >= 4  # 96 MB and what there is of the first segment, less two segments that it keeps
+    assert made[0] >= 3  # 96 MB, less two segments that it keeps, and one that may have been begun
     assert made[1] == 0
 
 

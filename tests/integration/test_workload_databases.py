@@ -5,15 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.fix_servers import RealServer
+from tests.hostile.behaviours import Results
+from tests.hostile.peer import Peer
+from tests.hostile.rows import Column, Value
 
 from pgdyno.journal.session.server_lock import LOADING, take
-from pgdyno.model.errors import LockHeldError
+from pgdyno.model.errors import LockHeldError, ServerError
 from pgdyno.server.process.workload_databases import MARK, WorkloadDatabases
 
 pytestmark = pytest.mark.server
@@ -136,3 +140,20 @@ def test_a_record_is_on_disk_before_the_server_is_asked(pg18: RealServer, tmp_pa
     assert names(pg18) == set()
     with databases_from(pg18, tmp_path).held():
         assert not record.exists()
+
+
+def test_where_databases_are_recorded_is_not_chosen_by_the_server(pg18: RealServer, tmp_path: Path) -> None:
+    def identifier(column: Column, value: Value) -> Value:
+        return b"../outside" if column.name == b"system_identifier" else value
+
+    def text(column: Column) -> Column:
+        return replace(column, type_oid=25) if column.name == b"system_identifier" else column
+
+    socket = pg18.socket_directory / f".s.PGSQL.{pg18.port}"
+    with Peer(socket, lambda: Results(identifier, text)) as peer:
+        ours = WorkloadDatabases(peer.dsn, tmp_path / "databases", partial(take, lock=LOADING))
+        with pytest.raises(ServerError) as caught, ours.held():
+            ours.create("planted")
+    assert caught.value.message == "the server does not answer as PostgreSQL does"
+    assert not (tmp_path / "outside").exists()
+    assert names(pg18) == set()

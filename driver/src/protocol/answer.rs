@@ -1,4 +1,4 @@
-//! Reads what is needed of a statement's answers: rows affected, and one value. Whatever the bytes are.
+//! Reads what is needed of a statement's answers: rows affected, and single values. Whatever the bytes are.
 
 /// Reads how many rows a command tag (`INSERT 0 50`, `SELECT 10`) names; 0 if it names none.
 pub fn affected(tag: &[u8]) -> u64 {
@@ -9,9 +9,23 @@ pub fn affected(tag: &[u8]) -> u64 {
 
 /// Reads the first column of a row as an integer; `None` if it is NULL or none.
 pub fn first_integer(row: &[u8]) -> Option<i64> {
-    let length = i32::from_be_bytes(row.get(2..6)?.try_into().ok()?);
-    let value = row.get(6..6 + usize::try_from(length).ok()?)?;
-    std::str::from_utf8(value).ok()?.parse().ok()
+    std::str::from_utf8(value_of(row, 0)?).ok()?.parse().ok()
+}
+
+/// Finds a column's value in a row; `None` if it is NULL, or the row has no such column.
+pub fn value_of(row: &[u8], column: usize) -> Option<&[u8]> {
+    let mut rest = row.get(2..)?;
+    for _ in 0..column {
+        let (length, value) = rest.split_at_checked(4)?;
+        rest = value.get(length_of(length).unwrap_or_default()..)?;
+    }
+    let (length, value) = rest.split_at_checked(4)?;
+    value.get(..length_of(length)?)
+}
+
+/// Reads the length of a value; `None` is that of NULL.
+fn length_of(bytes: &[u8]) -> Option<usize> {
+    usize::try_from(i32::from_be_bytes(bytes.try_into().ok()?)).ok()
 }
 
 #[cfg(test)]
@@ -30,5 +44,13 @@ mod tests {
         assert_eq!(first_integer(b"\0\x01\0\0\0\x0242"), Some(42));
         assert_eq!(first_integer(b"\0\x01\xff\xff\xff\xff"), None);
         assert_eq!(first_integer(b"\0"), None);
+    }
+
+    #[test]
+    fn a_column_is_found_after_others_and_null() {
+        let row = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\x01c";
+        assert_eq!([0, 1, 2, 3].map(|at| value_of(row, at)), [Some(&b"ab"[..]), None, Some(b"c"), None]);
+        assert_eq!(value_of(b"\0\x01\0\0\0\x09ab", 0), None);
+        assert_eq!(value_of(b"", 2), None);
     }
 }

@@ -90,9 +90,9 @@ fn write_query(out: &mut Vec<u8>, statements: &[Statement], transaction: &Transa
     write_message(out, b'Q', |out| {
         let mut arguments = transaction.arguments(call);
         if statement.kind == StatementKind::Unprepared {
-            out.extend_from_slice(arguments.next().unwrap_or_default());
+            out.extend_from_slice(arguments.next().flatten().unwrap_or_default());
         } else {
-            let arguments: Vec<&[u8]> = arguments.collect();
+            let arguments: Vec<Option<&[u8]>> = arguments.collect();
             interpolate(out, &statement.sql, &arguments);
         }
         out.push(0);
@@ -123,8 +123,9 @@ fn write_execution(
         let arguments = transaction.arguments(call);
         out.extend_from_slice(&(arguments.len() as u16).to_be_bytes());
         for argument in arguments {
-            out.extend_from_slice(&(argument.len() as u32).to_be_bytes());
-            out.extend_from_slice(argument);
+            let length = argument.map_or(u32::MAX, |argument| argument.len() as u32); // −1: NULL
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(argument.unwrap_or_default());
         }
         let format = u16::from(statements[call.statement].has_binary_results);
         out.extend_from_slice(&[0, 1]); // one format for all results
@@ -136,7 +137,7 @@ fn write_execution(
 
 /// Writes `sql` with `$n` replaced by quoted literals. Quotes are doubled; backslashes are plain characters
 /// because `standard_conforming_strings` is on.
-fn interpolate(out: &mut Vec<u8>, sql: &str, arguments: &[&[u8]]) {
+fn interpolate(out: &mut Vec<u8>, sql: &str, arguments: &[Option<&[u8]>]) {
     let mut rest = sql.as_bytes();
     while let Some(at) = rest.iter().position(|byte| *byte == b'$') {
         out.extend_from_slice(&rest[..at]);
@@ -146,7 +147,8 @@ fn interpolate(out: &mut Vec<u8>, sql: &str, arguments: &[&[u8]]) {
             .and_then(|n| n.parse().ok())
             .unwrap_or(0);
         match number.checked_sub(1).and_then(|index| arguments.get(index)) {
-            Some(argument) => literal(out, argument),
+            Some(Some(argument)) => literal(out, argument),
+            Some(None) => out.extend_from_slice(b"NULL"),
             None => out.extend_from_slice(&rest[at..at + 1 + digits]),
         }
         rest = &rest[at + 1 + digits..];

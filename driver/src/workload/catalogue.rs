@@ -6,6 +6,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::captured::{self, CapturedOptions};
 use super::data_set::Table;
 use super::insert_benchmark::{self, Ends, Step, schema};
 use super::options::{PgbenchOptions, SysbenchOptions};
@@ -28,7 +29,8 @@ pub fn names() -> Vec<String> {
     let scans = scan::SCANS.iter().map(|scan| scan.name.to_string());
     let steps = Step::ALL.iter().map(|step| step.name()).chain([CLEAN_UP]);
     let steps = steps.map(|step| format!("{INSERT_BENCHMARK}{step}"));
-    sysbench.chain(pgbench).chain(scans).chain([query::NAME.to_string()]).chain(steps).collect()
+    let own = [query::NAME, captured::NAME].map(String::from);
+    sysbench.chain(pgbench).chain(scans).chain(own).chain(steps).collect()
 }
 
 /// How a workload is to be issued.
@@ -70,6 +72,11 @@ pub fn roles(request: &Request, pace: Pace) -> Result<Vec<Role>> {
         let options: QueryOptions = read(name, options)?;
         options.check()?;
         return Ok(options.roles(clients, pace));
+    }
+    if name == captured::NAME {
+        let options: CapturedOptions = read(name, options)?;
+        options.check()?;
+        return Ok(captured::roles(&options, clients, seed, pace));
     }
     let script = pgbench::find(name).ok_or_else(|| unknown(name))?;
     let options: PgbenchOptions = read(name, options)?;
@@ -146,6 +153,10 @@ pub fn tables(name: &str, options: &Value, seed: u64) -> Result<Vec<Table>> {
         return Err(Error::new(format!("there is nothing to load for workload \"{name}\""))
             .hint("the first step makes the tables: run insert-benchmark-l.i0"));
     }
+    if name == captured::NAME {
+        return Err(Error::new(format!("there is nothing to load for workload \"{name}\""))
+            .detail("it runs on a copy of the database that it was captured from"));
+    }
     if let Some(script) = sysbench::find(name) {
         let options: SysbenchOptions = read(name, options)?;
         script.check(&options)?;
@@ -190,7 +201,9 @@ mod tests {
 
     #[test]
     fn every_name_has_clients_and_tables() {
-        for name in names().iter().filter(|name| !name.starts_with(INSERT_BENCHMARK)) {
+        for name in
+            names().iter().filter(|name| !name.starts_with(INSERT_BENCHMARK) && *name != captured::NAME)
+        {
             assert_eq!(two_clients(name, &json!({})).unwrap()[0].clients.len(), 2, "{name}");
             assert!(!tables(name, &json!({}), 1).unwrap().is_empty(), "{name}");
         }

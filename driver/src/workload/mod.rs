@@ -3,6 +3,7 @@
 //! A workload is pure: from its options, a client's place and the seed it makes a stream of transactions.
 //! Two servers that are given the same seed see the same stream. Sockets, clocks and pacing are elsewhere.
 
+mod captured;
 pub mod catalogue;
 mod chores;
 pub mod data_set;

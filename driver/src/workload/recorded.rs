@@ -33,7 +33,8 @@ pub(super) fn next_transaction(role: &mut Role, client: usize) -> Vec<Recorded> 
     let mut transaction = Transaction::default();
     assert_eq!(role.clients[client].next(&mut transaction), Next::Ready);
     let logged = |call| {
-        let arguments = transaction.arguments(call).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+        let arguments =
+            transaction.arguments(call).map(|bytes| String::from_utf8(bytes.unwrap().to_vec()).unwrap());
         let mut parameters: Vec<String> = arguments.collect();
         let statement = &role.statements[call.statement];
         match statement.kind {

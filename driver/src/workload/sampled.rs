@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::{Next, Role, Statement, StatementKind, Transaction};
 
-/// From how many transactions of a client parameters are taken. Arbitrary: every statement of sysbench's eight
-/// tables is met, and planning them all takes about a second.
-const TRANSACTIONS: usize = 20;
+/// From how many transactions of a client parameters are usually taken. Arbitrary: every statement of sysbench's
+/// eight tables is met, and planning them all takes about a second.
+pub const TRANSACTIONS: usize = 20;
 
 /// Statements, and how many transactions their calls are from.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -26,26 +26,26 @@ pub struct SampledStatement {
     pub sql: String,
     /// Types (oids) that are declared for its parameters; those that are missing are up to the server.
     pub parameter_types: &'static [u32],
-    /// The parameters of each call, as text.
-    pub calls: Vec<Vec<String>>,
+    /// The parameters of each call, as text or NULL.
+    pub calls: Vec<Vec<Option<String>>>,
 }
 
 /// Takes the first transactions of every role's first client. A client that waits for an answer ends early.
-pub fn sample(roles: &mut [Role]) -> Sample {
+pub fn sample(roles: &mut [Role], limit: usize) -> Sample {
     let mut sample = Sample { transactions: 0, statements: Vec::new() };
     for role in roles {
-        let calls = calls_of(role, &mut sample.transactions);
+        let calls = calls_of(role, limit, &mut sample.transactions);
         let called = role.statements.iter().zip(calls).filter(|(_, calls)| !calls.is_empty());
         sample.statements.extend(called.map(|(statement, calls)| sampled(statement, calls)));
     }
     sample
 }
 
-fn calls_of(role: &mut Role, transactions: &mut usize) -> Vec<Vec<Vec<String>>> {
+fn calls_of(role: &mut Role, limit: usize, transactions: &mut usize) -> Vec<Vec<Vec<Option<String>>>> {
     let mut calls = vec![Vec::new(); role.statements.len()];
     let Some(client) = role.clients.first_mut() else { return calls };
     let mut transaction = Transaction::default();
-    for _ in 0..TRANSACTIONS {
+    for _ in 0..limit {
         transaction.clear();
         if client.next(&mut transaction) != Next::Ready {
             break;
@@ -53,7 +53,8 @@ fn calls_of(role: &mut Role, transactions: &mut usize) -> Vec<Vec<Vec<String>>> 
         *transactions += 1;
         for call in transaction.calls() {
             if role.statements[call.statement].kind == StatementKind::Prepared {
-                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                let text =
+                    |bytes: Option<&[u8]>| bytes.map(|text| String::from_utf8_lossy(text).into_owned());
                 calls[call.statement].push(transaction.arguments(call).map(text).collect());
             }
         }
@@ -61,7 +62,7 @@ fn calls_of(role: &mut Role, transactions: &mut usize) -> Vec<Vec<Vec<String>>> 
     calls
 }
 
-fn sampled(statement: &Statement, calls: Vec<Vec<String>>) -> SampledStatement {
+fn sampled(statement: &Statement, calls: Vec<Vec<Option<String>>>) -> SampledStatement {
     SampledStatement {
         name: statement.name,
         sql: statement.sql.clone(),
@@ -81,7 +82,7 @@ mod tests {
     fn sample_of(name: &str) -> Sample {
         let options = if name.starts_with("sysbench") { json!({"tables": 1}) } else { json!({}) };
         let request = Request { name, options: &options, clients: 1, seed: 1 };
-        sample(&mut roles(&request, Pace::Closed).unwrap())
+        sample(&mut roles(&request, Pace::Closed).unwrap(), TRANSACTIONS)
     }
 
     #[test]
@@ -104,7 +105,8 @@ mod tests {
         let range = &sample.statements[3];
         assert_eq!(range.sql, "SELECT c FROM sbtest1 WHERE id BETWEEN $1 AND $2");
         assert_eq!(range.parameter_types, [20, 20]);
-        let bounds: Vec<i64> = range.calls[0].iter().map(|text| text.parse().unwrap()).collect();
+        let bounds: Vec<i64> =
+            range.calls[0].iter().map(|text| text.as_ref().unwrap().parse().unwrap()).collect();
         assert_eq!(bounds[1] - bounds[0], 99);
     }
 

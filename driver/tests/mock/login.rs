@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::peer::Peer;
-use super::{error, message};
+use super::{error, message, notices};
 
 /// md5(md5("pencil" "ann") 01 02 03 04), computed with Python's hashlib.
 const MD5_ANSWER: &[u8] = b"md57a54f810f22603a6e57c5628653701a4\0";
@@ -33,6 +33,8 @@ pub enum Login {
     SkippedScram,
     /// Never answers.
     Silent,
+    /// Sends notices without end.
+    Talkative,
     /// Asks for GSSAPI.
     Gss,
     /// Sends a message of 2 GiB.
@@ -50,6 +52,9 @@ impl Login {
             Self::Scram | Self::ForgedScram | Self::UnfinishedScram => scram(peer, self),
             Self::SkippedScram => begin_scram(peer).map(|_| ()),
             Self::Silent => peer.read().map(|_| ()),
+            Self::Talkative => loop {
+                peer.stream.write_all(&notices())?;
+            },
             Self::Gss => ask(peer, &[0, 0, 0, 7], b""),
             Self::Oversized => {
                 peer.stream.write_all(b"R\x7f\xff\xff\xff")?;

@@ -35,6 +35,8 @@ pub enum Reaction {
     Prefix(Vec<u8>),
     /// Sends these bytes and nothing else any more.
     Bytes(Vec<u8>),
+    /// Sends these bytes again and again.
+    Endless(Vec<u8>),
     /// Sends these bytes and closes the connection.
     Close(Vec<u8>),
     /// Closes the connection after the answers of the whole transaction.
@@ -148,4 +150,9 @@ pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
 /// An `ErrorResponse`, `FATAL` or not.
 pub fn error(severity: &str, code: &str) -> Vec<u8> {
     message(b'E', format!("S{severity}\0V{severity}\0C{code}\0Mthe mock says {code}\0\0").as_bytes())
+}
+
+/// Many notices: more than a socket holds.
+pub fn notices() -> Vec<u8> {
+    message(b'N', b"SNOTICE\0C00000\0Mstill here\0\0").repeat(10_000)
 }

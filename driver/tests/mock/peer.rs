@@ -153,6 +153,9 @@ impl<'a> Peer<'a> {
                     self.read()?;
                 }
             }
+            Reaction::Endless(bytes) => loop {
+                self.stream.write_all(&bytes)?;
+            },
             Reaction::Close(bytes) => {
                 self.stream.write_all(&bytes)?;
                 Err(io::ErrorKind::ConnectionAborted.into())

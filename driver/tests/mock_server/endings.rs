@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::mock::{Login, Mock, Reaction};
+use crate::mock::{Login, Mock, Reaction, notices};
 use crate::program::{self, Driver, driver, run};
 use crate::{completing, job, merged, reacting, run_tpcb};
 
@@ -232,4 +232,40 @@ fn a_socket_whose_queue_is_full_is_waited_for_as_long_as_connecting_may_take() {
     let message = error["message"].as_str().unwrap();
     assert!(message.ends_with(": its queue of connections stayed full for 1 s"), "{error}");
     assert_eq!(error["hint"], "the server accepts nobody: does it hang?");
+}
+
+#[test]
+fn messages_without_end_are_no_answer_of_a_run() {
+    let mock = reacting(Reaction::Endless(notices()));
+    let error = run_tpcb(&mock, &["--answer-limit", "1"]).error();
+    assert!(error["message"].as_str().unwrap().ends_with(") has not answered for 1 s"), "{error}");
+}
+
+#[test]
+fn messages_without_end_are_no_answer_to_a_login() {
+    let mock = Mock::with(Login::Talkative, None, |_| Reaction::Complete);
+    let target = mock.target().replace("connect_timeout=5", "connect_timeout=1");
+    let error = run(&["run", "pgbench-select", &target, "--json"]).error();
+    assert!(error["message"].as_str().unwrap().ends_with(": the server did not answer in time"), "{error}");
+}
+
+#[test]
+fn a_load_waits_for_an_answer_no_longer_than_its_limit() {
+    for reaction in [Reaction::Bytes(Vec::new()), Reaction::Endless(notices())] {
+        let mock = Mock::start(move |_| reaction.clone());
+        let ended = run(&["load", "pgbench-select", &mock.target(), "--answer-limit", "1"]);
+        assert_eq!(ended.status, Some(1));
+        assert!(ended.err.contains(": the server did not answer in time"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_load_refuses_a_limit_that_cannot_be() {
+    for limit in ["0", "-1", "1e7", "NaN"] {
+        let limit = format!("--answer-limit={limit}");
+        let ended = run(&["load", "pgbench-select", "host=/nowhere", &limit]);
+        assert_eq!(ended.status, Some(1));
+        assert!(ended.err.contains("answer_limit_s cannot be "), "{}", ended.err);
+        assert!(ended.err.contains("give a number from 0.001 to 1000000"), "{}", ended.err);
+    }
 }

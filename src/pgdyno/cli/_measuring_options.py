@@ -43,7 +43,11 @@ as_booted_option = click.option(
 )
 
 workload_option = click.option(
-    "--workload", "workloads", multiple=True, metavar="NAME", help="A workload; repeatable."
+    "--workload",
+    "workloads",
+    multiple=True,
+    metavar="NAME",
+    help="A workload, or the file of a captured one; repeatable.",
 )
 
 emulated_option = click.option(

@@ -34,6 +34,7 @@ COMMANDS = (
     "bench",
     "compare",
     "run",
+    "workload",
     "accelerate",
     "awake",
     "report",

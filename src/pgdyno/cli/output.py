@@ -104,7 +104,10 @@ class Lines:
 
     def advance(self, done_s: float, total_s: float) -> None:
         """Print the time left."""
-        echo(f"{time.monotonic() - self._started:6.0f} s  about {total_s - done_s:.0f} s left", err=True)
+        echo(
+            f"{time.monotonic() - self._started:6.0f} s  about {max(0.0, total_s - done_s):.0f} s left",
+            err=True,
+        )
 
     def close(self) -> None:
         """Nothing to take away."""

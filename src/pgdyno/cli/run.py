@@ -187,7 +187,7 @@ def _run_bundled(
     bundled = find_study(study)
     refuse_all_but(_own_options(bundled), given, f"the study {study}")
     asked = asked.or_budget(bundled.budget_s)
-    chosen = asked.workloads if bundled.loads else ()
+    chosen = asked.workloads if bundled.loads or bundled.takes_workloads else ()
     if chosen:
         asked = replace(asked, workloads=())
     sizing = sized(bundled, replace(_sizing(given, asked, varied), chosen=chosen))

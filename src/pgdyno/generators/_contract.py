@@ -51,6 +51,7 @@ class LoadRequest:
     protocol: str = PREPARED  # if the generator has it
     rate_tps: float | None = None  # over all clients, an open loop, if the generator has it
     cpus: tuple[int, ...] = ()  # that the threads are pinned to, one each, if the generator can
+    max_errors: int = 0  # transactions that may be given up, of our driver's
 
 
 class Generator(Protocol):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.given_up import require_few
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
@@ -53,8 +54,11 @@ class DrainedTurns:
         return self._client_cpu_us.get(arm)
 
     def end(self) -> None:
-        """Stop the driver and wait for its last word."""
-        self.driver.stop()
+        """Stop the driver and wait for its last word.
+
+        Raises: GeneratorFailedError, also if too many transactions were given up.
+        """
+        require_few(self.driver.stop())
 
     def log(self, arm: int) -> bytes:
         """Return the transactions of an arm."""

@@ -18,6 +18,8 @@ from pgdyno.model.experiments.workload import QUERY, DataSet, Workload
 
 NAME = "driver"
 _DATA_SEED = 1  # of the rows; any, but always the same
+_ANSWER_LIMIT_S = 120.0  # as for statements of a load
+_SLOWEST_BYTES_PER_S = 1 << 20  # arbitrary: a tenth of what a slow disk does
 
 # A data set is loaded in the name of one of the workloads that use it.
 _LOADED_FOR = {"pgbench": "pgbench-select", "sysbench": "sysbench-read-only", "t_bit": QUERY}
@@ -34,14 +36,16 @@ class Driver:
         options = [f"--option={name}={value}" for name, value in workload_options(data_set).items()]
         argv = (
             *(str(self.program), "load", _LOADED_FOR[data_set.name], conninfo(target)),
-            *(*options, f"--seed={_DATA_SEED}"),
+            *(*options, f"--seed={_DATA_SEED}", f"--answer-limit={_answer_limit_s(data_set):.0f}"),
         )
         return Command(argv, signal.SIGTERM)
 
-    def statements(self, workload: str, options: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the command line that prints a workload's prepared statements."""
-        texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in options.items()}
-        given = (f"--option={name}={text}" for name, text in texts.items())
+    def statements(self, workload: str, transactions: int) -> tuple[str, ...]:
+        """Return the command line that prints a workload's prepared statements.
+
+        It takes the workload's options from its standard input, as JSON.
+        """
+        given = ("--options-on-stdin", f"--transactions={transactions}")
         return (str(self.program), "statements", workload, *given)
 
     def serve(self) -> tuple[str, ...]:
@@ -79,6 +83,8 @@ def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object],
     }
     if request.rate_tps is not None:
         document["rate"] = request.rate_tps
+    if request.max_errors:
+        document["max_errors"] = request.max_errors
     return json.dumps(document)
 
 
@@ -101,6 +107,11 @@ def job_options(workload: Workload) -> Mapping[str, object]:
     if statement := workload.statement:
         return {"sql": statement.sql, "rolled_back": statement.is_rolled_back}
     return workload_options(workload.data_set)
+
+
+def _answer_limit_s(data_set: DataSet) -> float:
+    """Return how long a server may be silent: it may have to write the whole data set, or to read it."""
+    return _ANSWER_LIMIT_S + data_set.size_bytes / _SLOWEST_BYTES_PER_S
 
 
 def conninfo(target: Target) -> str:

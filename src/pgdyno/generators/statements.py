@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 
-from pgdyno.generators.driver import Driver, job_options
+from pgdyno.generators.driver import Driver
 from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.servers.statements import PreparedStatement
 
+_TRANSACTIONS = 20  # arbitrary: every statement of sysbench's eight tables is met
 _TIMEOUT_S = 60.0  # generous: it computes for some milliseconds
 
 
-def prepared_statements(driver: Driver, workload: Workload) -> tuple[PreparedStatement, ...]:
-    """Return a workload's prepared statements. Raises: GeneratorFailedError with the driver's words."""
+def prepared_statements(
+    driver: Driver, workload: Workload, options: Mapping[str, object], transactions: int = _TRANSACTIONS
+) -> tuple[PreparedStatement, ...]:
+    """Return a workload's prepared statements, with parameters of the first transactions of a client.
+
+    ``options`` are the driver's. Raises: GeneratorFailedError with the driver's words.
+    """
     done = subprocess.run(
-        driver.statements(workload.driver_name, job_options(workload)),
+        driver.statements(workload.driver_name, transactions),
+        input=json.dumps(dict(options)),
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_S,

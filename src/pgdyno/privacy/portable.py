@@ -43,13 +43,14 @@ def portable(document: Mapping[str, Any]) -> dict[str, Any]:
     structural = _structural_texts(document)
     rest: dict[str, Any] = dict(document)
     host, server = rest.pop("host"), rest.pop("server")
-    names = _pattern(set(_names([host, server, rest])) - structural)
+    names = _pattern({*_names([host, server, rest]), *_statements(rest)} - structural)
     rest = rewritten(
         rest,
         lambda name, value: portable_setting(name, value, _vartype(server, name)),
         lambda text: text if text in structural else portable_text(_without(names, text)),
     )
     _hide_installations(rest)
+    _hide_statements(rest)
     rest |= {"host": portable_host(host), "server": portable_server(server)}
     return rest
 
@@ -72,6 +73,19 @@ def _hide_installations(document: dict[str, Any]) -> None:
         variant["server"] = numbers.get(variant["server"])
     if document.get("installation") not in (None, "embedded"):
         document["installation"] = REDACTED
+
+
+def _hide_statements(document: dict[str, Any]) -> None:
+    """Give numbers to the statements of captured workloads: their names have tables' names."""
+    for likeness in document.get("likenesses", {}).values():
+        for number, statement in enumerate(likeness["statements"], 1):
+            statement["name"] = f"statement-{number}"
+
+
+def _statements(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of captured workloads' statements, which have tables' names; notes tell them too."""
+    for likeness in document.get("likenesses", {}).values():
+        yield from (one["name"] for one in likeness["statements"])
 
 
 def _structural_texts(document: Mapping[str, Any]) -> set[str]:

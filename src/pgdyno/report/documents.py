@@ -33,6 +33,10 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "settings": to_document(experiment.settings),
         "durability": durability_document(experiment),
         "awake": to_document(experiment.awake),
+        "likenesses": {
+            name: {"likeness": one.least, "by_quantity": dict(one.by_quantity)}
+            for name, one in experiment.likenesses.items()
+        },
         "void_blocks": [
             {"workload": b.workload, "round": b.round, "block": b.index, "reason": reason}
             for b in experiment.blocks

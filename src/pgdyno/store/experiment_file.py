@@ -17,11 +17,12 @@ from pgdyno.model.errors import ExperimentFileError
 from pgdyno.model.experiments.experiment import PHASES, Design
 from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant, require_measurable
+from pgdyno.store.toml_text import toml_text
 
 V = TypeVar("V")
 
 _MOST_CHARACTERS = 256 << 10  # of a file: arbitrary; one with 1,000 variants has 60,000
-_MOST_DOTS = 500  # in a line: Python's parser takes time by the square of a key's parts
+_SEVERAL = "a file has one study: make several of it"
 _MOST_MISTAKES = 8  # listed at once: more do not help
 _SHORT = Repr()  # of a value that may nest deep, or be as long as the file
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
@@ -80,7 +81,8 @@ def read_experiment_file(path: Path) -> Study:
     none, or may not be measured.
     """
     try:
-        parsed = ExperimentFile.model_validate(tomllib.loads(_text(path)))
+        text = toml_text(path, _MOST_CHARACTERS, ExperimentFileError, _SEVERAL)
+        parsed = ExperimentFile.model_validate(tomllib.loads(text))
     except OSError as error:
         raise ExperimentFileError(f'could not read "{path}"', detail=str(error.strerror)) from error
     except ValidationError as error:
@@ -96,26 +98,6 @@ def read_experiment_file(path: Path) -> Study:
     except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
         raise ExperimentFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
     return _study(path, parsed)
-
-
-def _text(path: Path) -> str:
-    """Return a file's text. Raises: ExperimentFileError for one that would take long to parse; OSError."""
-    with path.open() as file:
-        text = file.read(_MOST_CHARACTERS + 1)
-    if len(text) > _MOST_CHARACTERS:
-        raise ExperimentFileError(
-            f'"{path}" is too large',
-            detail=f"it has more than {_MOST_CHARACTERS} characters, the most that are read",
-            hint="a file has one study: make several of it",
-        )
-    for number, line in enumerate(text.split("\n"), 1):
-        if (dots := line.count(".")) > _MOST_DOTS:
-            raise ExperimentFileError(
-                f'line {number} of "{path}" has {dots} dots',
-                detail=f"at most {_MOST_DOTS} are read: a key of so many parts takes minutes",
-                hint="write a long text in several lines, between three quotation marks",
-            )
-    return text
 
 
 def _study(path: Path, parsed: ExperimentFile) -> Study:

@@ -14,8 +14,8 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file through a temporary file in the same directory.
+def write_whole(path: Path, content: bytes, mode: int = _ORDINARY_MODE) -> None:
+    """Write a file through a temporary file in the same directory. ``mode`` is that before the umask.
 
     The directory may be another user's, who may exchange it or the temporary name at any moment: all happens
     in the directory as it was opened, and nothing is done to a file by its name but renaming and removing.
@@ -25,16 +25,16 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         directory = os.open(path.parent, _DIRECTORY)
         try:
-            _write_in(directory, path.name, content)
+            _write_in(directory, path.name, content, mode)
         finally:
             os.close(directory)
     except OSError as error:
         raise StorageError(f'could not write "{path}"', detail=error.strerror or str(error)) from error
 
 
-def _write_in(directory: int, name: str, content: bytes) -> None:
+def _write_in(directory: int, name: str, content: bytes, mode: int) -> None:
     temporary = f".{name}.{secrets.token_hex(4)}"
-    descriptor = os.open(temporary, _NEW, _ORDINARY_MODE, dir_fd=directory)
+    descriptor = os.open(temporary, _NEW, mode, dir_fd=directory)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -168,6 +168,7 @@ class BundledStudy:
     workloads: Callable[[Sizing], Mapping[str, Workload]] | None = None  # that it brings itself
     settings: Callable[[Sizing], Mapping[str, str]] = no_settings  # of servers, that belong to them
     loads: tuple[str, ...] = ()  # names of its own loads among which one can choose
+    takes_workloads: bool = False  # those that it measures are any, in place of ``measures``
     design: Design = field(default_factory=Design)  # for what no option asks for
     budget_s: float | None = None  # how long it measures unless told; None: as many rounds as its design has
     options: tuple[Option[Any], ...] = ()

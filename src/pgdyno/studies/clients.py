@@ -97,5 +97,6 @@ STUDY = BundledStudy(
     design=Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0),
     budget_s=10 * 60.0,
     options=(PROTOCOL,),
+    takes_workloads=True,
     takes_server=True,
 )

@@ -14,6 +14,7 @@ from tests.golden.synthetic import HOST, SERVER, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
 from pgdyno.model.experiments.step_record import Stall, StallCause
 from pgdyno.model.plans.plan import Effect
 from pgdyno.model.variants.variant import Variant
@@ -214,6 +215,21 @@ def test_what_was_left_out_is_said_and_not_just_missing() -> None:
     assert kept.server["databases_bytes"]["unknown"] == "left out of the bundle"
     assert kept.variants[1].settings == {"archive_command": "********", "work_mem": "16MB"}
     assert [variant.server for variant in kept.variants] == ["server-1", None]
+
+
+def test_statements_of_a_captured_workload_are_numbered() -> None:
+    shares = {"calls": 0.5}
+    alike = tuple(StatementLikeness(f"select-acme_orders-{n}", shares, shares, 1.0, None) for n in (1, 2))
+    note = "select-acme_orders-2 of shop: answered otherwise by plan than by default"
+    told = replace(experiment(), likenesses={"shop": Likeness({"calls": 0.75}, alike)}, notes=(note,))
+    carried = portable(told)
+    assert carried.notes == ("******** of shop: answered otherwise by plan than by default",)
+    assert carried.likenesses == {
+        "shop": Likeness(
+            {"calls": 0.75},
+            tuple(replace(one, name=f"statement-{n}") for n, one in enumerate(alike, 1)),
+        )
+    }
 
 
 def test_what_others_need_for_judging_stays() -> None:

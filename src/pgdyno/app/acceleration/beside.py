@@ -29,6 +29,8 @@ from pgdyno.experiments.decisions.plan_decision import PlanState
 from pgdyno.experiments.decisions.watch_decision import Watched
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.likeness import LEAST_LIKENESS
 from pgdyno.model.plans.journal import ApplyResult
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import PLAN
@@ -186,6 +188,16 @@ def _reason_of_the_answer(state: PlanState, permissions: Permissions) -> str | N
     return f'it is applied only if it pays, and the answer is "{state}"{way}'
 
 
+def _measured_on(experiment: Experiment) -> str:
+    """Name the workloads, and how far they stand for the server's own work."""
+    workloads, likenesses = " and ".join(experiment.workloads), experiment.likenesses
+    if likenesses.keys() != set(experiment.workloads):
+        return f"{workloads}, which is not this server's own work"
+    least = min(one.least for one in likenesses.values())
+    how = "a replay" if least >= LEAST_LIKENESS else "something like a replay"
+    return f"{workloads}, {how} of captured work (likeness {least:.2f})"
+
+
 def _reason_not_to_apply(
     done: Acceleration, permissions: Permissions, manager: ConfigurationManager | None = None
 ) -> str | None:
@@ -196,11 +208,8 @@ def _reason_not_to_apply(
     if manager is not None:
         return f"{manager.name} manages the configuration of this server; the plan is below, as it takes it"
     if not permissions.any_workload:
-        workloads = " and ".join(done.experiment.workloads)
         gain = "pays" if done.decision.pays else "is faster"
-        return (
-            f"it {gain} on {workloads}, which is not this server's own work; add --yes, or run pgdyno apply"
-        )
+        return f"it {gain} on {_measured_on(done.experiment)}; add --yes, or run pgdyno apply"
     if done.plan.needs_restart and not permissions.restart:
         return (
             "it takes one restart, which was not allowed; run pgdyno apply with --allow-restart, or "

@@ -18,7 +18,7 @@ from pgdyno.model.experiments.metric import METRICS, Readings
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import open_session
 from pgdyno.server.connection.connection_errors import control_failed
-from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
+from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
@@ -111,7 +111,7 @@ class Arm:
         """Read the data set into shared buffers, as far as they reach, and into the page cache."""
         schema = self._execute(_PREWARM_SCHEMA).fetchone()
         if schema is not None:
-            self._execute_after(_UNLIMITED, _PREWARM.format(schema[0]))
+            self._take_time(_PREWARM.format(schema[0]))
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
         """Return the settings in effect, as SHOW displays them, by lower-case name."""
@@ -128,7 +128,7 @@ class Arm:
 
     def checkpoint(self) -> None:
         """Write out everything dirty, now."""
-        self._execute_after(_UNLIMITED, "CHECKPOINT")
+        self._take_time("CHECKPOINT")
 
     def connect(self) -> ControlConnection:
         """Open a control connection on which the server ends every statement that takes too long.
@@ -253,13 +253,21 @@ class Arm:
     ) -> Rows:
         """Run a statement under another limit on its time. Raises: as ``_execute`` does."""
         self._execute(limit)
-        assert self._connection is not None  # noqa: S101 — it has just been used
-        self._connection.answer_limit_s = LONG_LIMIT_S if limit == _UNLIMITED else _ANSWER_LIMIT_S
         rows = self._execute(sql, parameters)
-        self._connection.answer_limit_s = _ANSWER_LIMIT_S
         self._execute(_LIMITED)
         self._execute(_WITHOUT_WORKERS)
         return rows
+
+    def _take_time(self, sql: str) -> None:
+        """Run a statement for as long as the server works on it. Raises: as ``_execute`` does."""
+        self._execute(_UNLIMITED)
+        assert self._connection is not None  # noqa: S101 — it has just been used
+        try:
+            with self._connection.waiting_for_hours(self.connect):
+                self._connection.execute(sql.encode())
+        except psycopg.OperationalError as error:
+            raise self.lost(error) from error
+        self._execute(_LIMITED)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.arenas.load import Loads
 from pgdyno.generators._contract import Target
 from pgdyno.model import numbers
+from pgdyno.model.errors import RefusedError
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
@@ -66,6 +67,12 @@ class AttachedArena(AttachedBase):
         """Load the data set into a database that is copied for each seat."""
         if data_set.key in self._templates:
             return
+        if data_set.dump is not None:
+            raise RefusedError(
+                "a copy of a database is restored on servers that pgdyno starts, not on a running one",
+                detail="a dump has code of its owners, and the load runs with the rights of your role there",
+                hint="leave out --allow-load",
+            )
         server, environment = self.find()
         self.progress.step(f"loading {data_set.name}, {numbers.size(data_set.size_bytes)}")
         template = self.databases.create(f"template_{len(self._templates)}")

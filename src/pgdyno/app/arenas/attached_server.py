@@ -13,6 +13,7 @@ from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.server.connection.connection import Connection, connect, open_session
+from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.server.connection.load_security import (
@@ -72,6 +73,7 @@ def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
     return server, environment
 
 
+@failures_in_words()
 @answers_of_postgresql()
 def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping[str, str], Fact[int]]:
     with closing(connect(dsn)) as connection:

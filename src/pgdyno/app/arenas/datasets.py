@@ -17,12 +17,16 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.ports import Progress
+from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.process.dump import restore_dump
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
 from pgdyno.server.process.workspace import Workspace
 
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
+# The owner of a restored database may have set its search path, where operators and views of others lie.
+_NOTHING_PLANTED = "SET search_path = ''"
 _HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
 
 Fill: TypeAlias = Callable[[Target, DataSet, Path, Mapping[str, str], Tell], None]
@@ -119,17 +123,35 @@ class DataSets:
         # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
         settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
         with self.workspace.sockets(self.scratch) as sockets:
-            server = Instance(installation, account, data_directory, sockets, _PORT, settings)
+            server = Instance(
+                installation,
+                account,
+                data_directory,
+                sockets,
+                _PORT,
+                settings,
+                has_network=data_set.dump is None,
+            )
             with server.running():
                 with server.connect() as connection:
                     connection.execute(f"CREATE DATABASE {DATABASE}")
-                if not data_set.is_empty:
-                    self._fill(server, Target(str(sockets), _PORT, SUPERUSER, DATABASE), data_set)
                 with server.connect(DATABASE) as connection:
                     if connection.execute(_HAS_PREWARM).fetchone():
                         connection.execute("CREATE EXTENSION pg_prewarm")
+                if data_set.dump is not None:
+                    self._restore(server, data_set, Path(data_set.dump))
+                elif not data_set.is_empty:
+                    self._fill(server, Target(str(sockets), _PORT, SUPERUSER, DATABASE), data_set)
+                with failures_in_words(), server.connect(DATABASE) as connection:
+                    connection.execute(_NOTHING_PLANTED)
                     connection.execute("VACUUM (FREEZE, ANALYZE)")
                     connection.execute("CHECKPOINT")
+
+    def _restore(self, server: Instance, data_set: DataSet, dump: Path) -> None:
+        if server.reaches_network:
+            self.progress.step(f"{data_set.name}: code in it could reach the network from here")
+        for left_out in restore_dump(server, DATABASE, dump):
+            self.progress.step(f"{data_set.name} is without {left_out}")
 
     def _fill(self, server: Instance, target: Target, data_set: DataSet) -> None:
         """Load the rows. A server that ran out of disk takes its client with it: say so."""

@@ -9,23 +9,32 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from psycopg.conninfo import make_conninfo
+
 from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.column_draws import read_draws
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
+from pgdyno.generators.captured import captured_options
 from pgdyno.generators.discovery import find_tpchgen
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget, Driver
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.frozen import FrozenTurns
+from pgdyno.generators.given_up import MOST_ERRORS
 from pgdyno.generators.process import LoadProcess, run_to_end
 from pgdyno.generators.step_run import StepResult, run_step
 from pgdyno.generators.switched import SwitchedTurns
+from pgdyno.generators.timed_run import TimedRun, run_for
 from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import DRIVER, TPCHGEN, DataSet, PgbenchScripts, Step, Workload
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.libpq_environment import libpq_variables_unset
+from pgdyno.server.process.dump import COPY_ROLE
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._tpch.queries import statements
 from pgdyno.studies._tpch.schema import exact_rows, usual_rows
@@ -58,16 +67,7 @@ class Loads:
         """
         for label in labels:
             self.forget(label)
-        request = LoadRequest(
-            clients=workload.clients or design.clients,
-            threads=len(self.split.client),
-            seed=design.seed,
-            duration_s=int(duration_s) + 1,
-            log_prefix=Path(),
-            protocol=workload.protocol,
-            rate_tps=workload.rate_tps,
-            cpus=self._pinned(),
-        )
+        request = self._request(workload, design, duration_s)
         turns = (
             self._drained(arms, labels, workload, request, order)
             if workload.generator == DRIVER
@@ -124,13 +124,33 @@ class Loads:
         targets = [
             ArmTarget(
                 arms[index].variant.name,
-                replace(arms[index].target(), session_settings=workload.session_settings),
+                _target(arms[index], workload),
                 prefixes[index],
             )
             for index in order
         ]
-        job = driver.job(targets, workload.driver_name, driver.job_options(workload), request)
+        job = driver.job(targets, workload.driver_name, _options(arms[order[0]], workload), request)
         return DrainedTurns(self._driver(arms, labels[0]), job, prefixes, order)
+
+    def run_alone(
+        self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
+    ) -> TimedRun:
+        """Issue a workload of the driver's on one arm for a time, without a comparison.
+
+        ``tell`` is told how many seconds have passed. Raises: GeneratorFailedError with the driver's words.
+        """
+        target = ArmTarget(arm.variant.name, _target(arm, workload))
+        request = self._request(workload, design, seconds)
+        job = driver.job([target], workload.driver_name, _options(arm, workload), request)
+        with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
+            return run_for(process, job, seconds, tell)
+
+    def connect(self, arm: Arm, workload: Workload) -> Connection:
+        """Open a session as a workload's load has: same role, and search path. It reads alone.
+
+        A superuser would run casts and functions that the owners of a copy have planted.
+        """
+        return _connect(_target(arm, workload))
 
     def step(self, arm: Arm, step: Step, seed: int, at_end: Callable[[], None] = lambda: None) -> StepResult:
         """Run a step from its beginning to its end.
@@ -149,6 +169,19 @@ class Loads:
             environment=self._environment()
             | {name: value for arm in arms for name, value in arm.environment.items()},
             output_file=self.scratch / f"driver-{label}.out",
+        )
+
+    def _request(self, workload: Workload, design: Design, duration_s: float) -> LoadRequest:
+        return LoadRequest(
+            clients=workload.clients or design.clients,
+            threads=len(self.split.client),
+            seed=design.seed,
+            duration_s=int(duration_s) + 1,
+            log_prefix=Path(),
+            protocol=workload.protocol,
+            rate_tps=workload.rate_tps,
+            cpus=self._pinned(),
+            max_errors=MOST_ERRORS if workload.captured else 0,
         )
 
     def _pinned(self) -> tuple[int, ...]:
@@ -195,6 +228,34 @@ class Loads:
             copy.chmod(0o644)
             copies.append(replace(script, file=str(copy)))
         return replace(workload, kind=PgbenchScripts(tuple(copies)))
+
+
+def _target(arm: Arm, workload: Workload) -> Target:
+    """Return where a workload connects: to a copy of a user's database, as its owner without privileges."""
+    target = replace(arm.target(), session_settings=workload.session_settings)
+    return target if workload.data_set.dump is None else replace(target, user=COPY_ROLE)
+
+
+def _options(arm: Arm, workload: Workload) -> Mapping[str, object]:
+    """Return the driver's options.
+
+    What a captured workload draws is read from one arm: all have equal rows. It is read by the role of the
+    load: a superuser would run casts that the owners of types have planted.
+    """
+    if workload.captured is None:
+        return driver.job_options(workload)
+    with closing(_connect(_target(arm, workload))) as connection:
+        draws, _ = read_draws(connection, workload.captured)
+    return captured_options(workload.captured, draws)
+
+
+def _connect(target: Target) -> Connection:
+    way = make_conninfo(host=target.host, port=target.port, user=target.user, dbname=target.database)
+    with libpq_variables_unset():
+        connection = connect(way)
+    for name, value in target.session_settings.items():
+        connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
+    return connection
 
 
 def filling(data_set: DataSet) -> Filling:

@@ -25,6 +25,7 @@ from pgdyno.journal.session.server_lock import LOADING, take
 from pgdyno.model.errors import GeneratorMissingError
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
+from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
@@ -73,7 +74,7 @@ def open_attached_arena(
     require_native(installation)
     place = workspace()
     databases = _databases(place, dsn)
-    with place.measuring(), place.scratch() as scratch, databases.held():
+    with failures_in_words(), place.measuring(), place.scratch() as scratch, databases.held():
         # Someone's server is not pinned, and its load is not either.
         loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
         arena = AttachedArena(
@@ -94,7 +95,7 @@ def open_remote_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
     """Provide an arena on a running server as it is, wherever it runs; our own driver loads it from here."""
     place = workspace()
     databases = _databases(place, dsn)
-    with place.measuring(), place.scratch() as scratch, databases.held():
+    with failures_in_words(), place.measuring(), place.scratch() as scratch, databases.held():
         split = split_cpus(online_cpus(), is_wanted=False)
         loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
         arena = AttachedArena(partial(find_remote_server, dsn), AsFound(), databases, loads, progress)

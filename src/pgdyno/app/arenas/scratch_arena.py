@@ -233,6 +233,7 @@ class ScratchArena:
             cpus=self.loads.split.server,
             environment=variant.environment,
             scheduling_policy=variant.scheduling_policy,
+            has_network=data_set.dump is None,
         )
 
     def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:

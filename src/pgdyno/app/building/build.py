@@ -24,6 +24,7 @@ from pgdyno.app.building.fetch import Fetched, changed
 from pgdyno.app.building.inherited_features import InheritedFeatures, find_inherited_features
 from pgdyno.app.building.parts import PARTS
 from pgdyno.app.building.stages import Building, BuildParts
+from pgdyno.app.building.training import identity
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.journal.files.source_tree import opened_tree
@@ -109,7 +110,8 @@ def _build(
     ``following_s``: expected duration of the work that follows this build in the same run.
     """
     place = workspace()
-    fetched, plan = _plan(request, place, progress, parts)
+    workloads = tuple(find_workloads(request.training or TRAINED_ON).values())
+    fetched, plan = _plan(request, tuple(map(identity, workloads)), place, progress, parts)
     found = _installed(place.servers() / plan.name)
     if found is not None:
         progress.step(f"{plan.name} is there already")
@@ -122,7 +124,7 @@ def _build(
     if not following_s:  # else it was said before
         for sentence in plan.recipe.left_out:
             progress.step(sentence)
-    building = Building(place, plan, fetched, None, progress, parts, following_s)
+    building = Building(place, plan, fetched, None, progress, parts, workloads, following_s)
     if plan.is_plain:
         return building.run()
     return replace(building, reference=_reference(request, building)).run()
@@ -158,9 +160,13 @@ def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
 
 
 def _plan(
-    request: BuildRequest, place: Workspace, progress: Progress, parts: BuildParts
+    request: BuildRequest,
+    training: tuple[str, ...],
+    place: Workspace,
+    progress: Progress,
+    parts: BuildParts,
 ) -> tuple[Fetched, BuildPlan]:
-    """Return the source and the build's plan.
+    """Return the source and the build's plan. ``training`` are the workloads' identities.
 
     Requests that can be refused before fetching the source are refused before it.
     """
@@ -169,7 +175,7 @@ def _plan(
     profile = _profile(request.profile, bolt, foreign, progress)
     if foreign is not None:
         require_possible(foreign, profile, target)
-    training = _training(request.training, profile)
+    _require_trained(request.training, profile)
     extensions = parse_extensions(request.extensions, opened_tree)
     inherited = _inherited_features(request, place)
     compiler = _compiler(request, profile, bolt, foreign, inherited)
@@ -282,18 +288,14 @@ def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: P
     return parse_profile(STRONGEST if asked == AUTO else asked)
 
 
-def _training(asked: tuple[str, ...], profile: Profile) -> tuple[str, ...]:
-    """Return the training workloads.
-
-    Raises: UsageError for an unknown workload, or if nothing is trained.
-    """
+def _require_trained(asked: tuple[str, ...], profile: Profile) -> None:
+    """Raise UsageError if workloads are given, and nothing is trained."""
     if asked and not profile.is_trained:
         raise UsageError(
             "--train needs a profile with pgo or bolt",
             detail=f"requested: {profile.name}",
             hint=f"--profile {profile.name}+pgo, or leave --train out",
         )
-    return tuple(find_workloads(asked)) or TRAINED_ON
 
 
 def _reference(request: BuildRequest, building: Building) -> Installation:

@@ -18,6 +18,7 @@ from pgdyno.app.building.verifying.verification import SECONDS as VERIFYING_SECO
 from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.plans.build import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
@@ -45,7 +46,9 @@ class BuildParts:
     find_bolt: Callable[[], bolt.Bolt | None]
     fetch: Callable[[str, Workspace, Progress], Fetched]
     available_memory_bytes: Callable[[], int]
-    train: Callable[[Installation, Installation, Mapping[str, str], Sequence[str], Progress, Watch], None]
+    train: Callable[
+        [Installation, Installation, Mapping[str, str], Sequence[Workload], Progress, Watch], None
+    ]
     verify: Callable[[Candidate, Workspace, Progress, Watch], Verified]
 
 
@@ -53,7 +56,8 @@ class BuildParts:
 class Building:
     """One build under way. ``reference``: a baseline build of the same source; None: this is one.
 
-    ``following_s``: how long is expected what it is the first part of.
+    ``workloads`` are those that it is trained on. ``following_s``: how long is expected what it is the first
+    part of.
     """
 
     place: Workspace
@@ -62,6 +66,7 @@ class Building:
     reference: Installation | None
     progress: Progress
     parts: BuildParts
+    workloads: Sequence[Workload] = ()
     following_s: float = 0.0
 
     @property
@@ -151,7 +156,7 @@ class Building:
     def _train(self, watch: Watch) -> None:
         environment = self.plan.compiler.counting_environment(self._at.empty("counts"))
         counting = installation_at(self._at.staged("counting") / "bin", self.place.account)
-        self.parts.train(counting, self._plain, environment, self.plan.training, self.progress, watch)
+        self.parts.train(counting, self._plain, environment, self.workloads, self.progress, watch)
 
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
@@ -181,7 +186,7 @@ class Building:
         # Looked at as it is without counting: nobody could wait for the end of what the other one prints.
         finished = installation_at(self._at.staged("built") / "bin", self.place.account)
         counting = replace(finished, bin_directory=self._at.staged("branching") / "bin")
-        self.parts.train(counting, self._plain, {}, self.plan.training, self.progress, watch)
+        self.parts.train(counting, self._plain, {}, self.workloads, self.progress, watch)
         deadline_s = time.monotonic() + _COUNTED_WITHIN_S
         while running_from(self._at.staged("branching")):
             if time.monotonic() > deadline_s:

@@ -8,6 +8,8 @@ when it ends. The server is shut down in order, because one that is ended at onc
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -18,17 +20,19 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.model.document import to_document
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import DataSet, Workload
 from pgdyno.model.plans.build import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.run.stages import Watch
 
+_OURS = "postgres"  # a database to which no copy of a user's is restored, which has code of its owners
 _DESIGN = Design(clients=4, is_isolated=False)
 
+_ID_LENGTH = 8  # of a digest
 _CHORES: tuple[LiteralString, ...] = (
     "CREATE TABLE chore (id bigint, kind int, note text, amount numeric(12, 2), at timestamptz)",
     """
@@ -59,11 +63,19 @@ _COPY_OUT: LiteralString = "COPY chore TO STDOUT"
 _COPY_IN: LiteralString = "COPY chore_again FROM STDIN"
 
 
+def identity(workload: Workload) -> str:
+    """Return the name by which a build knows a workload; of a captured one its contents and copy are part."""
+    if workload.captured is None:
+        return workload.name
+    text = json.dumps([to_document(workload.captured), workload.data_set.key], sort_keys=True)
+    return f"{workload.name}-{hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]}"
+
+
 def train(
     installation: Installation,
     plain: Installation,
     environment: Mapping[str, str],
-    names: Sequence[str],
+    workloads: Sequence[Workload],
     progress: Progress,
     watch: Watch,
 ) -> None:
@@ -72,11 +84,11 @@ def train(
     Their data are loaded by ``plain``, a build of the same version: what counts is run for nothing else.
     ``progress`` is told which of them runs, ``watch`` which share is over.
 
-    Raises: ServerError, GeneratorError, StorageError; UsageError for a workload that is not known.
+    Raises: ServerError, GeneratorError, StorageError.
     """
     variant = Variant("training", {f"env.{name}": value for name, value in environment.items()})
-    workloads = sorted(find_workloads(tuple(names)).values(), key=lambda one: one.data_set.key)
-    groups = [list(group) for _, group in groupby(workloads, key=lambda one: one.data_set.key)]
+    ordered = sorted(workloads, key=lambda one: one.data_set.key)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.data_set.key)]
     lessons = _Lessons(progress, watch, len(workloads) + len(groups))
     # What is counted is the same however slowly it runs.
     with open_scratch_arena(installation, [variant], progress, is_isolated=False, is_timed=False) as arena:
@@ -92,6 +104,7 @@ class _Lessons:
     progress: Progress
     watch: Watch
     count: int
+    training_s: float = TRAINING_S
     over: int = 0
 
     @contextmanager
@@ -111,22 +124,23 @@ def _train_on_one_data_set(
     with arena.arms([variant], [0], data_set) as (arm,):
         for workload in workloads:
             with lessons.give(workload.name):
-                _run(arena.loads, arm, workload)
+                _run(arena.loads, arm, workload, lessons.training_s)
         with lessons.give("chores"):
-            _do_chores(arm)
+            _do_chores(arm, data_set)
         arm.server.stop()
 
 
-def _run(loads: Loads, arm: Arm, workload: Workload) -> None:
+def _run(loads: Loads, arm: Arm, workload: Workload, training_s: float) -> None:
     label = f"training.{workload.name}"
-    with closing(loads.prepare([arm], [label], workload, _DESIGN, TRAINING_S, [0])) as turns:
-        turns.warm_up(0, TRAINING_S)
+    with closing(loads.prepare([arm], [label], workload, _DESIGN, training_s, [0])) as turns:
+        turns.warm_up(0, training_s)
         turns.end()
     loads.forget(label)
 
 
-def _do_chores(arm: Arm) -> None:
-    with closing(arm.server.connect(arm.database)) as connection:
+def _do_chores(arm: Arm, data_set: DataSet) -> None:
+    database = arm.database if data_set.dump is None else _OURS
+    with closing(arm.server.connect(database)) as connection:
         for statement in _CHORES:
             connection.execute(statement)
         connection.execute("CREATE TABLE chore_again (LIKE chore)")

@@ -18,9 +18,11 @@ from pgdyno import __version__
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring.adaptive import next_cells
 from pgdyno.app.measuring.evidence import Evidence, Facts
+from pgdyno.app.measuring.likeness_reading import likened
 from pgdyno.app.measuring.recovery import recover
 from pgdyno.app.measuring.resumption import require_same
 from pgdyno.app.measuring.rounds import Running, run_round
+from pgdyno.app.measuring.sampled_answers import answers_compared
 from pgdyno.app.measuring.tpch.validation import tpch_facts, validated
 from pgdyno.experiments.blocks.disturbance import judge_again, with_disturbance_notes
 from pgdyno.experiments.blocks.wal_ahead import wal_notes
@@ -224,15 +226,18 @@ class ExperimentRun:
     ) -> Experiment:
         evidence = Evidence(study, experiment.host, experiment.server, experiment.durability)
         running = self._running(arena, study, experiment, evidence)
-        experiment = validated(experiment, arena, [self.workloads[n] for n in study.workloads], self.progress)
+        workloads = [self.workloads[name] for name in study.workloads]
+        experiment = validated(experiment, arena, workloads, self.progress)
+        experiment = likened(experiment, arena, workloads, self.progress)
+        experiment = answers_compared(experiment, arena, workloads, self.progress)
         self.store.save(experiment)
         plan = RoundPlan.of(study, budget_s, _rounds_done(experiment))
         while plan.left:
             round_started = self.clock()
             names = _names(study, experiment, plan.left)
-            for workloads in workloads_by_server([self.workloads[name] for name in names]):
-                self.progress.step(_label(plan.done, plan.total, workloads))
-                shuffled = in_random_order(workloads, running.random)
+            for group in workloads_by_server([self.workloads[name] for name in names]):
+                self.progress.step(_label(plan.done, plan.total, group))
+                shuffled = in_random_order(group, running.random)
                 self.store.add_blocks(experiment.id, self.run_round(running, plan.done, shuffled))
                 self.arena.loads.forget(experiment.id)
             experiment = evidence.added_to(self.store.load(experiment.id))

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
 
+from pgdyno.app.workload_files import read_workload
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import USER_SCRIPTS, PgbenchScripts, Script, Workload
+from pgdyno.model.experiments.workload import (
+    DUMP,
+    USER_SCRIPTS,
+    CapturedLoad,
+    DataSet,
+    PgbenchScripts,
+    Script,
+    Workload,
+)
 from pgdyno.workloads import load as bundled_workloads
 from pgdyno.workloads._pgbench import PGBENCH_DATA
+
+DUMP_SUFFIX = ".dump"
+"""Of the copy of a database, beside the workload's file."""
+_FILE = ".toml"
+_RESTORED = 5  # arbitrary: a dump is compressed and has no indexes
 
 
 def find_workloads(
@@ -19,18 +34,24 @@ def find_workloads(
     scale: int | None = None,
     generator: str | None = None,
 ) -> dict[str, Workload]:
-    """Return workloads by name, the user's scripts as one more, all at ``scale`` if it is given.
+    """Return workloads by name or file, the user's scripts as one more, all at ``scale`` if it is given.
 
     ``generator`` issues them instead of our driver.
     Raises: UsageError for an unknown name, a script that is not there, or a generator that cannot issue one.
     """
     known = bundled_workloads()
+    chosen = {}
     for name in names:
-        if name not in known:
-            raise UsageError(f'no workload "{name}"', hint=f"known: {', '.join(sorted(known))}")
-    chosen = {name: known[name] for name in names}
+        if name.endswith(_FILE):
+            captured = captured_workload(Path(name))
+            chosen[captured.name] = captured
+        elif name in known:
+            chosen[name] = known[name]
+        else:
+            listed = ", ".join(sorted(known))
+            raise UsageError(f'no workload "{name}"', hint=f"known: {listed}, or a file that ends in {_FILE}")
     if scripts:
-        parsed = tuple(_parse_script(text) for text in scripts)
+        parsed = tuple(parse_script(text) for text in scripts)
         chosen[USER_SCRIPTS] = Workload(
             name=USER_SCRIPTS,
             title=f"pgbench scripts: {', '.join(scripts)}",
@@ -43,7 +64,44 @@ def find_workloads(
         chosen = {name: _issued_by(generator, workload) for name, workload in chosen.items()}
     if scale is None:
         return chosen
+    if any(workload.captured for workload in chosen.values()):
+        raise UsageError("a captured workload has no scale: it runs on a copy of its database")
     return {n: replace(w, data_set=replace(w.data_set, scale=scale)) for n, w in chosen.items()}
+
+
+def captured_workload(file: Path) -> Workload:
+    """Return the workload in a file, on the copy of its database that lies beside it.
+
+    Raises: UsageError if either is not there.
+    """
+    captured, dump = read_workload(file), file.with_suffix(DUMP_SUFFIX)
+    try:
+        with dump.open("rb") as source:
+            digest = hashlib.file_digest(source, "sha256").hexdigest()
+            size_bytes = source.tell()
+    except OSError as error:
+        raise UsageError(
+            f'the copy of the database that "{file}" runs on is not there',
+            detail=f"{dump}: {error.strerror}",
+            hint=f"make it: pgdyno workload copy {file} --dsn …",
+        ) from error
+    data_set = DataSet(
+        name="copy",
+        scale=1,
+        bytes_per_scale=_RESTORED * size_bytes,
+        options={"of": digest[:16]},
+        maker=DUMP,
+        dump=str(dump.resolve()),
+    )
+    return Workload(
+        name=captured.name,
+        title=f"captured from {captured.database} on PostgreSQL {captured.server_version}",
+        data_set=data_set,
+        reset=ResetPolicy.KEEP if captured.is_read_only else ResetPolicy.RESTORE,
+        kind=CapturedLoad(captured),
+        session_settings={"search_path": captured.search_path},
+        protocol=captured.protocol,
+    )
 
 
 def _issued_by(generator: str, workload: Workload) -> Workload:
@@ -55,7 +113,7 @@ def _issued_by(generator: str, workload: Workload) -> Workload:
     return replace(workload, generator=generator)
 
 
-def _parse_script(text: str) -> Script:
+def parse_script(text: str) -> Script:
     """Parse ``FILE[@WEIGHT]``."""
     name, at, weight = text.rpartition("@")
     file, count = (name, weight) if at else (text, "1")

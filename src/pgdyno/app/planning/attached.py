@@ -133,7 +133,7 @@ def _require_runnable(own: OwnPrograms) -> None:
 
 def _notes(server: Server) -> tuple[str, ...]:
     preloaded = server.settings["shared_preload_libraries"].setting
-    return (f"the scratch servers do not preload {preloaded}, as the server does",) if preloaded else ()
+    return (f"the server preloads {preloaded}, and the scratch servers do not",) if preloaded else ()
 
 
 def _shapes_performance(guc: Guc) -> bool:

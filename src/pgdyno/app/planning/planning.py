@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.polling_trial import with_proven_polling
 from pgdyno.app.changes.host_state import this_host
@@ -14,12 +17,14 @@ from pgdyno.app.inspection.programs_probe import ProgramsProbe, page_compression
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.commit_grouping import best_grouped, count_commits
 from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.planning.captured_plans import plan_captured
 from pgdyno.app.planning.statement_plans import plan_workload, together
 from pgdyno.app.planning.subject import Subject, subject_of
 from pgdyno.experiments.peers.pgtune import PeerSettings, accepted_by, pgtune_settings
 from pgdyno.experiments.peers.tuned_profile import tuned_files
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures, Resources
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.page_compression import LZ4
 from pgdyno.model.plans.plan import Layer, Plan
@@ -106,13 +111,11 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
             with arena.arms([base], [0], data_set) as (arm,):
                 if not subjects:
                     subjects.append(_with_pages(subject_of(inspect_dsn(arm.server.dsn, figures))))
-                with closing(arm.connect()) as connection:
-                    _set_as_planned(connection, subjects[0], figures)
-                    statements += [
-                        plan_workload(connection, workload, arena.loads.find_driver)
-                        for workload in workloads
-                        if workload.data_set == data_set
-                    ]
+                statements += [
+                    _planned(arm, arena.loads, workload, subjects[0], figures)
+                    for workload in workloads
+                    if workload.data_set == data_set
+                ]
                 commits += [
                     count_commits(
                         arm, arena.loads, one, conditions.design, subjects[0].server.major, workspace()
@@ -123,6 +126,20 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
     return replace(subjects[0], statements=together(statements), commits=best_grouped(commits))
 
 
+def _planned(
+    arm: Arm, loads: Loads, workload: Workload, subject: Subject, figures: Figures
+) -> Fact[WorkloadStatements]:
+    """Plan the statements of one workload."""
+    if workload.captured is not None:
+        connect = partial(loads.connect, arm, workload)
+        prepare = partial(_set_as_planned, subject=subject, figures=figures)
+        return plan_captured(connect, prepare, workload, loads.find_driver())
+    with closing(arm.connect()) as connection:
+        connection.execute("SET search_path = pg_catalog, public")  # its tables are named without a schema
+        _set_as_planned(connection, subject, figures)
+        return plan_workload(connection, workload, loads.find_driver)
+
+
 def _with_pages(subject: Subject) -> Subject:
     """Compress pages of a running scratch server, if its build could."""
     if LZ4 not in subject.server.settings["wal_compression"].enumvals:
@@ -131,11 +148,7 @@ def _with_pages(subject: Subject) -> Subject:
 
 
 def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:
-    """Apply the plan's session settings: costs and work_mem decide how a session plans.
-
-    The workload's tables are named without a schema.
-    """
-    connection.execute("SET search_path = pg_catalog, public")
+    """Apply the plan's session settings: costs and work_mem decide how a session plans."""
     planned = make_plan(subject.host, subject.server, PlanRequest(figures)).settings
     for name, value in planned.items():
         if subject.server.settings[name].context == "user":

@@ -7,7 +7,7 @@ from statistics import median
 
 from pgdyno.experiments.planner.query_plan import join_order, plan_of, shape
 from pgdyno.experiments.planner.sql_text import first_word
-from pgdyno.generators.driver import Driver
+from pgdyno.generators.driver import Driver, job_options
 from pgdyno.generators.statements import prepared_statements
 from pgdyno.model.errors import PgdynoError
 from pgdyno.model.experiments.workload import DRIVER, PREPARED, Workload
@@ -21,7 +21,9 @@ from pgdyno.model.servers.statements import (
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.sampling.prepared_plans import Document, explain_prepared
 
-_SOURCE = "EXPLAIN EXECUTE with force_custom_plan and force_generic_plan"
+SOURCE = "EXPLAIN EXECUTE with force_custom_plan and force_generic_plan"
+"""Of the facts that are found out so."""
+
 _READS = frozenset({"select", "values", "table", "with"})
 _NOT_PLANNED = frozenset({"begin", "start", "commit", "end", "rollback", "abort"})
 
@@ -31,18 +33,20 @@ def plan_workload(
 ) -> Fact[WorkloadStatements]:
     """Plan the statements of a workload on its data; unknown with the reason where they cannot be known."""
     if (obstacle := _obstacle(workload)) is not None:
-        return unknown(obstacle, _SOURCE)
+        return unknown(obstacle, SOURCE)
     try:
         statements = [
             one
-            for one in prepared_statements(find_driver(), workload)
+            for one in prepared_statements(find_driver(), workload, job_options(workload))
             if first_word(one.sql) not in _NOT_PLANNED
         ]
-        planned = tuple(plan_statement(connection, one) for one in statements)
+        planned = tuple(
+            plan_statement(connection, one, is_run=first_word(one.sql) in _READS) for one in statements
+        )
     except PgdynoError as error:
         said = f"{error.message}: {error.detail}" if error.detail else error.message
-        return unknown(said, _SOURCE)
-    return Fact(WorkloadStatements(workload.name, planned), _SOURCE)
+        return unknown(said, SOURCE)
+    return Fact(WorkloadStatements(workload.name, planned), SOURCE)
 
 
 def together(found: Sequence[Fact[WorkloadStatements]]) -> Fact[tuple[WorkloadStatements, ...]]:
@@ -52,12 +56,11 @@ def together(found: Sequence[Fact[WorkloadStatements]]) -> Fact[tuple[WorkloadSt
         if isinstance(fact.value, Unknown):
             return Fact(fact.value, fact.source)
         known.append(fact.value)
-    return Fact(tuple(known), _SOURCE)
+    return Fact(tuple(known), SOURCE)
 
 
-def plan_statement(connection: Connection, statement: PreparedStatement) -> PlannedStatement:
-    """Plan one statement. Raises: ServerError if the server cannot."""
-    is_run = first_word(statement.sql) in _READS
+def plan_statement(connection: Connection, statement: PreparedStatement, *, is_run: bool) -> PlannedStatement:
+    """Plan one statement, and run it if ``is_run``. Raises: ServerError if the server cannot."""
     found = explain_prepared(connection, statement, is_run=is_run)
     generic = plan_of(found.generics[0]["Plan"])
     return PlannedStatement(

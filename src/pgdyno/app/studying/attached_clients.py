@@ -22,6 +22,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.studies import clients
 from pgdyno.studies._contract import Sizing, StudyContext
 
@@ -81,12 +82,13 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
 
 
+@failures_in_words()
 @answers_of_postgresql()
 def _look(dsn: str) -> _Rights:
     with closing(connect(dsn)) as connection:
-        row = connection.execute(_RIGHTS).fetchone()
-        assert row is not None  # noqa: S101 — the role that asks is there
-        return _Rights(*row)
+        rows = connection.execute(_RIGHTS).fetchall()
+        may_create_databases, may_checkpoint, is_standby, connections = rows[0]
+        return _Rights(bool(may_create_databases), bool(may_checkpoint), bool(is_standby), int(connections))
 
 
 def _require_room(rights: _Rights, most_clients: int) -> None:

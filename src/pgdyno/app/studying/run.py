@@ -61,14 +61,16 @@ def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
     for option in bundled.options:
         asked.of(option)
     _check_query(asked.of(QUERY), may_write=asked.of(WRITES))
-    if unknown := [name for name in asked.chosen if name not in bundled.loads]:
+    unknown = [name for name in asked.chosen if name not in bundled.loads]
+    if unknown and not bundled.takes_workloads:
         raise UsageError(
             f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(bundled.loads)}"
         )
+    measured = asked.chosen if bundled.takes_workloads and asked.chosen else bundled.measures
     return replace(
         asked,
         machine=Machine(len(online_cpus()), available_memory_bytes()),
-        loads=tuple(find_workloads(bundled.measures).values()),
+        loads=tuple(find_workloads(measured).values()),
         rounds=minimum_rounds(bundled.design),
     )
 

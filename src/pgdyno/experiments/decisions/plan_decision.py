@@ -38,6 +38,7 @@ from pgdyno.experiments.verdicts.analysis import log_ratios
 from pgdyno.experiments.verdicts.durability import doubts
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.likeness import LEAST_LIKENESS
 from pgdyno.model.experiments.metric import P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.plans.terms import Terms
 from pgdyno.stats import nested
@@ -132,7 +133,17 @@ def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecis
     if why := doubts(experiment, experiment.baseline, variant):
         sentence = "The plan was not measured fairly: its server was not as durable as the other one."
         return PlanDecision(PlanState.UNDECIDED, sentence, why)
-    return decide(outcomes_of(experiment, variant), terms)
+    decision = decide(outcomes_of(experiment, variant), terms)
+    return replace(decision, sentence=f"{decision.sentence}{_unlike(experiment)}")
+
+
+def _unlike(experiment: Experiment) -> str:
+    """Return a sentence on captured workloads whose replay was unlike them; nothing if all are alike."""
+    found = {name: one.least for name, one in experiment.likenesses.items() if one.least < LEAST_LIKENESS}
+    if not found:
+        return ""
+    said = ", ".join(f"{least:.2f} of {name}" for name, least in found.items())
+    return f" This is on something like your workload (likeness {said})."
 
 
 def minutes_to_decide(experiment: Experiment, decision: PlanDecision) -> float | None:

@@ -20,6 +20,7 @@ from pgdyno.journal.session.settings import AUTO_CONF
 from pgdyno.journal.session.target import this_machine
 from pgdyno.model.errors import DataDirectoryError, PgdynoError, StorageError
 from pgdyno.model.plans.journal import Target
+from pgdyno.model.servers.answers import answers_of_postgresql
 
 _TEMPORARY = "postgresql.auto.conf.pgdyno"
 _IDENTIFIER_BYTES = 8  # at the beginning of ControlFileData
@@ -189,6 +190,7 @@ def _is_another(path: Path, directory: Directory) -> bool:
         return False
 
 
+@answers_of_postgresql()
 def files_of(path: Path, connection: Connection) -> ServerFiles | None:
     """Return the data directory ``path`` if it is this running server's and its files can be reached.
 

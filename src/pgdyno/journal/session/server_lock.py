@@ -21,6 +21,7 @@ from typing import LiteralString
 
 from pgdyno.journal.session.query import Connection, run, value
 from pgdyno.model.errors import LockHeldError, RefusedError
+from pgdyno.model.servers.answers import answers_of_postgresql
 
 _WAIT_S = 5.0  # a killed client's backend ends within milliseconds, or when its statement is done
 _POLL_S = 0.05, 0.15  # between these: two that always tried at the same time would both give up
@@ -127,6 +128,7 @@ def _try(connection: Connection, lock: ServerLock) -> _Holder | None:
     return holder or _Holder("a session that has taken the same random number")
 
 
+@answers_of_postgresql()
 def _other_holder(connection: Connection, lock: ServerLock) -> _Holder | None:
     right = lock.right if connection.info.server_version >= lock.right_since else "false"
     others = run(connection, _HOLDERS + right + ")))", (lock.key,))

@@ -127,7 +127,7 @@ def _obstacle(workloads: Sequence[WorkloadStatements]) -> str | None:
     for workload in workloads:
         for statement in workload.statements:
             if (danger := _danger(statement)) is not None:
-                return f'{danger}: "{statement.sql}" of {workload.workload}'
+                return f"{danger}: {statement.shown} of {workload.workload}"
     if not any(workload.planned_anew for workload in workloads):
         return "the server keeps the plan of every prepared statement by itself"
     best = max(workload.planning_share for workload in workloads)

@@ -15,6 +15,7 @@ from typing import Any
 
 from pgdyno.model.experiments.at_load import AtLoad
 from pgdyno.model.experiments.awake import Awake
+from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.verdict import Verdict
@@ -301,6 +302,7 @@ class Experiment:
     terms: Terms | None = None  # by which its plan is decided; None: no plan is asked about
     allowed_files: tuple[str, ...] = ()  # of the kernel: those that variants set and no lever does
     at_load: tuple[AtLoad, ...] = ()  # latencies at a fixed rate, measured after this experiment
+    likenesses: Mapping[str, Likeness] = field(default_factory=dict)  # of captured workloads, by name
 
     def operation(self, workload: str) -> str | None:
         """Return the unit of a workload's rate, if not transactions."""

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import Cell, ResetPolicy
 
 QUERY = "query"  # the driver's workload that executes any one statement
 USER_SCRIPTS = "scripts"  # the name of the workload made of a user's own pgbench scripts
 DRIVER = "driver"  # our own generator, pgdyno-driver
 TPCHGEN = "tpchgen"  # makes TPC-H's rows
+DUMP = "pg_restore"  # restores a copy of a user's database
+CAPTURED = "captured"  # the driver's workload that a captured one is issued by
 PROTOCOLS = ("simple", "extended", "prepared")  # how statements travel, as pgbench calls it
 PREPARED = PROTOCOLS[-1]
 
@@ -21,8 +24,8 @@ class DataSet:
     """Named, reproducible rows. Two workloads with equal data sets share one loaded copy.
 
     ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set. ``maker`` makes
-    the rows: our driver, or tpchgen. ``has_loops``: whether servers that start on a copy of it get the
-    functions of pgdyno_loop; its rows are the same.
+    the rows: our driver, tpchgen, or pg_restore from ``dump``. ``has_loops``: whether servers that start on a
+    copy of it get the functions of pgdyno_loop; its rows are the same.
     """
 
     name: str
@@ -31,6 +34,7 @@ class DataSet:
     options: Mapping[str, str] = field(default_factory=dict)
     has_loops: bool = False
     maker: str = DRIVER
+    dump: str | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -150,7 +154,15 @@ class TpchStep:
     generators: ClassVar[tuple[str, ...]] = (DRIVER,)
 
 
-Kind = PgbenchScripts | SysbenchScript | DriverScript | Statement | Step | TpchStep
+@dataclass(frozen=True)
+class CapturedLoad:
+    """A workload that was captured from a server, on a copy of its database."""
+
+    workload: CapturedWorkload
+    generators: ClassVar[tuple[str, ...]] = (DRIVER,)
+
+
+Kind = PgbenchScripts | SysbenchScript | DriverScript | Statement | Step | TpchStep | CapturedLoad
 """What is run. Which way it is measured follows from this: ``app/measuring/rounds.py``."""
 
 
@@ -194,6 +206,11 @@ class Workload:
         return self.kind if isinstance(self.kind, Statement) else None
 
     @property
+    def captured(self) -> CapturedWorkload | None:
+        """The captured workload that it is; None if it is another kind."""
+        return self.kind.workload if isinstance(self.kind, CapturedLoad) else None
+
+    @property
     def cell(self) -> Cell | None:
         """Where it stands in a grid of data sizes and levels; None if it belongs to none."""
         if self.clients is None:
@@ -210,6 +227,8 @@ class Workload:
     @property
     def driver_name(self) -> str:
         """Its name in our driver."""
+        if self.captured:
+            return CAPTURED
         return QUERY if self.statement else self.issued_as or self.name
 
     @property

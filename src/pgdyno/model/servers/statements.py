@@ -40,8 +40,9 @@ class PlannedStatement:
     """How a server plans a prepared statement.
 
     ``customs`` are plans for some of its values, ``generics`` the plan for all, run with the same ones.
-    ``is_planned_anew``: left to itself, the server plans each execution. ``execution_ms`` is None for what
-    writes, which is planned and not run.
+    ``is_planned_anew``: left to itself, the server plans each execution. ``is_private``: it is of a user's
+    own workload, and its text is not shown. ``execution_ms`` is None for what writes, which is planned and
+    not run.
     Units: medians in milliseconds; ``calls`` per transaction.
     """
 
@@ -55,6 +56,12 @@ class PlannedStatement:
     is_planned_anew: bool
     planning_ms: float
     execution_ms: float | None
+    is_private: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The statement as messages name it."""
+        return self.name if self.is_private else f'"{self.sql}"'
 
     @property
     def other_shape(self) -> StatementPlan | None:

@@ -16,7 +16,7 @@ from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.elements.facts import all_facts, configured_settings, host_facts, server_facts
 from pgdyno.report.elements.html import render
 from pgdyno.report.elements.settings import unsafe_variants, variant_settings
-from pgdyno.report.elements.tables import Figure
+from pgdyno.report.elements.tables import Figure, Table
 from pgdyno.report.grids.grid import grid
 from pgdyno.report.grids.grid_tables import cell_name
 from pgdyno.report.page.at_load import at_load_table
@@ -43,10 +43,18 @@ from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import metrics_of
 from pgdyno.report.text.words import SIGNS, answers, emulation_warning
 from pgdyno.report.tpch.tpch import tpch_view
+from pgdyno.report.workloads.likeness_text import likeness_sentences, likeness_table
 
 _PAGE = "page.html.j2"
 # Notes that say one of these must not be overlooked.
-_LOUD = ("not durable", "too noisy", "machine disturbed", "none is left out", "confounded")
+_LOUD = (
+    "not durable",
+    "too noisy",
+    "machine disturbed",
+    "none is left out",
+    "confounded",
+    "answered otherwise",
+)
 _CONFOUNDED = "CONFOUNDED:"
 _DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
 _RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
@@ -96,6 +104,7 @@ def render_page(experiment: Experiment, *, is_imported: bool = False) -> str:
         adjusted=adjustment_tables(experiment),
         not_adjusted=refusals(experiment),
         at_load=at_load_table(experiment),
+        likenesses=_likenesses(experiment),
         layers=layers_figure(experiment),
         need_not_add_up=NEED_NOT_ADD_UP,
         parts=parts_table(experiment) if experiment.parts else None,
@@ -141,6 +150,12 @@ def _notes(experiment: Experiment) -> dict[str, object]:
             *(note for note in experiment.notes if note not in loud),
         ],
     }
+
+
+def _likenesses(experiment: Experiment) -> list[tuple[str, Table]]:
+    """Return a sentence and a table for each captured workload."""
+    tables = map(likeness_table, experiment.likenesses.values())
+    return list(zip(likeness_sentences(experiment), tables, strict=True))
 
 
 def _facts(experiment: Experiment) -> dict[str, object]:

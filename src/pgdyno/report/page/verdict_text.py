@@ -28,6 +28,7 @@ from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import typical
 from pgdyno.report.text.words import answers, effect_text, emulation_warning, metric_of, symbol
 from pgdyno.report.tpch.tpch_text import tpch_tables
+from pgdyno.report.workloads.likeness_text import likeness_sentences
 
 
 def verdict_table(experiment: Experiment) -> RenderableType:
@@ -39,6 +40,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts: list[RenderableType] = [plain_text(experiment.question, style="bold")]
     parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
     parts += [plain_text(sentence) for sentence in answers(experiment)]
+    parts += [plain_text(f"{sentence}.") for sentence in likeness_sentences(experiment)]
     parts += [*step_tables(experiment), *grid_tables(experiment), *tpch_tables(experiment)]
     if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]

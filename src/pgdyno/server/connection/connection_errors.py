@@ -10,6 +10,8 @@ unchanged as the detail, without a hint.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 
@@ -115,7 +117,19 @@ def statement_failed(error: psycopg.Error, *, is_closed: bool) -> ServerError:
     if is_closed:
         return connection_lost(str(error))
     said = error.diag.message_primary or str(error).strip()
-    return ServerError(f"a query failed: {said}", detail=f"SQLSTATE {error.sqlstate}")
+    return ServerError(
+        f"a query failed: {said}", detail=None if error.sqlstate is None else f"SQLSTATE {error.sqlstate}"
+    )
+
+
+@contextmanager
+def failures_in_words() -> Iterator[None]:
+    """Run statements of pgdyno's own on any connection. Raises: ConnectionFailedError, ServerError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        is_lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+        raise statement_failed(error, is_closed=is_lost) from error
 
 
 def control_failed(

@@ -9,17 +9,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import psycopg
 
 ANSWER_LIMIT_S = 15.0  # more than the 10 s after which a server ends a statement of pgdyno's own
 LONG_LIMIT_S = 6 * 3600.0  # of what takes its time: a checkpoint, the copy of a database
-MEMORY_LIMIT_BYTES = 128 << 20  # arbitrary; pg_settings takes a quarter of 1 MB, a large plan some MB
+_ASK_EVERY_S = 15.0  # whether a statement that takes hours is still under way
+MEMORY_LIMIT_BYTES = 64 << 20  # arbitrary; pg_settings takes a quarter of 1 MB, a large plan some MB
+MOST_READS = 20_000  # arbitrary; an answer within the limit of memory takes some thousands
+_MOST_READS_WITHOUT_ROWS = 100  # notices, changed parameters
 _FIRST_READS = 10  # of at most some MB together; until then, memory is not this answer's but other threads'
 MOST_VALUES = 1_000_000  # arbitrary; each takes about 100 bytes in Python, pg_settings has 5,000 to 10,000
+
+_TOO_LARGE = "the server's answer takes too much memory"
+_AT_WORK = """
+SELECT 1 FROM pg_catalog.pg_stat_activity
+WHERE pid OPERATOR(pg_catalog.=) %s AND state OPERATOR(pg_catalog.=) 'active'
+"""
 
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -75,6 +86,23 @@ class ControlConnection(psycopg.Connection[Row]):
         """Take the connection that libpq has made."""
         super().__init__(*arguments, **options)
         self.cursor_factory = ControlCursor
+        self._is_at_work: Callable[[], bool] | None = None
+
+    @contextmanager
+    def waiting_for_hours(self, connect: Callable[[], ControlConnection]) -> Iterator[None]:
+        """Wait for statements of the block, which have no rows, for as long as the server works on them.
+
+        ``connect`` opens a second connection, on which the server is asked that now and then: an answer may
+        have been lost on its way.
+        """
+        limit_s, pid = self.answer_limit_s, self.execute("SELECT pg_catalog.pg_backend_pid()").fetchone()
+        self.answer_limit_s = LONG_LIMIT_S
+        self._is_at_work = partial(_is_at_work, connect, pid)
+        try:
+            yield
+        finally:
+            self.answer_limit_s = limit_s
+            self._is_at_work = None
 
     def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
         """Wait for an answer. Raises: psycopg.OperationalError if it takes too long or too much memory."""
@@ -82,31 +110,65 @@ class ControlConnection(psycopg.Connection[Row]):
 
     def _limited(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
         """Look at the limits each time when something has arrived, or nothing for a tenth of a second."""
-        limit_s = self.answer_limit_s
-        deadline_s = time.monotonic() + limit_s
-        limit_bytes = _resident_bytes() + MEMORY_LIMIT_BYTES
-        reads = 0
+        limits = _Limits(self.answer_limit_s, self._is_at_work)
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
+                reserved_bytes = _memory_bytes().reserved
                 wanted = gen.send(ready)
-                reads += bool(ready)
-                if time.monotonic() > deadline_s:
-                    raise self._over(f"the server did not complete an answer within {limit_s:.0f} s")
-                if reads > _FIRST_READS and _resident_bytes() > limit_bytes:
-                    raise self._over("the server's answer takes too much memory")
+                why = limits.exceeded(has_read=bool(ready), reserved_before_bytes=reserved_bytes)
+                if why is not None:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(why)
         except StopIteration as done:
             answer: T = done.value
             return answer
 
-    def _over(self, why: str) -> psycopg.OperationalError:
-        self.pgconn.finish()
-        return psycopg.OperationalError(why)
+
+class _Limits:
+    """The limits of one answer. ``is_at_work``: it may take hours while this is so, and has no rows."""
+
+    def __init__(self, limit_s: float, is_at_work: Callable[[], bool] | None) -> None:
+        self._limit_s, self._is_at_work = limit_s, is_at_work
+        self._began_s = self._asked_s = time.monotonic()
+        self._limit_bytes = _memory_bytes().resident + MEMORY_LIMIT_BYTES
+        self._most_reads = MOST_READS if is_at_work is None else _MOST_READS_WITHOUT_ROWS
+        self._reads = 0
+
+    def exceeded(self, *, has_read: bool, reserved_before_bytes: int) -> str | None:
+        """Return the limit that a read, or a tenth of a second without one, has exceeded; None: none."""
+        self._reads += has_read
+        now_s, memory = time.monotonic(), _memory_bytes()
+        if now_s - self._began_s > self._limit_s:
+            return f"the server did not complete an answer within {self._limit_s:.0f} s"
+        if self._reads > self._most_reads:
+            return "the server sends and sends, and completes no answer"
+        # libpq reserves room for a message when it has seen the length, and may then read all of it at once.
+        if memory.reserved - reserved_before_bytes > MEMORY_LIMIT_BYTES:
+            return _TOO_LARGE
+        if self._reads > _FIRST_READS and memory.resident > self._limit_bytes:
+            return _TOO_LARGE
+        if self._is_at_work is not None and now_s - self._asked_s > _ASK_EVERY_S:
+            if not self._is_at_work():
+                return "the server has finished a statement without an answer that arrived here"
+            self._asked_s = time.monotonic()
+        return None
 
 
-def _resident_bytes() -> int:
-    return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
+class _Memory(NamedTuple):
+    reserved: int
+    resident: int
+
+
+def _memory_bytes() -> _Memory:
+    reserved, resident = _STATM.read_bytes().split()[:2]
+    return _Memory(int(reserved) * _PAGE_BYTES, int(resident) * _PAGE_BYTES)
+
+
+def _is_at_work(connect: Callable[[], ControlConnection], pid: Row | None) -> bool:
+    with closing(connect()) as connection:
+        return connection.execute(_AT_WORK, pid).fetchone() is not None
 
 
 def _unreadable(error: Exception) -> psycopg.DataError:

@@ -20,6 +20,7 @@ from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.memory_limit import MemoryGroup
+from pgdyno.server.process.network import can_leave_network, without_network
 from pgdyno.server.process.own_file import read_own, read_own_end
 from pgdyno.server.process.processes import children, is_alive, is_stopped
 
@@ -28,6 +29,7 @@ _STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
 _CONNECT_TIMEOUT_S = 30  # a server at work answers in milliseconds, on a crowded host in seconds
 _POLL_S = 0.02
 _LOG_LINES = 20  # a crash of one process takes about twelve, recovery included
+_COUNTS_WITHOUT_NETWORK = 15  # before, statistics travel by UDP, and autovacuum depends on them
 SUPERUSER = "pgdyno"
 
 
@@ -41,6 +43,7 @@ class Instance:
         environment: variables that only the server's own program gets.
         scheduling_policy: of sched(7), for the server's own program and its children; None = pgdyno's.
         memory: the control group that limits its memory, made for each start; None = no limit.
+        has_network: without it, what it runs reaches nothing outside, where the kernel lets us arrange that.
     """
 
     installation: Installation
@@ -53,6 +56,7 @@ class Instance:
     environment: Mapping[str, str] | None = None
     scheduling_policy: str | None = None
     memory: MemoryGroup | None = None
+    has_network: bool = True
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _memory_kills: int = field(default=0, init=False)
 
@@ -91,6 +95,12 @@ class Instance:
             return connection
 
     @property
+    def reaches_network(self) -> bool:
+        """Whether its programs can reach the network: they are to, or cannot be kept from it."""
+        can_do_without = self.installation.major >= _COUNTS_WITHOUT_NETWORK and can_leave_network()
+        return self.has_network or not can_do_without
+
+    @property
     def pid(self) -> int:
         """The postmaster's process id. Raises: ServerCrashedError if it is not running."""
         self.require_running()
@@ -117,6 +127,8 @@ class Instance:
         if self.scheduling_policy is not None:
             argv = with_scheduling_policy(argv, self.scheduling_policy)
         command = self.account.command(argv, cpus=self.cpus, death_signal=signal.SIGINT)
+        if not self.reaches_network:
+            command = without_network(command)
         self._memory_kills = 0
         try:
             self._process = self._launch(command)

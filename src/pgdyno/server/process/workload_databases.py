@@ -18,8 +18,9 @@ import psycopg
 from psycopg import sql
 
 from pgdyno.model.errors import PgdynoError, ServerError
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.server.connection.connection import Connection, connect, without_session_limits
-from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
+from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.server.process.database_records import DatabaseRecords
 
 MARK = "made by pgdyno for measuring; may be dropped"
@@ -81,15 +82,16 @@ class WorkloadDatabases:
         """Make a database as a copy of another one; an earlier copy is replaced. Raises: ServerError."""
         with self._locked() as (connection, records):
             if self.name(label) in _there(connection, records):
-                _drop(connection, records, self.name(label))
+                self._drop(connection, records, self.name(label))
         self._make(label, template)
 
     def finish_load(self, name: str) -> None:
         """Vacuum and analyse a loaded database; add pg_prewarm if available to the role."""
-        with connect(self.dsn, is_read_only=False, database=name) as connection, _prepared(connection):
+        with self._connect(name) as connection, _prepared(connection):
             if connection.execute(_HAS_PREWARM).fetchone():
                 connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
-            connection.execute("VACUUM (FREEZE, ANALYZE)")
+            with connection.waiting_for_hours(partial(self._connect, name)):
+                connection.execute("VACUUM (FREEZE, ANALYZE)")
 
     def there(self) -> set[str]:
         """Return the names of recorded databases that are on the server and still ours."""
@@ -102,7 +104,7 @@ class WorkloadDatabases:
             there = _there(connection, records)
             for name in records.names():
                 if name in there:
-                    _drop(connection, records, name)
+                    self._drop(connection, records, name)
                 records.remove(name)
 
     def _make(self, label: str, template: str) -> str:
@@ -112,7 +114,8 @@ class WorkloadDatabases:
         make = sql.SQL("CREATE DATABASE {} TEMPLATE {} ALLOW_CONNECTIONS false")
         with self._locked() as (connection, records):
             records.add(name)
-            connection.execute(make.format(database, sql.Identifier(template)))
+            with connection.waiting_for_hours(self._connect):
+                connection.execute(make.format(database, sql.Identifier(template)))
             with connection.transaction():
                 connection.execute(
                     sql.SQL("COMMENT ON DATABASE {} IS {}").format(database, sql.Literal(MARK))
@@ -121,18 +124,21 @@ class WorkloadDatabases:
                 connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(database))
         return name
 
+    def _drop(self, connection: ControlConnection, records: DatabaseRecords, name: str) -> None:
+        with connection.waiting_for_hours(self._connect):
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        records.remove(name)
+
     @contextmanager
-    def _locked(self) -> Iterator[tuple[Connection, DatabaseRecords]]:
+    def _locked(self) -> Iterator[tuple[ControlConnection, DatabaseRecords]]:
         """Provide the session that holds the lock, and the records of its server."""
         self.hold()
         assert self._session is not None  # noqa: S101 — it is held
         with _prepared(self._session):
-            row = self._session.execute(_IDENTIFIER).fetchone()
-            assert row is not None  # noqa: S101 — the function returns one row
-            yield self._session, DatabaseRecords(self.records / str(row[0]))
+            yield self._session, DatabaseRecords(self.records / str(_identifier(self._session)))
 
     def _locked_session(self) -> ControlConnection:
-        connection = connect(self.dsn, is_read_only=False)
+        connection = self._connect()
         try:
             self.lock(connection)
             connection.execute("SET idle_session_timeout = 0")  # the lock is held while others work
@@ -141,6 +147,9 @@ class WorkloadDatabases:
             raise
         return connection
 
+    def _connect(self, database: str | None = None) -> ControlConnection:
+        return connect(self.dsn, is_read_only=False, database=database)
+
 
 def _there(connection: Connection, records: DatabaseRecords) -> set[str]:
     rows = connection.execute(_THERE, (records.names(),)).fetchall()
@@ -148,15 +157,22 @@ def _there(connection: Connection, records: DatabaseRecords) -> set[str]:
     return {name for name, comment in rows if comment in {None, MARK}}
 
 
-def _drop(connection: Connection, records: DatabaseRecords, name: str) -> None:
-    connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-    records.remove(name)
+@answers_of_postgresql()
+def _identifier(connection: Connection) -> int:
+    """Return the cluster's identifier, which names a directory here: as text, the server would choose a path.
+
+    Raises: ServerError.
+    """
+    identifier = connection.execute(_IDENTIFIER).fetchall()[0][0]
+    if not isinstance(identifier, int) or abs(identifier) >= 1 << 64:
+        raise TypeError(f"system_identifier cannot be {identifier!r}")
+    return identifier
 
 
 def _answers(connection: Connection) -> bool:
     try:
         connection.execute("SELECT 1")
-    except psycopg.OperationalError:
+    except psycopg.Error:
         connection.close()
         return False
     return True
@@ -164,8 +180,7 @@ def _answers(connection: Connection) -> bool:
 
 @contextmanager
 def _prepared(connection: ControlConnection) -> Iterator[None]:
-    """Let statements take their time, and put the server's refusals into our words."""
-    connection.answer_limit_s = LONG_LIMIT_S
+    """Lift the session's limits, and put the server's refusals into our words."""
     try:
         with without_session_limits(connection, is_read_only=False):
             yield

@@ -8,7 +8,7 @@ EXPLAIN (GENERIC_PLAN) came with 16.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any, LiteralString, TypeAlias
@@ -73,7 +73,7 @@ def explain_prepared(
 @contextmanager
 def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[None]:
     """Provide a transaction in which the statement is prepared; both end with the block."""
-    with connection.transaction(force_rollback=True):
+    with deallocated(connection, _NAME), connection.transaction(force_rollback=True):
         connection.execute("SET TRANSACTION READ ONLY")
         limit = sql.Literal(f"{STATEMENT_TIMEOUT_S}s")
         connection.execute(sql.SQL("SET LOCAL statement_timeout = {}").format(limit))
@@ -82,12 +82,18 @@ def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[
         text = statement.sql.strip().rstrip(";").encode()
         head = sql.SQL("PREPARE {}{} AS ").format(_NAME, listed).as_bytes(connection)
         connection.execute(head + text, prepare=False)
-        try:
-            yield
-        finally:
-            # A transaction that failed takes no statement; psycopg rolls it back first.
-            if connection.info.transaction_status is psycopg.pq.TransactionStatus.INTRANS:
-                connection.execute(sql.SQL("DEALLOCATE {}").format(_NAME))
+        yield
+
+
+@contextmanager
+def deallocated(connection: Connection, name: sql.Identifier) -> Iterator[None]:
+    """Drop a prepared statement after the block, if it is there: no rollback does it."""
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            with suppress(psycopg.errors.InvalidSqlStatementName):  # it could not be prepared
+                connection.execute(sql.SQL("DEALLOCATE {}").format(name))
 
 
 def _type(connection: Connection, oid: int) -> sql.SQL:

@@ -11,6 +11,7 @@ from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.beside import Permissions, _reason_not_to_apply
 from pgdyno.app.acceleration.watch import Pace
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
+from pgdyno.model.experiments.likeness import Likeness
 
 ALL = Permissions(restart=True, any_workload=True)
 
@@ -54,6 +55,23 @@ def test_a_bundled_workload_is_no_proof_for_somebodys_own() -> None:
     assert reason == (
         "it pays on sysbench-read-only and sysbench-read-write, which is not this server's own work; "
         "add --yes, or run pgdyno apply"
+    )
+
+
+@pytest.mark.parametrize(
+    ("likeness", "how"),
+    [
+        (0.94, "a replay of captured work (likeness 0.94)"),
+        (0.4, "something like a replay of captured work (likeness 0.40)"),
+    ],
+)
+def test_a_captured_workload_is_as_good_a_proof_as_it_is_like_its_original(likeness: float, how: str) -> None:
+    paying = done(PlanState.PAYS)
+    alike = {name: Likeness({"calls": 0.99, "time": likeness}, ()) for name in paying.experiment.workloads}
+    paying = replace(paying, experiment=replace(paying.experiment, likenesses=alike))
+    reason = _reason_not_to_apply(paying, replace(ALL, any_workload=False))
+    assert reason == (
+        f"it pays on sysbench-read-only and sysbench-read-write, {how}; add --yes, or run pgdyno apply"
     )
 
 

@@ -13,7 +13,9 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building import training
 from pgdyno.app.building.training import train
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.server.process.installation import Installation
+from pgdyno.workloads import load
 
 HERE = Installation(Path("/nowhere"), "18.6", 18, "counting")
 PLAIN = Installation(Path("/nowhere"), "18.6", 18, "plain")
@@ -57,13 +59,18 @@ class Arena:
 def arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
     found = Arena()
     monkeypatch.setattr(training, "open_scratch_arena", found.opened)
-    monkeypatch.setattr(training, "_do_chores", lambda _: found.done.append("chores"))
+    monkeypatch.setattr(training, "_do_chores", lambda *_: found.done.append("chores"))
     return found
+
+
+def workloads(*names: str) -> list[Workload]:
+    known = load()
+    return [known[name] for name in names]
 
 
 def test_every_workload_runs_once_on_its_data_and_chores_after_them(arena: Arena) -> None:
     names = ("sysbench-read-only", "pgbench-tpcb", "sysbench-read-write")
-    train(HERE, PLAIN, {"COUNTS": "/var/counts"}, names, Remembered(), lambda _: None)
+    train(HERE, PLAIN, {"COUNTS": "/var/counts"}, workloads(*names), Remembered(), lambda _: None)
     assert arena.environments == [{"COUNTS": "/var/counts"}]
     assert arena.done == [
         "load pgbench-40 by plain", "restore pgbench-40", "pgbench-tpcb 20 s", "chores", "stop",
@@ -76,7 +83,7 @@ def test_every_workload_runs_once_on_its_data_and_chores_after_them(arena: Arena
 @pytest.mark.usefixtures("arena")
 def test_what_is_trained_on_is_announced_and_which_share_is_over() -> None:
     progress, shares = Remembered(), list[float]()
-    train(HERE, PLAIN, {}, ("sysbench-read-only", "pgbench-tpcb"), progress, shares.append)
+    train(HERE, PLAIN, {}, workloads("sysbench-read-only", "pgbench-tpcb"), progress, shares.append)
     assert progress.steps == [
         "training on pgbench-tpcb", "training on chores",
         "training on sysbench-read-only", "training on chores",

@@ -21,6 +21,7 @@ from pgdyno.experiments.decisions.plan_decision import (
     is_futile,
     state_of,
 )
+from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.plans.terms import Terms
 from pgdyno.model.variants.durability_reading import DurabilityReading
 
@@ -191,3 +192,11 @@ def test_servers_that_are_not_equally_durable_decide_nothing() -> None:
         "The plan was not measured fairly: its server was not as durable as the other one."
     )
     assert found.reasons[0].startswith("the server of plan ran with fsync=off")
+
+
+def test_a_workload_that_was_not_like_its_original_is_said() -> None:
+    alike, unlike = Likeness({"calls": 0.9}, ()), Likeness({"calls": 1.0, "time": 0.784}, ())
+    found = decide_plan(replace(synthetic(), likenesses={"shop": unlike, "bank": alike}), "plan", TERMS)
+    assert found.sentence.endswith(" This is on something like your workload (likeness 0.78 of shop).")
+    found = decide_plan(replace(synthetic(), likenesses={"bank": alike}), "plan", TERMS)
+    assert "something like" not in found.sentence

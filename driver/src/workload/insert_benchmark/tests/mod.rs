@@ -36,7 +36,8 @@ fn call(role: &Role, transaction: &Transaction) -> (&'static str, String, Vec<St
     assert_eq!(transaction.calls().len(), 1);
     let call = &transaction.calls()[0];
     let statement = &role.statements[call.statement];
-    let arguments = transaction.arguments(call).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+    let arguments =
+        transaction.arguments(call).map(|bytes| String::from_utf8(bytes.unwrap().to_vec()).unwrap());
     (statement.name, statement.sql.clone(), arguments.collect())
 }
 

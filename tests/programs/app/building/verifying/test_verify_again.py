@@ -33,7 +33,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The source that is fetched, and a host with all programs: tests are compiled by writing down how."""
 
     def unpack(tree: Path) -> None:
-        for directory in ("src/test/regress", "src/test/isolation"):
+        for directory in ("src/test/regress", "src/interfaces/libpq", "src/test/isolation"):
             (tree / directory).mkdir(parents=True)
             (tree / directory / "Makefile").write_text("all:\n\techo '$(rpathdir)' > compiled\n")
         (tree / "configure").write_text("#!/bin/sh\necho $* > configured\n")

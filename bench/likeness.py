@@ -1,0 +1,126 @@
+"""How like the original a replay of a captured workload is, on three loads: pgbench, sysbench, a shop.
+
+python -m bench.likeness [--for 60]: each load runs on PostgreSQL 18 while it is captured, and is replayed on
+a copy of its database. The CPU time of the capture's session in the server is read as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from tests.fix_servers import RealServer, as_unprivileged, running_server
+from tests.shop import buying
+
+from pgdyno.app.capturing.capture import CaptureRequest, capture
+from pgdyno.app.capturing.replay import Replay, ReplayRequest, replay
+from pgdyno.app.installations import embedded
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.report.workloads.likeness_text import likeness_words
+from pgdyno.server.process.processes import cpu_ns
+
+_SETTINGS = "shared_preload_libraries = 'pg_stat_statements'\nshared_buffers = 256MB\n"
+_SYSBENCH = ("sysbench", "oltp_read_write", "--db-driver=pgsql", "--tables=8", "--table-size=20000")
+_KEYS = {"sysbench, uniform keys": "uniform", "sysbench, its own keys": "special"}
+_OURS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgdyno' AND datname = '{}'"
+
+
+class Quiet:
+    """Progress of which nothing is shown."""
+
+    def step(self, _: str) -> None:
+        """Say nothing."""
+
+    def advance(self, _: float, __: float) -> None:
+        """Say nothing."""
+
+
+def main() -> None:
+    """Capture and replay all three, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--for", dest="seconds", type=float, default=60.0, metavar="SECONDS")
+    seconds = parser.parse_args().seconds
+    print("| load | replayed | likeness | calls | time | rows | blocks | WAL records | capture's CPU |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for title in ("pgbench", *_KEYS, "shop"):
+        name = title.partition(",")[0]
+        with running_server(embedded().bin_directory, _SETTINGS) as server:
+            server.execute(f"CREATE DATABASE {name}")
+            server.execute("CREATE EXTENSION pg_stat_statements", name)
+            workload, share = _captured(server, title, seconds)
+            server.execute(f"CREATE DATABASE copy TEMPLATE {name}")
+            server.execute("CREATE ROLE app LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
+            done = replay(workload, ReplayRequest(server.dsn_for("app", "copy"), seconds), Quiet())
+            print(_row(title, workload, done, share), flush=True)
+            print(f"<!-- {likeness_words(done.likeness)}; {dict(done.run.errors)} -->", flush=True)
+
+
+def _captured(server: RealServer, title: str, seconds: float) -> tuple[CapturedWorkload, float]:
+    """Return the workload, and the share of a CPU that the capture's session took while it watched."""
+    name = title.partition(",")[0]
+    dsn = server.dsn_for("postgres", name)
+    with _load(server, name, _KEYS.get(title, "")):
+        time.sleep(2)
+        shares: list[float] = []
+        watching = threading.Thread(target=_watch, args=(server, name, seconds, shares))
+        watching.start()
+        workload = capture(CaptureRequest(dsn, name, seconds), Quiet())
+        watching.join()
+    return workload, shares[0]
+
+
+def _watch(server: RealServer, name: str, seconds: float, shares: list[float]) -> None:
+    """Read the CPU time of the capture's backend after a second, and before it ends."""
+    time.sleep(1)
+    [[pid]] = server.execute(_OURS.format(name))
+    began_ns, began_s = cpu_ns(pid) or 0, time.monotonic()
+    time.sleep(seconds - 2)
+    shares.append(((cpu_ns(pid) or 0) - began_ns) / 1e9 / (time.monotonic() - began_s))
+
+
+def _row(name: str, workload: CapturedWorkload, done: Replay, share: float) -> str:
+    each: Mapping[str, float] = done.likeness.by_quantity
+    figures = [f"**{done.likeness.least:.2f}**", *(f"{value:.2f}" for value in each.values())]
+    return f"| {name} | {workload.replayed_share:.1%} | {' | '.join(figures)} | {share:.2%} |"
+
+
+@contextmanager
+def _load(server: RealServer, name: str, keys: str) -> Iterator[None]:
+    """Prepare a load's database, and run it as long as the block lasts."""
+    place = (f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres", name)
+    if name == "shop":
+        buying.make(server.dsn_for("postgres", name))
+        with buying.load(server.dsn_for("postgres", name)):
+            yield
+        return
+    if name == "pgbench":
+        server.run("pgbench", "--initialize", "--quiet", "--scale=10", *place)
+        argv = [str(server.bin_directory / "pgbench"), "--client=4", "--time=100000", "--no-vacuum", *place]
+    else:
+        options = (
+            *(f"--pgsql-host={server.socket_directory}", f"--pgsql-port={server.port}"),
+            *("--pgsql-user=postgres", f"--pgsql-db={name}"),
+        )
+        _run([*_SYSBENCH, *options, "prepare"])
+        argv = [*_SYSBENCH, *options, f"--rand-type={keys}", "--threads=4", "--time=100000", "run"]
+    server.execute("VACUUM ANALYZE", name)
+    process = subprocess.Popen(
+        [*as_unprivileged(), *argv], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _run(argv: Sequence[str]) -> None:
+    subprocess.run([*as_unprivileged(), *argv], check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()

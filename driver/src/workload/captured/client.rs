@@ -1,0 +1,104 @@
+//! One client of a captured workload: chooses a kind of transaction, and draws its calls and their parameters.
+
+use super::ROLE;
+use super::options::{CapturedOptions, CapturedTransaction};
+use super::parameter::{Choice, Parameter};
+use crate::random::Random;
+use crate::workload::{Client, Next, Place, StatementId, Transaction};
+
+/// A stream of transactions.
+pub(super) struct CapturedClient {
+    choice: Choice,
+    transactions: Vec<Vec<Call>>,
+    random: Random,
+}
+
+struct Call {
+    statement: StatementId,
+    /// The whole statement, if it is not prepared.
+    text: Option<String>,
+    times: f64,
+    parameters: Vec<Parameter>,
+    /// Of its last execution in the transaction that is being written; `None` is NULL.
+    drawn: Vec<Option<Vec<u8>>>,
+    /// Which call of that transaction its last execution is.
+    place: Option<usize>,
+}
+
+impl CapturedClient {
+    pub(super) fn new(options: &CapturedOptions, place: Place) -> Self {
+        Self {
+            choice: Choice::new(options.transactions.iter().map(|one| one.weight)),
+            transactions: options.transactions.iter().map(|one| calls(options, one, place)).collect(),
+            random: Random::stream(place.seed, ROLE, place.client),
+        }
+    }
+}
+
+fn calls(options: &CapturedOptions, transaction: &CapturedTransaction, place: Place) -> Vec<Call> {
+    let call = |one: &super::options::CapturedCall| Call {
+        statement: one.statement,
+        text: Some(&options.statements[one.statement]).filter(|it| !it.prepared).map(|it| it.sql.clone()),
+        times: one.times,
+        parameters: one
+            .parameters
+            .iter()
+            .map(|draw| Parameter::new(draw, place.client, place.clients))
+            .collect(),
+        drawn: vec![None; one.parameters.len()],
+        place: None,
+    };
+    transaction.calls.iter().map(call).collect()
+}
+
+impl Client for CapturedClient {
+    /// A transaction whose calls all happen to have been left out this time is chosen again.
+    fn next(&mut self, transaction: &mut Transaction) -> Next {
+        while transaction.calls().is_empty() {
+            let calls = &mut self.transactions[self.choice.draw(&mut self.random)];
+            for call in calls.iter_mut() {
+                call.place = None;
+            }
+            for at in 0..calls.len() {
+                let times = calls[at].times;
+                let more = self.random.fraction() < times.fract();
+                for _ in 0..times as u64 + u64::from(more) {
+                    write_call(calls, at, &mut self.random, transaction);
+                }
+            }
+        }
+        Next::Ready
+    }
+}
+
+/// Draws the parameters of one call, which may repeat those of calls before it, and of itself.
+fn write_call(calls: &mut [Call], at: usize, random: &mut Random, to: &mut Transaction) {
+    let (before, rest) = calls.split_at_mut(at);
+    let Call { statement, text, parameters, drawn, place, .. } = &mut rest[0];
+    *place = Some(to.calls().len());
+    to.call(*statement);
+    if let Some(text) = text {
+        to.text(|out| out.extend_from_slice(text.as_bytes()));
+    }
+    for (number, parameter) in parameters.iter_mut().enumerate() {
+        if let Parameter::Returned { call, column } = parameter
+            && let Some(place) = before.get(*call).and_then(|earlier| earlier.place)
+        {
+            to.returned(place, *column);
+            continue;
+        }
+        let mut value = drawn[number].take().unwrap_or_default();
+        value.clear();
+        let earlier = |call: usize, other: usize| match before.get(call) {
+            Some(earlier) => earlier.drawn[other].as_deref(),
+            None => drawn[other].as_deref(),
+        };
+        let is_value = parameter.draw(random, &earlier, &mut value);
+        if is_value {
+            to.text(|text| text.extend_from_slice(&value));
+        } else {
+            to.null();
+        }
+        drawn[number] = is_value.then_some(value);
+    }
+}

@@ -1,0 +1,49 @@
+//! A workload that was captured from a server: its statements, the transactions that they form, and how each
+//! parameter is drawn. Its tables are a copy of the server's, so that nothing of it can be loaded.
+
+mod client;
+mod options;
+mod parameter;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use super::{Client, Pace, Place, Role, Statement};
+
+pub use options::CapturedOptions;
+
+use client::CapturedClient;
+
+/// The name of the workload.
+pub const NAME: &str = "captured";
+/// The name of its only role.
+const ROLE: &str = "main";
+
+/// Makes the clients. `options` have passed `check`.
+pub fn roles(options: &CapturedOptions, clients: u64, seed: u64, pace: Pace) -> Vec<Role> {
+    let statements = options.statements.iter().map(statement).collect();
+    let stream =
+        |client| Box::new(CapturedClient::new(options, Place { client, clients, seed })) as Box<dyn Client>;
+    vec![Role { name: ROLE, statements, clients: (0..clients).map(stream).collect(), pace }]
+}
+
+fn statement(given: &options::CapturedStatement) -> Statement {
+    let name = lasting(&given.name);
+    if given.prepared { Statement::prepared(name, given.sql.clone()) } else { Statement::unprepared(name) }
+}
+
+/// The same text, kept as long as the process, and once: names of statements are keys of what is counted.
+fn lasting(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let kept: &'static str = name.to_owned().leak();
+    names.insert(kept);
+    kept
+}

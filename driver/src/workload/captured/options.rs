@@ -1,0 +1,125 @@
+//! The options of a captured workload, read from JSON and checked.
+
+use std::ops::RangeInclusive;
+
+use serde::Deserialize;
+
+use super::NAME;
+use super::parameter::Draw;
+use crate::error::{Error, Result};
+
+/// What a message of the protocol can count.
+const MAX_PARAMETERS: usize = u16::MAX as usize;
+/// How often a call may be made, on average; all calls of a transaction together make up the most. Arbitrary: a
+/// transaction is held in memory as a whole, and chosen again if it happens to have no call.
+const TIMES: RangeInclusive<f64> = 0.0001..=10_000.0;
+
+/// A captured workload.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CapturedOptions {
+    /// All statements.
+    pub statements: Vec<CapturedStatement>,
+    /// The kinds of transactions that they form.
+    pub transactions: Vec<CapturedTransaction>,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapturedStatement {
+    /// What it is called in results.
+    pub name: String,
+    /// SQL with `$1`, `$2`, ….
+    pub sql: String,
+    /// Whether it may be prepared; without parameters it need not.
+    #[serde(default = "yes")]
+    pub prepared: bool,
+}
+
+/// A kind of transactions.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapturedTransaction {
+    /// How often it is chosen, beside the weights of the others.
+    pub weight: f64,
+    /// Its calls, in order. BEGIN and COMMIT are calls as any other.
+    pub calls: Vec<CapturedCall>,
+}
+
+/// A call of a statement.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapturedCall {
+    /// Index of the statement.
+    pub statement: usize,
+    /// How many times it is called, on average.
+    #[serde(default = "once")]
+    pub times: f64,
+    /// Its parameters.
+    #[serde(default)]
+    pub parameters: Vec<Draw>,
+}
+
+fn once() -> f64 {
+    1.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl CapturedOptions {
+    /// Refuses what could not be issued.
+    pub fn check(&self) -> Result<()> {
+        if self.transactions.is_empty() {
+            return Err(wrong("it has no transaction".into()));
+        }
+        self.transactions.iter().enumerate().try_for_each(|(at, one)| {
+            let named = |what: &str| format!("transaction {at}: {what}");
+            if !(one.weight > 0.0 && one.weight.is_finite()) {
+                return Err(wrong(named(&format!("its weight cannot be {}", one.weight))));
+            }
+            let times = one.calls.iter().fold(0.0, |sum, call| sum + call.times);
+            if one.calls.is_empty() || !TIMES.contains(&times) {
+                return Err(wrong(named(&format!("its calls are made {times} times"))));
+            }
+            one.calls.iter().enumerate().try_for_each(|(number, call)| {
+                self.check_call(one, number).map_err(|why| {
+                    wrong(named(&format!("call {number}, of statement {}: {why}", call.statement)))
+                })
+            })
+        })
+    }
+
+    fn check_call(
+        &self,
+        transaction: &CapturedTransaction,
+        number: usize,
+    ) -> std::result::Result<(), String> {
+        let call = &transaction.calls[number];
+        let Some(statement) = self.statements.get(call.statement) else {
+            return Err(format!("there are {} statements", self.statements.len()));
+        };
+        if !TIMES.contains(&call.times) {
+            return Err(format!("it cannot be called {} times", call.times));
+        }
+        if !statement.prepared && !call.parameters.is_empty() {
+            return Err(format!("it is not prepared, and has parameters ({})", statement.name));
+        }
+        if call.parameters.len() > MAX_PARAMETERS {
+            return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
+        }
+        let earlier: Vec<usize> =
+            transaction.calls[..=number].iter().map(|one| one.parameters.len()).collect();
+        call.parameters
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, draw)| draw.check(&earlier, (number, at)))
+            .map_err(|why| format!("{why} ({})", statement.name))
+    }
+}
+
+fn wrong(why: String) -> Error {
+    Error::new(format!("cannot issue workload \"{NAME}\"")).detail(why)
+}

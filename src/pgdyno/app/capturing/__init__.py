@@ -1,0 +1,1 @@
+"""Capture the workload of a running server, and replay it on a copy."""

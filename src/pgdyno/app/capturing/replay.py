@@ -1,0 +1,140 @@
+"""Replay a captured workload on a copy of its database, and say how like the original it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.app.arenas.attached_server import find_remote_server
+from pgdyno.app.arenas.column_draws import read_draws
+from pgdyno.app.local_machine import online_cpus, workspace
+from pgdyno.capture.likeness import likeness, seen_by_name
+from pgdyno.generators import driver
+from pgdyno.generators._contract import LoadRequest, Target
+from pgdyno.generators.captured import captured_options
+from pgdyno.generators.discovery import find_driver
+from pgdyno.generators.driver import ArmTarget
+from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.given_up import MOST_ERRORS
+from pgdyno.generators.timed_run import TimedRun, run_for
+from pgdyno.model.errors import RefusedError, ServerError
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.model.experiments.likeness import Likeness
+from pgdyno.model.experiments.workload import CAPTURED
+from pgdyno.model.ports import Progress
+from pgdyno.model.servers.statement_counts import difference
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.inspection.columns import foreign_tables, is_superuser, read_identity
+from pgdyno.server.sampling.statement_statistics import find_statement_statistics
+
+_MOST_NAMED = 5  # tables in a message
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """Where and for how long to replay. ``clients`` and ``protocol`` None: as the original.
+
+    ``is_copy``: the database is not the one that the workload was captured from.
+    """
+
+    dsn: str
+    seconds: float
+    clients: int | None = None
+    protocol: str | None = None
+    rate_tps: float | None = None
+    seed: int = 1
+    is_copy: bool = False
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The result of a replay."""
+
+    run: TimedRun
+    likeness: Likeness
+    notes: tuple[str, ...]
+
+
+def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progress) -> Replay:
+    """Issue a workload on a database, and compare the counts of the server meanwhile with the original's.
+
+    Raises: RefusedError for the original; UsageError if the database lacks tables; ServerError,
+    ConnectionFailedError, GeneratorFailedError.
+    """
+    with closing(connect(request.dsn)) as connection:
+        _require_a_copy(connection, workload, request)
+        statistics = find_statement_statistics(connection, of_others=False)
+        progress.step("reading values of columns")
+        draws, notes = read_draws(connection, workload)
+        options = captured_options(workload, draws)
+        before = statistics.read()
+        run = _run(options, workload, request, connection.info.dbname, progress)
+        counted = difference(before, statistics.read())
+        if counted is None:
+            raise ServerError("the statistics of statements were reset during the replay")
+        seen = seen_by_name(workload, statistics.texts(counted.seen), counted.seen)
+    return Replay(run, likeness(workload, seen), notes)
+
+
+def _require_a_copy(connection: Connection, workload: CapturedWorkload, request: ReplayRequest) -> None:
+    """Refuse the database that the workload comes from: it would be loaded twice, and written to."""
+    is_original = read_identity(connection) == (workload.cluster, workload.database)
+    if is_original and not request.is_copy:
+        raise RefusedError(
+            f'"{workload.database}" is the database that this workload was captured from',
+            detail="a replay loads it, and writes to its tables where the workload does",
+            hint="name a copy with --dsn; --is-copy says that this is one, with the original's identifier, "
+            "such as a base backup",
+        )
+    if foreign := foreign_tables(connection):
+        raise RefusedError(
+            f"the copy has tables of other servers: {', '.join(foreign[:_MOST_NAMED])}",
+            detail="statements on them would load those servers, and write to them",
+            hint="drop them in the copy",
+        )
+    if is_superuser(connection):
+        raise RefusedError(
+            "the role is a superuser",
+            detail="functions and triggers of the database would run with its rights",
+            hint="connect as the application's role",
+        )
+
+
+def _run(
+    options: Mapping[str, object],
+    workload: CapturedWorkload,
+    request: ReplayRequest,
+    database: str,
+    progress: Progress,
+) -> TimedRun:
+    server, environment = find_remote_server(request.dsn)
+    place = workspace()
+    clients = request.clients or workload.clients
+    load = LoadRequest(
+        clients=clients,
+        threads=min(clients, len(online_cpus())),
+        seed=request.seed,
+        duration_s=int(request.seconds) + 1,
+        log_prefix=Path(),
+        protocol=request.protocol or workload.protocol,
+        rate_tps=request.rate_tps,
+        max_errors=MOST_ERRORS,
+    )
+    with place.measuring(), place.scratch() as scratch:
+        target = Target(
+            server.host, server.port, server.user, database, {"search_path": workload.search_path}
+        )
+        job = driver.job([ArmTarget(workload.name, target)], CAPTURED, options, load)
+        process = DriverProcess(
+            argv=find_driver(scratch).serve(),
+            wrap=place.account.command,
+            environment={**place.account.environment(), **environment},
+            output_file=scratch / "driver-replay.out",
+        )
+        progress.step(f"replaying {workload.name} with {clients} clients")
+        with closing(process):
+            return run_for(
+                process, job, request.seconds, lambda done_s: progress.advance(done_s, request.seconds)
+            )

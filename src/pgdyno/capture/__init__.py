@@ -1,0 +1,1 @@
+"""From a server's counts of its load to a workload that can be replayed. Pure."""

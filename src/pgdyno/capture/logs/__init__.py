@@ -1,0 +1,1 @@
+"""From a server's log to the statements that sessions ran, in their transactions. Pure."""

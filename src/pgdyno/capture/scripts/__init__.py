@@ -1,0 +1,1 @@
+"""From scripts of pgbench to a workload. Pure."""

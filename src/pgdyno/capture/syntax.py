@@ -1,0 +1,86 @@
+"""Statements as syntax trees, read by sqlglot. Statements that it cannot read have no tree."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
+
+PARAMETER = re.compile(r"\$(\d+)")
+_MARK = "pgdyno_parameter_"  # sqlglot takes "$1,$" for the beginning of a quoted text
+_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+_OUTSIDE_QUOTES = re.compile(rf"{_QUOTED}|\$\d+")
+_COMMENT = re.compile(rf"{_QUOTED}|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_PLACES = (exp.Ordered, exp.Group, exp.DataTypeParam)
+_TEXTS = (
+    exp.RawString, exp.ByteString, exp.BitString, exp.HexString, exp.UnicodeString, exp.National, exp.Heredoc,
+)  # fmt: skip
+_SQUASHED = re.compile(r"/\*, \.\.\. \*/")  # the rest of a list of constants, from PostgreSQL 18 on
+
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that it takes as they are
+
+
+def tree(sql: str) -> exp.Expression | None:
+    """Return a statement's syntax tree, whose parameters are placeholders; None if it cannot be read."""
+    try:
+        marked = _OUTSIDE_QUOTES.sub(_marked, without_comments(sql))
+        parsed = normalize_identifiers(sqlglot.parse_one(marked, dialect="postgres"), dialect="postgres")
+    except (SqlglotError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, exp.Expression) else None
+
+
+def parameter_count(sql: str) -> int:
+    """Return the highest number of a parameter in a statement; 0 if it has none."""
+    found = (PARAMETER.fullmatch(part) for part in _OUTSIDE_QUOTES.findall(without_comments(sql)))
+    return max((int(one[1]) for one in found if one is not None), default=0)
+
+
+def without_comments(sql: str) -> str:
+    """Return a statement without comments and the space around it: they may have values."""
+    return _COMMENT.sub(lambda found: found[0] if found[0][0] in "'\"" else " ", sql).strip()
+
+
+def constants(parsed: exp.Expression) -> list[str]:
+    """Return texts and numbers of a statement, but for places of columns, sizes of types, and digits."""
+    numbers = (
+        node
+        for node in parsed.find_all(exp.Literal)
+        if node.is_string or (len(node.name) > 1 and not isinstance(node.parent, _PLACES))
+    )
+    return [node.sql() for node in (*numbers, *parsed.find_all(*_TEXTS))]
+
+
+def _marked(found: re.Match[str]) -> str:
+    parameter = PARAMETER.fullmatch(found[0])
+    return found[0] if parameter is None else f":{_MARK}{parameter[1]}"
+
+
+def number_of(node: exp.Expression) -> int | None:
+    """Return which parameter a node is; None if it is none."""
+    if not isinstance(node, exp.Placeholder) or not node.name.startswith(_MARK):
+        return None
+    return int(node.name.removeprefix(_MARK))
+
+
+def is_squashed(sql: str) -> bool:
+    """Whether the server shows one constant of a list, and not how many there were."""
+    return _SQUASHED.search(sql) is not None
+
+
+def without_wrapping(node: exp.Expression) -> exp.Expression:
+    """Return the outermost node that stands for the same value: parentheses and casts around it."""
+    while isinstance(node.parent, exp.Paren | exp.Cast) and node.arg_key == "this":
+        node = node.parent
+    return node
+
+
+def within_wrapping(node: exp.Expression) -> exp.Expression:
+    """Return the node within parentheses and casts."""
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    return node

@@ -1,0 +1,260 @@
+"""``pgdyno workload``: a running server's own workload, captured, looked at, and replayed on a copy."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgdyno.cli._workload_capture import capture, show_workload
+from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
+from pgdyno.cli.quantities import duration
+from pgdyno.model import numbers
+from pgdyno.model.errors import RefusedError, UsageError
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.capturing.replay import Replay
+
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.group(name="workload")
+def command() -> None:
+    """Capture a server's own workload, and replay it on a copy."""
+
+
+command.add_command(capture)
+
+
+@command.command(name="inspect")
+@_FILE
+@json_option
+def inspect(*, file: Path, is_json: bool) -> None:
+    """Show the workload in FILE.
+
+    Its transactions, and the gaps in what is known of it.
+    """
+    from pgdyno.app.workload_files import read_workload
+
+    show_workload(read_workload(file), is_json=is_json)
+
+
+@command.command(name="edit")
+@_FILE
+def edit(*, file: Path) -> None:
+    """Edit the workload in FILE with $VISUAL or $EDITOR.
+
+    It is checked before it replaces the former one.
+    """
+    from pgdyno.cli._workload_edit import edit_workload
+
+    echo(f"{file} was changed." if edit_workload(file) else f"{file} is as it was.")
+
+
+@command.command(
+    name="copy",
+    epilog="\b\nExamples:\n"
+    "  pgdyno workload copy shop.toml --dsn service=production\n"
+    "  pgdyno compare default big:shared_buffers=2GB --workload shop.toml --embedded",
+)
+@_FILE
+@click.option("--dsn", required=True, metavar="DSN", help="The database that FILE was captured from.")
+@click.option(
+    "--rate",
+    metavar="SIZE",
+    default="50MB",
+    show_default=True,
+    help="Take at most this much of the compressed dump a second.",
+)
+@click.option(
+    "--synthetic",
+    "is_synthetic",
+    is_flag=True,
+    help="Read no table: make rows up that have the distributions of the planner's statistics.",
+)
+@click.option(
+    "--share",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Of the rows to make up.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Of the rows to make up.")
+@click.option("--replace", is_flag=True, help="Replace the copy if it is there.")
+@json_option
+def copy(
+    *,
+    file: Path,
+    dsn: str,
+    rate: str,
+    is_synthetic: bool,
+    share: float,
+    seed: int,
+    replace: bool,
+    is_json: bool,
+) -> None:
+    """Copy the database of the workload in FILE, by pg_dump.
+
+    The copy lies beside FILE, ends in .dump, has all rows, and only you can read it. Measurements restore it
+    on servers of their own, by a role without privileges, and leave out what reaches beyond the database:
+    foreign servers, subscriptions, event triggers, extensions that are not known to keep to themselves.
+
+    With --synthetic it has the schema, and rows that are made up: as many, with as many different values, as
+    frequent and in the same order, as far as the planner's statistics tell. Texts of the original are not in
+    it. The output says what is otherwise.
+    """
+    from pgdyno.app.capturing.copy_data import CopyRequest, copy_data, replacing
+    from pgdyno.app.capturing.synthetic_copy import SyntheticRequest, synthetic_copy
+    from pgdyno.app.measuring.workload_choice import DUMP_SUFFIX
+    from pgdyno.app.workload_files import read_workload
+    from pgdyno.cli._server_options import warn_about_password
+    from pgdyno.model.servers.guc import normalise
+
+    bytes_per_s = float(normalise(rate, "kB", name="--rate")) * 1024
+    if bytes_per_s <= 0:
+        raise UsageError(f"--rate {rate} is not a positive size")
+    if share < 1 and not is_synthetic:
+        raise UsageError("--share is of made-up rows", hint="add --synthetic: pg_dump copies all rows")
+    warn_about_password(dsn)
+    workload = read_workload(file)
+    progress = open_progress()
+    try:
+        with replacing(file.with_suffix(DUMP_SUFFIX)) if replace else nullcontext():
+            if is_synthetic:
+                made = synthetic_copy(workload, SyntheticRequest(file, dsn, share, seed), progress)
+                target, rows, notes = made.dump, made.rows, made.notes
+            else:
+                request = CopyRequest(file, dsn, bytes_per_s)
+                target, rows, notes = copy_data(workload, request, progress), {}, ()
+    finally:
+        progress.close()
+    size_bytes = target.stat().st_size
+    if is_json:
+        made_up = {"rows": rows, "notes": notes} if is_synthetic else {}
+        print_json({"dump": str(target), "size_bytes": size_bytes, **made_up})
+        return
+    of_rows = f", {sum(rows.values()):,} made-up rows in {len(rows)} tables" if is_synthetic else ""
+    echo(f"{target}: {numbers.size(size_bytes)}{of_rows}. Next: pgdyno accelerate --dsn … --workload {file}")
+    for note in notes:
+        echo(f"  {note}")
+
+
+@command.command(
+    name="replay",
+    epilog="\b\nExamples:\n"
+    "  createdb --template shop shop_copy\n"
+    "  pgdyno workload replay shop.toml --dsn dbname=shop_copy --allow-load",
+)
+@_FILE
+@click.option("--dsn", required=True, metavar="DSN", help="A copy of the database, on any server.")
+@click.option("--allow-load", is_flag=True, help="Load that server, and write to that database.")
+@click.option(
+    "--is-copy",
+    is_flag=True,
+    help="This is a copy, although it has the original's name and identifier, as after a base backup.",
+)
+@click.option(
+    "--for",
+    "seconds",
+    callback=duration,
+    metavar="TIME",
+    default="30s",
+    show_default=True,
+    help="How long to replay.",
+)
+@click.option(
+    "--clients",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of connections [default: as many as were at work].",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["simple", "extended", "prepared"]),
+    help="How statements are sent [default: as the file says].",
+)
+@click.option(
+    "--rate",
+    "rate_tps",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="TPS",
+    help="Transactions per second that arrive, however long earlier ones take [default: each client begins "
+    "the next one at once].",
+)
+@click.option(
+    "--pace",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="K",
+    help="Transactions arrive K times as fast as they did in the original: 1 is as captured.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Of all random choices.")
+@json_option
+def replay(
+    *,
+    file: Path,
+    dsn: str,
+    allow_load: bool,
+    is_copy: bool,
+    seconds: float,
+    clients: int | None,
+    protocol: str | None,
+    rate_tps: float | None,
+    pace: float | None,
+    seed: int,
+    is_json: bool,
+) -> None:
+    """Replay the workload in FILE on a copy of its database.
+
+    The output says how like the original it was.
+
+    The copy is written to where the workload writes. It needs pg_stat_statements, which counts what the
+    replay does, as it did with the original. Connect as the application's role: statements, functions and
+    triggers run with its rights. Copies with foreign tables are refused, as they lead to other servers.
+    """
+    from pgdyno.app.capturing.replay import ReplayRequest
+    from pgdyno.app.capturing.replay import replay as run
+    from pgdyno.app.workload_files import read_workload
+    from pgdyno.cli._server_options import warn_about_password
+
+    workload = read_workload(file)
+    if not allow_load:
+        raise RefusedError(
+            "a replay loads the server, and writes to the database where the workload does",
+            hint="add --allow-load if that is a copy that nobody needs",
+        )
+    if pace is not None:
+        if rate_tps is not None:
+            raise UsageError("--pace and --rate both say how many transactions arrive", hint="leave out one")
+        if workload.transactions_per_s is None:
+            raise UsageError(f'"{file}" does not say how fast its transactions came', hint="give --rate")
+        rate_tps = pace * workload.transactions_per_s
+    warn_about_password(dsn)
+    request = ReplayRequest(dsn, seconds, clients, protocol, rate_tps, seed, is_copy)
+    progress = open_progress()
+    try:
+        done = run(workload, request, progress)
+    finally:
+        progress.close()
+    _show_replay(done, is_json=is_json)
+
+
+def _show_replay(done: Replay, *, is_json: bool) -> None:
+    from pgdyno.generators.given_up import errors_text
+    from pgdyno.model.document import to_document
+    from pgdyno.report.elements.terminal import plain_table
+    from pgdyno.report.workloads.likeness_text import likeness_table, likeness_words
+
+    if is_json:
+        print_json({"replay": to_document(done), "likeness": done.likeness.least})
+        return
+    errors = errors_text(done.run.errors) or "none"
+    echo(f"{done.run.tps:.1f} transactions per second; failed: {errors}\n")
+    table = likeness_table(done.likeness)
+    echo(f"{table.caption}:")
+    print_wide(plain_table(table))
+    echo(f"\n{likeness_words(done.likeness)}")
+    for note in done.notes:
+        echo(f"  {note}")

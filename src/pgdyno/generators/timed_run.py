@@ -1,0 +1,47 @@
+"""One load on one server for a time, issued by pgdyno-driver, without a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.given_up import errors_of
+
+_DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
+
+
+@dataclass(frozen=True)
+class TimedRun:
+    """The result. ``errors`` counts transactions that were given up, by SQLSTATE."""
+
+    running_s: float
+    transactions: int
+    errors: Mapping[str, int]
+
+    @property
+    def tps(self) -> float:
+        """Transactions per second."""
+        return self.transactions / self.running_s if self.running_s else 0.0
+
+    @property
+    def failed_share(self) -> float:
+        """The share of the transactions that were given up."""
+        failed = sum(self.errors.values())
+        return failed / (failed + self.transactions) if failed else 0.0
+
+
+def run_for(
+    driver: DriverProcess, job: str, duration_s: float, tell: Callable[[float], None] = lambda _: None
+) -> TimedRun:
+    """Issue a job's load for a time; ``tell`` is told how much of it has passed.
+
+    Raises: GeneratorFailedError.
+    """
+    driver.start(job)
+    driver.send({"do": "run", "duration_s": duration_s})
+    while (event := driver.receive(duration_s + _DRAIN_TIMEOUT_S))["event"] != "run-ended":
+        tell(driver.expect("interval", event)["t_s"])
+    (arm,) = driver.stop()["arms"]
+    transactions = sum(role["transactions"] for role in arm["roles"])
+    return TimedRun(arm["running_s"], transactions, errors_of(arm))

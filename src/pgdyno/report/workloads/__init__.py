@@ -1,0 +1,1 @@
+"""Captured workloads and their replays, for people. Pure."""

@@ -1,0 +1,58 @@
+"""How like its original a replayed workload is, in words and as a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.likeness import LEAST_LIKENESS, Likeness, StatementLikeness
+from pgdyno.report.elements.tables import NOTHING, Column, Table
+
+
+def likeness_sentences(experiment: Experiment) -> Iterator[str]:
+    """Yield a sentence for each captured workload whose likeness is known."""
+    for workload, found in experiment.likenesses.items():
+        said = likeness_words(found)
+        yield f"{workload}: {said[0].lower()}{said[1:]}"
+
+
+def likeness_words(found: Likeness) -> str:
+    """Return the one number, and which quantity it is of."""
+    least = min(found.by_quantity, key=lambda quantity: found.by_quantity[quantity])
+    said = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
+    verdict = "this is the workload"
+    if found.least < LEAST_LIKENESS:
+        where = _most_different(found, least)
+        verdict = f"this is something like the workload, and differs most in {least}{where}"
+    return f"Likeness {found.least:.2f} ({said}): {verdict}"
+
+
+def _most_different(found: Likeness, quantity: str) -> str:
+    """Name the statement whose share of a quantity differs most."""
+
+    def distance(one: StatementLikeness) -> float:
+        return abs(one.original[quantity] - one.replay[quantity])
+
+    if not found.statements:
+        return ""
+    one = max(found.statements, key=distance)
+    return f", above all in {one.name} ({one.original[quantity]:.1%} of them → {one.replay[quantity]:.1%})"
+
+
+def likeness_table(found: Likeness) -> Table:
+    """Return each statement's shares, of the original and of the replay, and the time of a call."""
+    quantities = tuple(found.by_quantity)
+    columns = (
+        Column("Statement"),
+        *(Column(quantity, is_number=True) for quantity in quantities),
+        Column("ms a call", is_number=True),
+    )
+    rows = tuple(
+        (
+            one.name,
+            *(f"{one.original[quantity]:.1%} → {one.replay[quantity]:.1%}" for quantity in quantities),
+            f"{one.original_ms:.3f} → {NOTHING if one.replay_ms is None else f'{one.replay_ms:.3f}'}",
+        )
+        for one in sorted(found.statements, key=lambda one: -one.original.get("time", one.original["calls"]))
+    )
+    return Table("Each statement's share of what the server counted, original → replay", columns, rows)

@@ -1,0 +1,81 @@
+"""Look at sessions several times in a row: statements that follow each other show as transactions.
+
+A look costs the server some tenths of a millisecond; the pauses between are so long that this stays below a
+share of one CPU.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from psycopg import sql
+
+from pgdyno.model.servers.answers import answers_of_postgresql
+from pgdyno.model.servers.sighting import Sighting
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.connection_errors import failures_in_words
+
+_SHARE = 0.01  # of the time, in which the server is asked; its CPU time is less
+_LOOKS_IN_A_ROW = 20  # arbitrary: a transaction of some statements lasts as long as some looks
+_LEAST_PAUSE_S = 0.02
+_WITH_IDS = 140_000  # the first version that shows the ids of statements
+# Of the view pg_stat_activity, the function alone: without its joins, a look costs a third.
+_SESSIONS = sql.SQL("""
+SELECT pid, xact_start::text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction'
+FROM pg_catalog.pg_stat_get_activity(NULL)
+WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
+  AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+  AND datid OPERATOR(pg_catalog.=) (
+    SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+""")
+
+
+@dataclass
+class Sessions:
+    """The sessions that were seen; ``in_transactions`` is the sum over all looks."""
+
+    sightings: list[Sighting] = field(default_factory=list)
+    looks: int = 0
+    in_transactions: int = 0
+
+    @property
+    def mean_in_transactions(self) -> float:
+        """The mean number of sessions in transactions."""
+        return self.in_transactions / self.looks if self.looks else 0.0
+
+
+@answers_of_postgresql()
+def watch_sessions(connection: Connection, duration_s: float, tell: Callable[[float], None]) -> Sessions:
+    """Look at sessions for a time; ``tell`` is told how much of it has passed.
+
+    Before PostgreSQL 14, nobody sees which statements they run. Raises: ServerError, ConnectionFailedError.
+    """
+    seen = Sessions()
+    has_ids = connection.info.server_version >= _WITH_IDS
+    look = _SESSIONS.format(query_id=sql.SQL("query_id" if has_ids else "NULL"))
+    began_s = time.monotonic()
+    while (passed_s := time.monotonic() - began_s) < duration_s:
+        tell(passed_s)
+        asked_s = 0.0
+        for _ in range(_LOOKS_IN_A_ROW):
+            look_s = time.monotonic()
+            _look(connection, look, seen)
+            asked_s += time.monotonic() - look_s
+        pause_s = max(_LEAST_PAUSE_S, asked_s / _SHARE)
+        time.sleep(max(0.0, min(pause_s, duration_s - (time.monotonic() - began_s))))
+    return seen
+
+
+def _look(connection: Connection, look: sql.Composed, seen: Sessions) -> None:
+    with failures_in_words():
+        rows = connection.execute(look, prepare=True).fetchall()
+    seen.looks += 1
+    for pid, transaction, statement, is_between in rows:
+        if transaction is not None:
+            seen.in_transactions += 1
+            if statement is not None:
+                seen.sightings.append(
+                    Sighting(int(pid), str(transaction), int(statement), is_between=bool(is_between))
+                )

@@ -1,0 +1,36 @@
+"""Texts of TOML files, as far as Python's parser reads them in a short time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pgdyno.model.errors import UsageError
+
+MOST_DOTS = 500
+"""In a line, outside of quotation marks: Python's parser takes time by the square of a key's parts."""
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def toml_text(path: Path, most_characters: int, kind: type[UsageError], hint: str) -> str:
+    """Return a file's text. ``hint`` is for a file with more than ``most_characters``.
+
+    Raises: an error of this ``kind`` for one that would take long to parse; OSError.
+    """
+    with path.open(encoding="utf-8") as file:
+        text = file.read(most_characters + 1)
+    if len(text) > most_characters:
+        raise kind(
+            f'"{path}" is too large',
+            detail=f"it has more than {most_characters} characters, the most that are read",
+            hint=hint,
+        )
+    for number, line in enumerate(text.split("\n"), 1):
+        if (dots := _QUOTED.sub("", line).count(".")) > MOST_DOTS:
+            raise kind(
+                f'line {number} of "{path}" has {dots} dots',
+                detail=f"at most {MOST_DOTS} are read: a key of so many parts takes minutes",
+                hint="write a long text in several lines, between three quotation marks",
+            )
+    return text

@@ -1,0 +1,176 @@
+"""The tables of a workload file, as pydantic reads and checks them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pgdyno.model.experiments.captured import (
+    QUANTITIES,
+    ArrayOf,
+    Between,
+    ColumnValue,
+    Constant,
+    Distribution,
+    Letters,
+    NewKey,
+    OneOf,
+    Parameter,
+    Protocol,
+    Quantity,
+    ReturnedValue,
+    SameValue,
+    Seen,
+    Uuid,
+)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ParameterTable(_Strict):
+    """One parameter: exactly one way to draw it."""
+
+    column: str | None = None
+    array: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    new_key: str | None = None
+    same_as: Annotated[int, Field(ge=1)] | None = None
+    returned: Annotated[int, Field(ge=1, le=1664)] | None = None
+    of: str | None = None
+    plus: int = 0
+    between: tuple[int, int] | None = None
+    distribution: Distribution = "uniform"
+    letters: tuple[int, int] | None = None
+    constant: str | None = None
+    one_of: Annotated[list[str], Field(min_length=1)] | None = None
+    weights: list[Weight] = Field(default_factory=list)
+    nulls: Weight = 0.0
+    uuid: bool = False
+    null: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        ways = [
+            *(self.column, self.new_key, self.same_as, self.returned, self.between, self.letters),
+            *(self.constant, self.one_of),
+        ]
+        if sum(way is not None for way in ways) + self.null + self.uuid != 1:
+            raise ValueError(
+                "a parameter has exactly one of column, new_key, same_as, returned, between, letters, "
+                "constant, one_of, uuid, null"
+            )
+        self._check_company()
+        return self
+
+    def _check_company(self) -> None:
+        """Raise ValueError for a member that stands beside another than it belongs to."""
+        if self.array is not None and self.column is None:
+            raise ValueError('"array" belongs to "column"')
+        if self.same_as is None and self.plus:
+            raise ValueError('"plus" belongs to "same_as"')
+        if self.same_as is None and (self.of is None) != (self.returned is None):
+            raise ValueError('"of" belongs to "same_as" and "returned", which takes it')
+        if self.between is None and self.distribution != "uniform":
+            raise ValueError('"distribution" belongs to "between"')
+        if self.one_of is None and (self.weights or self.nulls):
+            raise ValueError('"weights" and "nulls" belong to "one_of"')
+        if self.weights and (len(self.weights) != len(self.one_of or ()) or not math.fsum(self.weights)):
+            raise ValueError('"one_of" has one of "weights" for each value, and not all of them 0')
+
+    def parameter(self) -> Parameter:
+        """Return it as the model has it."""
+        ways: tuple[Parameter | None, ...] = (
+            None if self.column is None else self._of_column(self.column),
+            None if self.new_key is None else NewKey(self.new_key),
+            None if self.same_as is None else SameValue(self.same_as, self.of, self.plus),
+            None if self.returned is None else ReturnedValue(self.returned, self.of or ""),
+            None if self.between is None else Between(*self.between, self.distribution),
+            None if self.letters is None else Letters(*self.letters),
+            None if self.one_of is None else OneOf(tuple(self.one_of), tuple(self.weights), self.nulls),
+            Uuid() if self.uuid else None,
+        )
+        return next((way for way in ways if way is not None), Constant(self.constant))
+
+    def _of_column(self, column: str) -> Parameter:
+        return ColumnValue(column) if self.array is None else ArrayOf(column, self.array)
+
+
+class SeenTable(_Strict):
+    """The server's counts."""
+
+    calls: int
+    time_ms: float
+    rows: int
+    blocks: int
+    wal_records: int
+
+    def seen(self) -> Seen:
+        """Return it as the model has it."""
+        return Seen(self.calls, self.time_ms, self.rows, self.blocks, self.wal_records)
+
+
+_NOTHING = SeenTable(calls=0, time_ms=0, rows=0, blocks=0, wal_records=0)
+
+
+class StatementTable(_Strict):
+    """``[[statement]]``: one that is replayed."""
+
+    name: str
+    sql: str
+    prepared: bool = True
+    seen: SeenTable = _NOTHING
+
+
+class CallTable(_Strict):
+    """A call of a transaction."""
+
+    statement: str
+    times: Positive = 1.0
+    parameters: list[ParameterTable] = Field(default_factory=list)
+
+
+class TransactionTable(_Strict):
+    """``[[transaction]]``: a kind of transactions."""
+
+    weight: Positive
+    call: Annotated[list[CallTable], Field(min_length=1)]
+
+
+class OmittedTable(_Strict):
+    """``[[omitted]]``: a statement that is not replayed."""
+
+    sql: str
+    why: str
+    seen: SeenTable = _NOTHING
+
+
+class WorkloadTable(_Strict):
+    """``[workload]``: where it comes from."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    server_version: str
+    cluster: int
+    database: str
+    protocol: Protocol = "prepared"
+    search_path: str = "public"
+    seconds: Weight = 0.0
+    counted: list[Quantity] = list(QUANTITIES)
+    clients: Annotated[int, Field(ge=1)]
+    read_only: bool = False
+    notes: list[str] = Field(default_factory=list)
+
+
+class WorkloadFile(_Strict):
+    """The whole file."""
+
+    workload: WorkloadTable
+    statement: Annotated[list[StatementTable], Field(min_length=1)]
+    transaction: Annotated[list[TransactionTable], Field(min_length=1)]
+    omitted: list[OmittedTable] = Field(default_factory=list)

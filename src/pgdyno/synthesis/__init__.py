@@ -1,0 +1,1 @@
+"""From statistics of tables to made-up rows that have them. Pure."""

@@ -1,0 +1,39 @@
+"""Logs of servers, and scripts of pgbench, that workloads are taken from."""
+
+from __future__ import annotations
+
+from tests.fuzz.words import refused_in_words
+
+from pgdyno.capture.literals import parameterised
+from pgdyno.capture.logs.format import recognise
+from pgdyno.capture.logs.load import LoggedLoad
+from pgdyno.capture.logs.values import Values
+from pgdyno.capture.scripts.script import read_script
+from pgdyno.capture.scripts.scripted import ReadScript, ScriptedLoad
+
+_PREFIX = "%m [%p] %q%u@%d app=%a "
+
+
+def check_log(data: bytes) -> None:
+    """A log has as many calls as transactions have, but for those that are cut; texts have no constants."""
+    lines = data.decode(errors="replace").splitlines(keepends=True)
+    with refused_in_words():
+        log = recognise(lines[:100], _PREFIX)
+        if log is None:
+            return
+        load = LoggedLoad("shop", Values(is_keeping=True))
+        load.read(log.entries(lines))
+        load.finish()
+        within = sum(one.count * times for one in load.transactions() for _, times in one.calls)
+        assert round(within) <= load.calls
+        assert all(parameterised(sql).sql == sql for sql in load.texts.sql.values() if "…" not in sql)
+
+
+def check_pgbench_script(data: bytes) -> None:
+    """A script's transaction calls statements that are there, with earlier values alone."""
+    with refused_in_words():
+        load = ScriptedLoad()
+        text = data.decode(errors="replace")
+        load.add(ReadScript("s.sql", 1.0, read_script("s.sql", text, {"scale": 1})))
+        names = {one.name for one in load.counted()}
+        assert {call.statement for one in load.transactions for call in one.calls} <= names

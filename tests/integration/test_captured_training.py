@@ -1,0 +1,44 @@
+"""A build is trained on a captured workload: on a copy of its database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.building.training import _Lessons, _train_on_one_data_set, identity
+from pgdyno.app.installations import embedded
+from pgdyno.app.measuring.workload_choice import captured_workload
+from pgdyno.model.experiments.workload import CapturedLoad
+from pgdyno.model.variants.variant import Variant
+from pgdyno.workloads import load as bundled_workloads
+
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
+
+
+def test_it_is_run_and_then_chores_outside_the_copy(workload_file: Path) -> None:
+    said, shares = Remembered(), list[float]()
+    lessons = _Lessons(said, shares.append, count=2, training_s=1.0)
+    workload, variant = captured_workload(workload_file), Variant("training")
+    with open_scratch_arena(embedded(), [variant], said, is_isolated=False, is_timed=False) as arena:
+        _train_on_one_data_set(arena, variant, [workload], lessons)
+    assert said.steps[-2:] == ["training on w", "training on chores"]
+    assert shares == [0.5, 1.0]
+
+
+def test_it_is_known_by_what_it_is_and_by_its_copy(workload_file: Path) -> None:
+    first = captured_workload(workload_file)
+    assert first.captured is not None
+    other = replace(first.captured, transactions=first.captured.transactions[:1])
+    larger = replace(first.data_set, options={"of": "another"})
+    names = {
+        identity(one)
+        for one in (first, replace(first, kind=CapturedLoad(other)), replace(first, data_set=larger))
+    }
+    assert len(names) == 3
+    assert all(name.startswith("w-") for name in names)
+    assert identity(captured_workload(workload_file)) == identity(first)
+    assert identity(bundled_workloads()["pgbench-select"]) == "pgbench-select"

@@ -1,0 +1,335 @@
+"""Workloads captured from the logs of real servers, and replayed on copies of their databases."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.fix_captured import replay_on_a_copy
+from tests.fix_home import pgdyno
+from tests.fix_servers import RealServer, running_server
+from tests.shop import buying
+
+from pgdyno.capture.literals import parameterised
+from pgdyno.capture.statements import as_counted
+from pgdyno.model.experiments.captured import CapturedTransaction, CapturedWorkload, OneOf
+from pgdyno.store.workload_file import read_workload_file
+
+pytestmark = pytest.mark.server
+
+_SETTINGS = """
+shared_preload_libraries = 'pg_stat_statements'
+logging_collector = on
+log_directory = 'log'
+log_filename = 'of-%H%M%S'
+log_file_mode = 0644
+log_line_prefix = '%m [%p] %q%u@%d app=%a '
+"""
+_SUFFIXES = {"csvlog": ".csv", "jsonlog": ".json", "stderr": ""}
+_BLOCK = ["update-pgbench_accounts", "select-pgbench_accounts", "update-pgbench_tellers",
+          "update-pgbench_branches", "insert-pgbench_history"]  # fmt: skip
+_TPCB_CALLS = 200
+
+
+@pytest.fixture(scope="module")
+def server(pg18_bin: Path) -> Iterator[RealServer]:
+    """PostgreSQL 18 that logs, with a database of pgbench and one of a shop."""
+    with running_server(pg18_bin, _SETTINGS) as started:
+        prepare(started)
+        buying.make(started.dsn_for("postgres", "shop"))
+        yield started
+
+
+def prepare(server: RealServer) -> None:
+    """Make the databases, the bank with pgbench's tables."""
+    for database in ("bank", "shop"):
+        server.execute(f"CREATE DATABASE {database}")
+        server.execute("CREATE EXTENSION pg_stat_statements", database)
+    place = (f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres", "bank")
+    server.run("pgbench", "--initialize", "--quiet", "--scale=1", *place)
+    server.execute("CREATE ROLE app LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
+
+
+def set_logging(server: RealServer, destination: str, **settings: str) -> list[Path]:
+    """Let a server log into new files; return those of before."""
+    before = log_files(server, destination)
+    for name, value in {"log_destination": destination, **settings}.items():
+        server.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+    server.execute("SELECT pg_reload_conf()")
+    time.sleep(1.1)  # files are named after seconds
+    server.execute("SELECT pg_rotate_logfile()")
+    time.sleep(0.5)
+    return before
+
+
+def log_files(server: RealServer, destination: str) -> list[Path]:
+    found = (server.data_directory / "log").iterdir()
+    return sorted(path for path in found if path.suffix == _SUFFIXES[destination])
+
+
+def run_tpcb(server: RealServer, protocol: str) -> None:
+    """Two clients of pgbench."""
+    place = (f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres", "bank")
+    each = _TPCB_CALLS // 2
+    server.run(
+        "pgbench", f"--protocol={protocol}", "--no-vacuum", f"--transactions={each}", "--client=2", *place
+    )
+
+
+def capture(
+    server: RealServer, database: str, file: Path, logs: list[Path], *options: str
+) -> CapturedWorkload:
+    named = [argument for log in logs for argument in ("--log", str(log))]
+    dsn = server.dsn_for("postgres", database)
+    done = pgdyno("workload", "capture", "--dsn", dsn, *named, *options, str(file))
+    assert done.returncode == 0, done.stderr
+    return read_workload_file(file)
+
+
+def assert_is_tpcb(workload: CapturedWorkload) -> CapturedTransaction:
+    """The only transaction that is frequent is pgbench's, with each statement once."""
+    [block] = [one for one in workload.transactions if one.weight > 2]
+    assert block.weight == _TPCB_CALLS
+    assert [call.statement for call in block.calls] == ["begin", *_BLOCK, "end"]
+    assert {call.times for call in block.calls} == {1.0}
+    return block
+
+
+@pytest.mark.parametrize(
+    ("destination", "protocol", "settings"),
+    [
+        ("csvlog", "simple", {"log_statement": "all", "log_min_duration_statement": "0"}),
+        ("csvlog", "prepared", {"log_statement": "none", "log_min_duration_statement": "0"}),
+        ("jsonlog", "prepared", {"log_statement": "all", "log_min_duration_statement": "0"}),
+        ("jsonlog", "extended", {"log_statement": "all", "log_duration": "on"}),
+        ("stderr", "simple", {"log_statement": "none", "log_min_duration_statement": "0"}),
+        ("stderr", "prepared", {"log_statement": "all"}),
+    ],
+)
+def test_transactions_of_pgbench_are_known_exactly(
+    server: RealServer,
+    tmp_path: Path,
+    home: Path,
+    destination: str,
+    protocol: str,
+    settings: Mapping[str, str],
+) -> None:
+    nothing = {"log_statement": "none", "log_min_duration_statement": "-1", "log_duration": "off"}
+    before = set_logging(server, destination, **{**nothing, **settings})
+    run_tpcb(server, protocol)
+    set_logging(server, destination, **nothing)
+    logs = [one for one in log_files(server, destination) if one not in before]
+    workload = capture(server, "bank", tmp_path / "bank.toml", logs)
+    assert_is_tpcb(workload)
+    has_times = all(one.seen.time_ms > 0 for one in workload.statements)
+    assert has_times is (len(settings) > 1)
+    assert any("the log has no durations" in note for note in workload.notes) is not has_times
+    found = replay_on_a_copy(server, "bank", tmp_path / "bank.toml", home)
+    assert found["replay"]["run"]["errors"] == {}
+    assert found["replay"]["likeness"]["by_quantity"].keys() == {"calls"}
+    assert found["likeness"] >= 0.95, found
+
+
+def test_an_older_server_s_log_is_read_as_well(pg15_bin: Path, tmp_path: Path) -> None:
+    with running_server(pg15_bin, _SETTINGS) as server:
+        prepare(server)
+        before = set_logging(server, "csvlog", log_min_duration_statement="0")
+        run_tpcb(server, "prepared")
+        logs = [one for one in log_files(server, "csvlog") if one not in before]
+        assert_is_tpcb(capture(server, "bank", tmp_path / "bank.toml", logs))
+
+
+def test_a_program_of_many_kinds_of_statements_is_captured_with_and_without_its_values(
+    server: RealServer, tmp_path: Path, home: Path
+) -> None:
+    before = set_logging(server, "csvlog", log_statement="all", log_min_duration_statement="0")
+    with buying.load(server.dsn_for("postgres", "shop")):
+        time.sleep(1.5)
+        server.execute("SELECT pg_rotate_logfile()")
+        time.sleep(1.5)
+    set_logging(server, "csvlog", log_statement="none", log_min_duration_statement="-1")
+    logs = [one for one in log_files(server, "csvlog") if one not in before]
+    assert len(logs) > 1
+    file = tmp_path / "shop.toml"
+    workload = capture(server, "shop", file, logs[::-1])
+    assert workload.replayed_share >= 0.95
+    assert {one.why for one in workload.omitted} == {"COPY: its rows are not in the server's statistics"}
+    blocks = [one for one in workload.transactions if len(one.calls) > 1]
+    assert [[call.statement for call in one.calls] for one in blocks] == [[
+        "begin", "select", "insert-carts", "insert-orders", "savepoint", "insert-lines", "update-products",
+        "release", "update-orders", "commit",
+    ]]  # fmt: skip
+    assert not workload.has_values
+    assert buying.SECRET not in file.read_text()
+    assert "for later" not in file.read_text()
+    found = replay_on_a_copy(server, "shop", file, home)
+    assert found["likeness"] >= 0.9, found
+
+    kept = tmp_path / "kept.toml"
+    with_values = capture(server, "shop", kept, logs, "--keep-values")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "for later" in kept.read_text()
+    assert any("has values of rows" in note for note in with_values.notes)
+    states = {
+        parameter
+        for one in with_values.transactions
+        for call in one.calls
+        for parameter in call.parameters
+        if call.statement == "insert-orders" and isinstance(parameter, OneOf)
+    }
+    assert OneOf(("new",)) in states
+    assert replay_on_a_copy(server, "shop", kept, home)["likeness"] >= 0.9
+
+
+_STATEMENTS = (
+    "SELECT -1, a - 1, 'x' || b FROM t WHERE a IN (1, 2, 3) AND b IS NOT NULL AND c = true LIMIT 10 OFFSET 2",
+    "SELECT a, count(*) FROM t GROUP BY 1 HAVING count(*) > 5 ORDER BY 2 DESC, 1",
+    "INSERT INTO t (a, b, c) VALUES (7, NULL, false), (8, E'it\\'s', true)",
+    "UPDATE t SET a = a + -5, b = $$text$$ WHERE a = 70000 AND b LIKE 'x%'",
+    "SELECT a::numeric(10, 2), b::varchar(5) FROM t WHERE a > 1.5e3 AND b = 'x'::text",
+    "DELETE FROM t WHERE a BETWEEN 100 AND 200 OR a = ANY (ARRAY[1, 2])",
+    "SELECT CASE WHEN a > -5 THEN 'low' ELSE 'high' END FROM t WHERE b COLLATE \"C\" > 'm'",
+)
+
+
+@pytest.mark.parametrize("fixture", ["pg18_bin", "pg15_bin"])
+def test_constants_are_taken_out_as_the_server_does(fixture: str, request: pytest.FixtureRequest) -> None:
+    with running_server(request.getfixturevalue(fixture), _SETTINGS) as server:
+        server.execute("CREATE EXTENSION pg_stat_statements")
+        server.execute("CREATE TABLE t (a integer, b text, c boolean)")
+        for sql in _STATEMENTS:
+            server.execute(sql)
+        shown = {as_counted(str(text)) for (text,) in server.execute("SELECT query FROM pg_stat_statements")}
+    ours = {as_counted(parameterised(sql).sql) for sql in _STATEMENTS}
+    assert ours - shown == set(), shown
+
+
+@pytest.fixture
+def some_log(server: RealServer, tmp_path: Path) -> Path:
+    """A copy of a log with some statements of the bank."""
+    before = set_logging(server, "jsonlog", log_statement="all")
+    server.execute("SELECT aid FROM pgbench_accounts WHERE aid = 77", "bank")
+    set_logging(server, "jsonlog", log_statement="none")
+    logs = [one for one in log_files(server, "jsonlog") if one not in before]
+    copy = tmp_path / "copy"
+    copy.write_bytes(b"".join(one.read_bytes() for one in logs))
+    return copy
+
+
+def test_bad_input_is_said(server: RealServer, some_log: Path, tmp_path: Path) -> None:
+    def refused(*arguments: str, database: str = "bank") -> str:
+        dsn = server.dsn_for("postgres", database)
+        done = pgdyno("workload", "capture", "--dsn", dsn, *arguments, str(tmp_path / "w.toml"))
+        assert done.returncode == 2, done.stderr
+        assert not (tmp_path / "w.toml").exists()
+        return done.stderr
+
+    script = tmp_path / "script.sql"
+    script.write_text("SELECT 1;\n")
+    assert f'"{script}" is no log of this server' in refused("--log", str(script))
+    assert f'could not read "{tmp_path / "none"}"' in refused("--log", str(tmp_path / "none"))
+    assert f'"{tmp_path}" is no file' in refused("--log", str(tmp_path))
+    elsewhere = refused("--log", str(some_log), database="shop")
+    assert 'the log has no statement of the database "shop"' in elsewhere
+    assert "are of other databases" in elsewhere
+    assert "--log and --for exclude each other" in refused("--log", str(some_log), "--for", "5s")
+    assert "--keep-values belongs to --log" in refused("--keep-values")
+    csv = tmp_path / "some.log"
+    csv.write_text(
+        '2026-11-25 12:35:23.957 UTC,"a","bank",5,"[local]",6b.17,1,"",2026-11-25 12:35:23 UTC,,,\n'
+    )
+    both = refused("--log", str(some_log), "--log", str(csv))
+    assert "the files are of several formats: csvlog, jsonlog" in both
+
+
+def test_a_log_with_broken_bytes_and_a_cut_end_is_read(
+    server: RealServer, some_log: Path, tmp_path: Path
+) -> None:
+    whole = some_log.read_bytes()
+    some_log.write_bytes(b"\xff\xfe\x00 broken\n" + whole + whole[:100])
+    workload = capture(server, "bank", tmp_path / "bank.toml", [some_log])
+    [one] = workload.transactions
+    assert one.calls[0].statement == "select-pgbench_accounts"
+    assert "2 entries could not be read: they are too long, incomplete or ambiguous" in workload.notes
+
+
+def test_a_prefix_without_processes_is_refused(scratch_pg18: RealServer, tmp_path: Path) -> None:
+    scratch_pg18.append_configuration("log_line_prefix = '%m '\n")
+    scratch_pg18.restart()
+    log = tmp_path / "log"
+    shutil.copy(scratch_pg18.log_file, log)
+    arguments = ("--dsn", scratch_pg18.dsn, "--log", str(log), str(tmp_path / "w.toml"))
+    refused = pgdyno("workload", "capture", *arguments)
+    assert refused.returncode == 2
+    assert "log_line_prefix is '%m ', by which sessions cannot be told apart" in refused.stderr
+
+
+def capture_statements(server: RealServer, file: Path, *statements: str) -> CapturedWorkload:
+    """The workload of statements that are sent to the bank as they are."""
+    before = set_logging(server, "jsonlog", log_statement="all")
+    for sql in statements:
+        server.execute(sql, "bank")
+    set_logging(server, "jsonlog", log_statement="none")
+    logs = [one for one in log_files(server, "jsonlog") if one not in before]
+    return capture(server, "bank", file, logs)
+
+
+def test_a_statement_that_needs_the_types_of_its_constants_is_replayed_with_them(
+    server: RealServer, tmp_path: Path
+) -> None:
+    sql = "SELECT count(*), 1 + 2 FROM generate_series(1, 10)"
+    [one] = capture_statements(server, tmp_path / "bank.toml", sql).statements
+    assert one.sql == (
+        "SELECT count(*), $1::integer + $2::integer FROM generate_series($3::integer, $4::integer)"
+    )
+
+
+def test_numbers_stay_numbers_where_a_text_would_call_another_function(
+    server: RealServer, tmp_path: Path, home: Path
+) -> None:
+    server.execute("CREATE TABLE notes (code text, doc jsonb)", "bank")
+    server.execute("INSERT INTO notes VALUES ('abcdef', '{\"items\": [7]}'), ('b', '{}')", "bank")
+    file = tmp_path / "bank.toml"
+    workload = capture_statements(
+        server,
+        file,
+        "SELECT substring(code from 1 for 3) FROM notes",
+        "SELECT doc->'items'->0 FROM notes",
+        "UPDATE notes SET code = 5 WHERE code = 'b'",
+    )
+    assert {one.sql for one in workload.statements} == {
+        "SELECT substring(code from $1::integer for $2::integer) FROM notes",
+        "SELECT doc->$1->$2::integer FROM notes",
+        "UPDATE notes SET code = $1 WHERE code = $2",
+    }
+    assert replay_on_a_copy(server, "bank", file, home)["replay"]["run"]["errors"] == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "notes_on_it"),
+    [
+        ({"log_statement": "mod"}, 1),
+        ({"log_min_duration_statement": "1s"}, 1),
+        ({"log_min_duration_sample": "0", "log_statement_sample_rate": "0.5"}, 1),
+        ({"log_transaction_sample_rate": "0.5"}, 1),
+        ({"log_min_duration_statement": "0"}, 0),
+        ({"log_statement": "all"}, 0),
+        ({"log_transaction_sample_rate": "1"}, 0),
+    ],
+)
+def test_a_log_of_a_part_of_the_statements_is_said_to_be_one(
+    server: RealServer, some_log: Path, tmp_path: Path, settings: Mapping[str, str], notes_on_it: int
+) -> None:
+    server.execute("ALTER ROLE postgres SET log_statement = 'none'")
+    for name, value in settings.items():
+        server.execute(f"ALTER ROLE postgres SET {name} = '{value}'")
+    try:
+        notes = capture(server, "bank", tmp_path / "bank.toml", [some_log]).notes
+    finally:
+        server.execute("ALTER ROLE postgres RESET ALL")
+    said = [note for note in notes if note.startswith("not every statement is logged now")]
+    assert len(said) == notes_on_it
+    assert all(f"{name} = '{value}'" in note for note in said for name, value in settings.items())

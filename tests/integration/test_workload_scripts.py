@@ -1,0 +1,92 @@
+"""Workloads made of pgbench's scripts, replayed on a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.fix_home import pgdyno
+from tests.fix_servers import RealServer, running_server
+
+from pgdyno.model.experiments.captured import Between
+from pgdyno.store.workload_file import read_workload_file
+
+pytestmark = pytest.mark.server
+
+_TRANSFER = """\
+\\set aid random(1, 100000 * :scale)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime, filler) VALUES (1, 1, :aid, :delta, now(), 'moved');
+END;
+"""
+_LOOK = (
+    "\\set aid random_gaussian(1, 1000, 6)\nSELECT abalance FROM pgbench_accounts WHERE aid IN (:aid, 7);\n"
+)
+
+
+@pytest.fixture(scope="module")
+def server(pg18_bin: Path) -> Iterator[RealServer]:
+    """A server that counts statements, with pgbench's tables of scale 2."""
+    with running_server(pg18_bin, "shared_preload_libraries = 'pg_stat_statements'\n") as started:
+        started.execute("CREATE DATABASE bank")
+        started.execute("CREATE EXTENSION pg_stat_statements", "bank")
+        place = (
+            f"--host={started.socket_directory}",
+            f"--port={started.port}",
+            "--username=postgres",
+            "bank",
+        )
+        started.run("pgbench", "--initialize", "--quiet", "--scale=2", *place)
+        started.execute("CREATE ROLE app LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
+        started.execute("CREATE DATABASE bank_copy TEMPLATE bank")
+        yield started
+
+
+def test_scripts_are_a_workload_that_is_replayed(server: RealServer, tmp_path: Path, home: Path) -> None:
+    transfer, look, file = tmp_path / "transfer.sql", tmp_path / "look.sql", tmp_path / "bank.toml"
+    transfer.write_text(_TRANSFER)
+    look.write_text(_LOOK)
+    scripts = ("--script", f"{transfer}@9", "--script", str(look))
+    captured = pgdyno("workload", "capture", "--dsn", server.dsn_for("postgres", "bank"), *scripts, str(file))
+    assert captured.returncode == 0, captured.stderr
+    workload = read_workload_file(file)
+    assert [(one.weight, len(one.calls)) for one in workload.transactions] == [(9.0, 4), (1.0, 1)]
+    update = workload.transactions[0].calls[1]
+    assert update.parameters == (Between(-5000, 5000), Between(1, 200_000))
+    assert workload.transactions[1].calls[0].parameters == (Between(1, 1000, "gaussian"),)
+    assert "random_gaussian is drawn as with a parameter of 6" in captured.stdout
+
+    arguments = ("--dsn", server.dsn_for("app", "bank_copy"), "--allow-load", "--for", "3s", "--json")
+    replayed = pgdyno("workload", "replay", str(file), *arguments, PGDYNO_HOME=str(home))
+    assert replayed.returncode == 0, replayed.stderr
+    found = json.loads(replayed.stdout)
+    assert found["replay"]["run"]["errors"] == {}
+    assert found["likeness"] >= 0.9, found
+    [[moved]] = server.execute("SELECT count(*) FROM pgbench_history WHERE filler = 'moved'", "bank_copy")
+    assert moved > 0
+
+
+def test_what_no_workload_can_have_is_refused(server: RealServer, tmp_path: Path) -> None:
+    def refused(script: str, database: str = "bank") -> str:
+        file = tmp_path / "script.sql"
+        file.write_text(script)
+        arguments = ("--dsn", server.dsn_for("postgres", database), "--script", str(file))
+        done = pgdyno("workload", "capture", *arguments, str(tmp_path / "w.toml"))
+        assert done.returncode == 2, done.stderr
+        return done.stderr
+
+    touched = tmp_path / "touched"
+    assert '"script.sql", line 1: a workload cannot have \\shell' in refused(f"\\shell touch {touched}\n")
+    assert not touched.exists()
+    wrong = refused("SELECT 1;\nSELECT nothing FROM nowhere;\n")
+    assert '"script.sql", line 2: the server does not prepare the statement' in wrong
+    assert 'relation "nowhere" does not exist' in wrong
+    lost = refused("SELECT :scale;", "postgres")
+    assert "a script uses :scale, and the database has no pgbench_branches that tells it" in lost
+    arguments = ("--script", "none.sql", "--for", "5s", str(tmp_path / "w.toml"))
+    both = pgdyno("workload", "capture", "--dsn", server.dsn, *arguments)
+    assert "--script and --for exclude each other" in both.stderr

@@ -1,0 +1,58 @@
+"""Mistakes in a workload that need no server to be seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.capture.mistakes import mistakes_of
+from pgdyno.model.experiments.captured import (
+    CapturedCall,
+    CapturedStatement,
+    CapturedTransaction,
+    CapturedWorkload,
+    Constant,
+    Parameter,
+    ReturnedValue,
+    SameValue,
+    Seen,
+)
+
+SEEN = Seen(1, 1.0, 1, 1, 0)
+STATEMENTS = (
+    CapturedStatement("begin", "BEGIN", SEEN, is_prepared=False),
+    CapturedStatement("one", "SELECT '$9', $1", SEEN),
+    CapturedStatement("two", "SELECT $1, $2", SEEN),
+)
+ANY = Constant("x")
+
+
+def mistakes(*calls: tuple[str, tuple[Parameter, ...]]) -> list[str]:
+    made = tuple(CapturedCall(name, 1.0, parameters) for name, parameters in calls)
+    whole = CapturedWorkload("w", "18", 1, "d", 1.0, 1, STATEMENTS, (CapturedTransaction(1.0, made),))
+    return list(mistakes_of(whole))
+
+
+def test_a_transaction_that_can_be_issued_has_none() -> None:
+    tied = (SameValue(1, "one"), SameValue(1))
+    assert mistakes(("begin", ()), ("one", (ANY,)), ("two", tied), ("one", (ReturnedValue(3, "two"),))) == []
+
+
+@pytest.mark.parametrize(
+    ("calls", "mistake"),
+    [
+        ([("three", ())], "three: there is no such statement"),
+        ([("two", (ANY,))], "two: it takes 2 parameters, and 1 are given"),
+        ([("begin", (ANY,))], "begin: it takes 0 parameters, and 1 are given"),
+        ([("one", (SameValue(1),))], "one: $1 is the same as $1, which does not come before it"),
+        ([("one", (SameValue(1, "two"),))], "one: $1 is the same as $1 of two, which no earlier call has"),
+        (
+            [("one", (ANY,)), ("two", (ANY, SameValue(2, "one")))],
+            "two: $2 is the same as $2 of one, which no earlier call has",
+        ),
+        ([("one", (ReturnedValue(1, "one"),))], "one: $1 is returned by one, which is not called before"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(
+    calls: list[tuple[str, tuple[Parameter, ...]]], mistake: str
+) -> None:
+    assert mistakes(*calls) == [f"transaction 1, {mistake}"]
