@@ -28,7 +28,7 @@ _TRACE = "scheduler's trace (perf), /proc/PID/schedstat"
 _COUNTERS = "/proc/PID/schedstat"
 _WAITS = "pg_stat_activity"
 _STEAL = "/proc/stat"
-_SESSIONS, _GENERATOR = "the server's sessions", "the load generator"
+_SESSIONS, _GENERATOR = "sessions", "load generator"
 
 
 def mean_time(values: Sequence[float]) -> Time:
@@ -80,7 +80,7 @@ def _line(
 
 def _client(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
     values = [one.plain.us(one.plain.added.client_cpu) for one in cycles]
-    yield _line(AccountGroup.CLIENT, "the load generator's CPU time", _COUNTERS, values)
+    yield _line(AccountGroup.CLIENT, "load generator's CPU time", _COUNTERS, values)
 
 
 def _delays(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
@@ -152,7 +152,7 @@ def _waited_us(cycle: Cycle, event: str) -> float:
 
 def _stolen(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
     values = [one.plain.us(one.plain.added.stolen) for one in cycles]
-    yield _line(AccountGroup.STOLEN, "by the hypervisor, from the server's CPUs", _STEAL, values)
+    yield _line(AccountGroup.STOLEN, "by the hypervisor", _STEAL, values)
 
 
 def difference(one: AccountLine | None, other: AccountLine | None) -> Time:

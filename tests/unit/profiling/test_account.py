@@ -45,14 +45,14 @@ def test_all_sources_together_make_one_account() -> None:
     samples = sampled({parts.PLANNING: 75, parts.SORTING: 25})
     lines = account([Cycle(plain, looked_at, samples, {"IO:WalSync": 0.05}, traced)])
     assert us_by_name(lines) == {
-        "client: the load generator's CPU time": 100.0,
-        "waking up: the server's sessions, on an idle CPU": 30.0,
-        "run queue: the server's sessions, behind others": 200.0,  # 250, of which 240/300 were behind others
-        "waking up: the load generator, on an idle CPU": 40.0,
+        "client: load generator's CPU time": 100.0,
+        "waking up: sessions, on an idle CPU": 30.0,
+        "run queue: sessions, behind others": 200.0,  # 250, of which 240/300 were behind others
+        "waking up: load generator, on an idle CPU": 40.0,
         "server: planning": 300.0,
         "server: sorting": 100.0,
         "waiting: IO:WalSync": 50.0,  # 0.05 sessions at 1000 transactions a second
-        "stolen: by the hypervisor, from the server's CPUs": 20.0,
+        "stolen: by the hypervisor": 20.0,
     }
     profile = sum_up(PROFILED, [Cycle(plain, looked_at, samples, {"IO:WalSync": 0.05}, traced)], (), ())
     assert profile.unaccounted_us == pytest.approx(160.0)
@@ -63,9 +63,9 @@ def test_all_sources_together_make_one_account() -> None:
 def test_without_perf_work_and_queues_are_lines_of_their_own() -> None:
     lines = account([Cycle(window(session_cpu=400, session_queue=250, client_cpu=100, client_queue=7))])
     assert us_by_name(lines) == {
-        "client: the load generator's CPU time": 100.0,
-        "run queue: the server's sessions, waiting for a CPU": 250.0,
-        "run queue: the load generator, waiting for a CPU": 7.0,
+        "client: load generator's CPU time": 100.0,
+        "run queue: sessions, waiting for a CPU": 250.0,
+        "run queue: load generator, waiting for a CPU": 7.0,
         "server: work of sessions": 400.0,
     }
 
@@ -130,7 +130,7 @@ def test_a_saturated_server_gains_by_less_work_alone() -> None:
 
 def test_a_server_with_idle_cpus_gains_by_shorter_transactions() -> None:
     found = {one.lines: one for one in profile_of(0.3, work=400, queue=500).advice}
-    queue = "the server's sessions, waiting for a CPU"
+    queue = "sessions, waiting for a CPU"
     assert {lines: one.gain for lines, one in found.items()} == pytest.approx(
         {(queue,): 1.0, ("sorting",): 1 / 0.7 - 1, ("planning",): 1 / 0.9 - 1}
     )

@@ -122,7 +122,7 @@ def _of_arms(
         cpus = loads.split.server
         processes = [Processes.of(arm, turns.pids(index), cpus) for index, arm in enumerate(arms)]
         pids = [pid for one in processes for pid in (*one.sessions, *one.background)]
-        recordings = stack.enter_context(open_recordings(loads.scratch, arena.workspace.account, pids))
+        recordings = stack.enter_context(open_recordings(loads.scratch, pids))
         profiling = Profiling(arms, processes, statements, turns, recordings)
         progress.step(f"profiling {workload.name}")
         taken = profiling.run(request.cycles, lambda done: progress.advance(done, request.cycles))

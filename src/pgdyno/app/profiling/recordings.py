@@ -22,7 +22,7 @@ from pgdyno.host.tracing.perf import (
 from pgdyno.model.errors import ServerError
 from pgdyno.profiling.scheduling import SchedulingEvent, parse_scheduling
 from pgdyno.profiling.stacks import Stack, parse_stacks
-from pgdyno.server.process.account import Account
+from pgdyno.server.process.account import Account, one_off_account
 
 _FREQUENCY_HZ = 997  # a prime, so that it keeps step with nothing that happens every millisecond
 _KERNEL_NAMES = Path("/proc/kallsyms")
@@ -35,13 +35,15 @@ _NO_TRACE = (
 
 @dataclass
 class Recordings:
-    """Recordings in a directory that root alone writes to; ``account`` reads them.
+    """Recordings in a directory that root alone writes to.
 
+    They hold pieces of memory of all processes, and they are read together with the servers' programs, which
+    others may have made. So ``reader`` reads them: as root, a user that nobody else is.
     ``gaps`` say what is not recorded, and why.
     """
 
     directory: Path
-    account: Account
+    reader: Account
     gaps: list[str] = field(default_factory=list)
     of_stacks: Recording | None = None
     of_schedule: Recording | None = None
@@ -63,7 +65,7 @@ class Recordings:
         """End them, so that they can be read. Raises: ServerError in perf's words."""
         for one in filter(None, (self.of_stacks, self.of_schedule)):
             one.end()
-            self.account.own(one.file)
+            self.reader.own(one.file)
 
     def stacks(self) -> Iterator[Stack]:
         """Yield the samples."""
@@ -80,14 +82,14 @@ class Recordings:
         if not names.exists():
             shutil.copyfile(_KERNEL_NAMES, names)
             names.chmod(0o400)
-            self.account.own(names)
-        return read_recording(one.program, one.file, fields, self.account.command, names)
+            self.reader.own(names)
+        return read_recording(one.program, one.file, fields, self.reader.command, names)
 
 
 @contextmanager
-def open_recordings(directory: Path, account: Account, pids: Collection[int]) -> Iterator[Recordings]:
+def open_recordings(directory: Path, pids: Collection[int]) -> Iterator[Recordings]:
     """Provide recordings that are switched off. ``pids`` are sampled where we may not sample whole CPUs."""
-    opened = Recordings(directory, account)
+    opened = Recordings(directory, one_off_account())
     is_root = os.geteuid() == 0
     with ExitStack() as stack:
         program = find_perf()

@@ -152,7 +152,7 @@ def recording(program: str, options: Sequence[str], file: Path) -> Iterator[Reco
 def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_names: Path) -> Iterator[str]:
     """Yield the lines of a recording as text. Raises: ServerError in perf's words.
 
-    ``wrap`` runs it as the servers' account: it reads their programs. That account sees no names of the
+    ``wrap`` runs it as another user: it reads programs that others have made. That user sees no names of the
     kernel's functions by itself, so they come from ``kernel_names``, a copy of /proc/kallsyms.
     """
     argv = [program, "script", "--input", str(file), "--ns", "--no-inline", "--fields", fields]
