@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgdyno.cli._measuring_options import as_booted_option, embedded_option, pg_bin_option, seed_option
+from pgdyno.cli._server_options import warn_about_password
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
+from pgdyno.cli.quantities import duration
+from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.profiling.profile import ProfileRequest
+    from pgdyno.model.ports import Progress
     from pgdyno.model.profiles.profile import TransactionProfile
 
 _CYCLES = 8  # of 6.5 s each
+_WATCHED_S = 60.0
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """The options of profiles on scratch servers, as given on the command line."""
+
+    embedded: bool
+    pg_bin: Path | None
+    variant: str
+    compare: tuple[str, str] | None
+    scale: int | None
+    clients: int
+    cycles: int
+    seed: int
+    as_booted: bool
+
+    def request(self, workload: str) -> ProfileRequest:
+        """Return the request that the options make. Raises: UsageError."""
+        from pgdyno.app.installations import choose_installation
+        from pgdyno.app.measuring.workload_choice import find_workloads
+        from pgdyno.app.profiling.profile import ProfileRequest
+        from pgdyno.model.experiments.awake import AS_ASKED
+        from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.variants.variant import parse_variant
+
+        [chosen] = find_workloads((workload,), (), self.scale).values()
+        return ProfileRequest(
+            variants=tuple(map(parse_variant, self.compare or (self.variant,))),
+            workload=chosen,
+            installation=choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin),
+            design=Design(clients=self.clients, seed=self.seed),
+            cycles=self.cycles,
+            as_booted=AS_ASKED if self.as_booted else "",
+        )
 
 
 @click.command(
@@ -22,9 +63,22 @@ _CYCLES = 8  # of 6.5 s each
     "  pgdyno profile sysbench-read-write --embedded\n"
     "  pgdyno profile shop.toml --embedded --clients 1\n"
     "  pgdyno profile sysbench-read-only --embedded \\\n"
-    "      --compare default generic:plan_cache_mode=force_generic_plan",
+    "      --compare default generic:plan_cache_mode=force_generic_plan\n"
+    "  pgdyno profile --dsn service=production --for 2m",
 )
-@click.argument("workload")
+@click.argument("workload", required=False)
+@click.option(
+    "--dsn",
+    metavar="DSN",
+    help="Instead of a WORKLOAD: watch the traffic of this running server. It is neither loaded nor changed.",
+)
+@click.option(
+    "--for",
+    "duration_s",
+    callback=duration,
+    metavar="TIME",
+    help="How long to watch a running server [default: 60s].",
+)
 @embedded_option
 @pg_bin_option
 @click.option(
@@ -38,7 +92,7 @@ _CYCLES = 8  # of 6.5 s each
     "--compare",
     nargs=2,
     metavar="VARIANT VARIANT",
-    help="TransactionProfile two variants beside each other, in turns.",
+    help="Profile two variants beside each other, in turns.",
 )
 @click.option(
     "--scale", type=click.IntRange(min=1), metavar="N", help="Size of the data set [default: the workload's]."
@@ -57,7 +111,7 @@ _CYCLES = 8  # of 6.5 s each
     default=_CYCLES,
     show_default=True,
     metavar="N",
-    help="How often each kind of window is repeated, 6.5 s all together and for each variant.",
+    help="How often the windows are repeated; they take 6.5 s for each variant.",
 )
 @seed_option
 @as_booted_option
@@ -70,20 +124,14 @@ _CYCLES = 8  # of 6.5 s each
 @json_option
 def command(
     *,
-    workload: str,
-    embedded: bool,
-    pg_bin: Path | None,
-    variant: str,
-    compare: tuple[str, str] | None,
-    scale: int | None,
-    clients: int,
-    cycles: int,
-    seed: int,
-    as_booted: bool,
+    workload: str | None,
+    dsn: str | None,
+    duration_s: float | None,
     output: Path | None,
     is_json: bool,
+    **options: Any,
 ) -> None:
-    """Show where the time of WORKLOAD's transactions goes.
+    """Show where the time of transactions goes: WORKLOAD's, or those of a running server.
 
     One table adds up to the time of a transaction: the load generator, waking up, the run queue, the parts of
     the server's work, its waits, and time that was stolen. Each line has its source and its interval.
@@ -91,25 +139,10 @@ def command(
     It needs no hardware counters. As root and with perf, the parts of the server's work are told apart by
     samples of its stacks, and waking up from waiting in a queue by the scheduler's trace.
     """
-    from pgdyno.app.installations import choose_installation
-    from pgdyno.app.measuring.workload_choice import find_workloads
-    from pgdyno.app.profiling.profile import ProfileRequest, profile
-    from pgdyno.model.experiments.awake import AS_ASKED
-    from pgdyno.model.experiments.experiment import Design
-    from pgdyno.model.variants.variant import parse_variant
-
-    [chosen] = find_workloads((workload,), (), scale).values()
-    request = ProfileRequest(
-        variants=tuple(map(parse_variant, compare or (variant,))),
-        workload=chosen,
-        installation=choose_installation(is_embedded=embedded, bin_directory=pg_bin),
-        design=Design(clients=clients, seed=seed),
-        cycles=cycles,
-        as_booted=AS_ASKED if as_booted else "",
-    )
+    _require_one_subject(workload, dsn, duration_s)
     progress = open_progress()
     try:
-        found = profile(request, progress)
+        found = _found(workload, dsn, duration_s or _WATCHED_S, _Loaded(**options), progress)
     finally:
         progress.close()
     if is_json:
@@ -121,6 +154,36 @@ def command(
 
         _show(found)
         echo(f"\nReport: {write_profile(found, output)}")
+
+
+def _require_one_subject(workload: str | None, dsn: str | None, duration_s: float | None) -> None:
+    """Refuse commands that name no subject, or two. Raises: UsageError."""
+    if workload is None and dsn is None:
+        raise UsageError(
+            "nothing to profile was named",
+            hint="pgdyno profile sysbench-read-write --embedded, or pgdyno profile --dsn DSN",
+        )
+    if workload is not None and dsn is not None:
+        raise UsageError(
+            "a running server's own traffic is profiled without a workload",
+            hint="leave out WORKLOAD, or profile it on a scratch server: --embedded instead of --dsn",
+        )
+    if dsn is None and duration_s is not None:
+        raise UsageError("--for is for --dsn", hint="--cycles says how long a workload is profiled")
+
+
+def _found(
+    workload: str | None, dsn: str | None, duration_s: float, loaded: _Loaded, progress: Progress
+) -> tuple[TransactionProfile, ...]:
+    if dsn is not None:
+        from pgdyno.app.profiling.attached import profile_attached
+
+        warn_about_password(dsn)
+        return (profile_attached(dsn, duration_s, progress),)
+    from pgdyno.app.profiling.profile import profile
+
+    assert workload is not None  # noqa: S101 — there is one subject
+    return profile(loaded.request(workload), progress)
 
 
 def _show(found: tuple[TransactionProfile, ...]) -> None:

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pgdyno.model.profiles.profile import AccountGroup, AccountLine, KernelEntry, Time
-from pgdyno.profiling.cycles import Cycle, Traced
+from pgdyno.profiling.cycles import Cycle, Window
 from pgdyno.profiling.scheduling import Delays
 from pgdyno.stats.amount import mean_amount
 
 LEVEL = 0.95
 UNSAMPLED = "work of sessions"
+UNSEEN = "sessions that work, or wait for a CPU"
 _SAMPLES = "samples of stacks (perf, cpu-clock)"
 _TRACE = "scheduler's trace (perf), /proc/PID/schedstat"
 _COUNTERS = "/proc/PID/schedstat"
@@ -54,7 +55,7 @@ def kernel_entries(cycles: Sequence[Cycle]) -> tuple[KernelEntry, ...]:
 
 def background_us(cycles: Sequence[Cycle]) -> float:
     """Return the CPU time of the server's other processes per transaction."""
-    return mean_time([one.plain.us(one.plain.added.background_cpu) for one in cycles]).us
+    return mean_time([one.plain.us("background_cpu") for one in cycles]).us
 
 
 def latency(cycles: Sequence[Cycle]) -> Time:
@@ -79,42 +80,52 @@ def _line(
 
 
 def _client(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
-    values = [one.plain.us(one.plain.added.client_cpu) for one in cycles]
+    for event in dict.fromkeys(event for cycle in cycles for event in cycle.client_waits):
+        yield _line(
+            AccountGroup.CLIENT,
+            event,
+            _WAITS,
+            [_session_us(one, one.client_waits.get(event, 0.0)) for one in cycles],
+        )
+    values = [one.plain.us("client_cpu") for one in cycles]
     yield _line(AccountGroup.CLIENT, "load generator's CPU time", _COUNTERS, values)
 
 
 def _delays(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
     """Yield the time in which threads could run, and did not. The trace tells the reasons apart."""
-    sessions = [one.plain.us(one.plain.added.session_queue) for one in cycles]
-    generator = [one.plain.us(one.plain.added.client_queue) for one in cycles]
+    sessions = [one.plain.us("session_queue") for one in cycles]
+    generator = [one.plain.us("client_queue") for one in cycles]
     traced = [cycle.traced for cycle in cycles if cycle.traced]
     if len(traced) < len(cycles):
         yield _line(AccountGroup.QUEUE, f"{_SESSIONS}, waiting for a CPU", _COUNTERS, sessions)
         yield _line(AccountGroup.QUEUE, f"{_GENERATOR}, waiting for a CPU", _COUNTERS, generator)
         return
-    yield from _split(
-        _SESSIONS, sessions, [(one, one.server, one.window.added.session_queue) for one in traced]
-    )
-    yield from _split(
-        _GENERATOR, generator, [(one, one.client, one.window.added.client_queue) for one in traced]
-    )
+    yield from _split(_SESSIONS, sessions, [(one.window, one.server, "session_queue") for one in traced])
+    yield from _split(_GENERATOR, generator, [(one.window, one.client, "client_queue") for one in traced])
 
 
 def _split(
-    whose: str, queued_us: Sequence[float], traced: Sequence[tuple[Traced, Delays, int]]
+    whose: str, queued_us: Sequence[float], traced: Sequence[tuple[Window, Delays, str]]
 ) -> Iterator[AccountLine]:
     """Split the queue of the plain windows as the trace of its own windows shows it.
 
     The kernel's counter begins when a thread joins a queue: interrupting an idle CPU comes before that.
     """
-    waking = [one.window.us(delays.waking_ns) for one, delays, _ in traced]
-    shares = [delays.queue_ns / counted if counted else 0.0 for _, delays, counted in traced]
-    queue = [us * min(share, 1.0) for us, share in zip(queued_us, shares, strict=True)]
+    waking = [delays.waking_ns / window.transactions / 1000 for window, delays, _ in traced]
+    queue = [
+        us * min(1.0, delays.queue_ns / window.transactions / 1000 / counted_us) if counted_us else 0.0
+        for us, (window, delays, counter) in zip(queued_us, traced, strict=True)
+        for counted_us in (window.us(counter),)
+    ]
     yield _line(AccountGroup.WAKING, f"{whose}, on an idle CPU", _TRACE, waking)
     yield _line(AccountGroup.QUEUE, f"{whose}, behind others", _TRACE, queue)
 
 
 def _work(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
+    if any(cycle.plain.added is None for cycle in cycles):
+        working = [_session_us(one, one.working) for one in cycles]
+        yield _line(AccountGroup.SERVER, UNSEEN, _WAITS, working)
+        return
     if any(cycle.sampled is None or not cycle.sampled.count for cycle in cycles):
         yield _line(AccountGroup.SERVER, UNSAMPLED, _COUNTERS, [_cpu_us(one) for one in cycles])
         return
@@ -124,7 +135,7 @@ def _work(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
 
 
 def _cpu_us(cycle: Cycle) -> float:
-    return cycle.plain.us(cycle.plain.added.session_cpu)
+    return cycle.plain.us("session_cpu")
 
 
 def _part_us(cycle: Cycle, part: str) -> tuple[float, float]:
@@ -142,16 +153,22 @@ def _entry_us(cycle: Cycle, name: str) -> float:
 
 def _waits(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
     for event in dict.fromkeys(event for cycle in cycles for event in cycle.waits):
-        yield _line(AccountGroup.WAITING, event, _WAITS, [_waited_us(one, event) for one in cycles])
+        yield _line(
+            AccountGroup.WAITING,
+            event,
+            _WAITS,
+            [_session_us(one, one.waits.get(event, 0.0)) for one in cycles],
+        )
 
 
-def _waited_us(cycle: Cycle, event: str) -> float:
+def _session_us(cycle: Cycle, sessions: float) -> float:
+    """Return the time per transaction in which so many sessions did something, on average."""
     window = cycle.sampled_window or cycle.plain
-    return 1e6 * cycle.waits.get(event, 0.0) / window.rate
+    return 1e6 * sessions / window.rate
 
 
 def _stolen(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
-    values = [one.plain.us(one.plain.added.stolen) for one in cycles]
+    values = [one.plain.us("stolen") for one in cycles]
     yield _line(AccountGroup.STOLEN, "by the hypervisor", _STEAL, values)
 
 

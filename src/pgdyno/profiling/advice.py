@@ -87,7 +87,7 @@ def most_gain(profile: TransactionProfile, lines: Sequence[AccountLine]) -> floa
     CPU time counts, and a line that is no work brings nothing.
     """
     whole = profile.latency.us
-    if profile.cpu_share >= SATURATED:
+    if profile.cpu_share is not None and profile.cpu_share >= SATURATED:
         lines = [one for one in lines if one.group is AccountGroup.SERVER]
         whole = sum(one.time.us for one in profile.lines if one.group is AccountGroup.SERVER)
     share = sum(one.time.us for one in lines) / whole if whole else 0.0

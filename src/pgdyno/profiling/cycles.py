@@ -35,21 +35,24 @@ class Counters:
 
 @dataclass(frozen=True)
 class Window:
-    """A time in which the arm's load ran. ``latency_us`` is the mean of its transactions."""
+    """A time in which the load ran. ``latency_us`` is the mean of its transactions.
+
+    ``added`` are the counters' increments; None: the server's processes are not seen.
+    """
 
     seconds: float
     transactions: int
     latency_us: float
-    added: Counters
+    added: Counters | None = None
 
     @property
     def rate(self) -> float:
         """Transactions per second."""
         return self.transactions / self.seconds
 
-    def us(self, ns: float) -> float:
-        """Return nanoseconds as µs per transaction."""
-        return ns / self.transactions / 1000
+    def us(self, counter: str) -> float:
+        """Return a counter's increment in µs per transaction."""
+        return 0.0 if self.added is None else getattr(self.added, counter) / self.transactions / 1000
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,11 @@ class Traced:
 
 @dataclass(frozen=True)
 class Cycle:
-    """One window of each kind.
+    """One window of each kind; of a server's own traffic, one for all.
 
-    ``waits`` is how many sessions on average waited for what, without those that waited for their clients.
+    ``waits`` is how many sessions waited for each event on average, without those that waited for their
+    clients; those are in ``client_waits``, where no load generator says it. ``working`` is how many waited
+    for nothing.
     """
 
     plain: Window
@@ -100,3 +105,5 @@ class Cycle:
     sampled: Sampled | None = None
     waits: Mapping[str, float] = field(default_factory=dict)
     traced: Traced | None = None
+    client_waits: Mapping[str, float] = field(default_factory=dict)
+    working: float = 0.0

@@ -8,21 +8,27 @@ from dataclasses import dataclass, replace
 from pgdyno.model.profiles.profile import StatementTime, TransactionProfile
 from pgdyno.profiling.account import account, background_us, kernel_entries, latency, slowdown
 from pgdyno.profiling.advice import advice
-from pgdyno.profiling.cycles import Cycle
+from pgdyno.profiling.cycles import Cycle, Window
 
 
 @dataclass(frozen=True)
 class Profiled:
-    """The subject of a profile: ``cpus`` is the number of the server's CPUs."""
+    """The subject of a profile.
+
+    ``sessions`` are those in transactions, on average; ``cpus`` is the number of the server's CPUs.
+    """
 
     variant: str
     workload: str
-    clients: int
+    sessions: float
     cpus: int
 
 
 def sum_up(
-    profiled: Profiled, cycles: Sequence[Cycle], statements: tuple[StatementTime, ...], gaps: tuple[str, ...]
+    profiled: Profiled,
+    cycles: Sequence[Cycle],
+    statements: tuple[StatementTime, ...],
+    remarks: tuple[str, ...],
 ) -> TransactionProfile:
     """Return the profile, with advice."""
     plain = [one.plain for one in cycles]
@@ -30,7 +36,7 @@ def sum_up(
     found = TransactionProfile(
         variant=profiled.variant,
         workload=profiled.workload,
-        clients=profiled.clients,
+        sessions=profiled.sessions,
         seconds=seconds,
         transactions_per_s=sum(one.transactions for one in plain) / seconds,
         latency=latency(cycles),
@@ -38,8 +44,15 @@ def sum_up(
         kernel=kernel_entries(cycles),
         statements=statements,
         background_us=background_us(cycles),
-        cpu_share=sum(one.added.busy for one in plain) / 1e9 / seconds / profiled.cpus,
+        cpu_share=_cpu_share(plain, profiled.cpus),
         sampling_slowdown=slowdown(cycles),
-        gaps=gaps,
+        remarks=remarks,
     )
     return replace(found, advice=tuple(advice(found)))
+
+
+def _cpu_share(windows: Sequence[Window], cpus: int) -> float | None:
+    added = [one.added for one in windows if one.added is not None]
+    return (
+        sum(one.busy for one in added) / 1e9 / sum(one.seconds for one in windows) / cpus if added else None
+    )

@@ -16,7 +16,7 @@ from pgdyno.profiling.shapes import by_shape
 from pgdyno.profiling.stacks import Stack
 from pgdyno.profiling.summary import Profiled, sum_up
 
-PROFILED = Profiled("default", "made-up", clients=2, cpus=1)
+PROFILED = Profiled("default", "made-up", sessions=2.0, cpus=1)
 
 
 def window(latency_us: float = 1000.0, transactions: int = 2000, **added_us: float) -> Window:

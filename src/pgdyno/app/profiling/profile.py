@@ -30,6 +30,7 @@ from pgdyno.profiling.summary import Profiled, sum_up
 from pgdyno.server.process.installation import Installation
 
 _NAME = "profile"
+_FREQUENCY_HZ = 997  # a prime, so that it keeps step with nothing that happens every millisecond
 _NO_STATEMENTS = "statements are not told apart: the server has no pg_stat_statements"
 
 
@@ -122,17 +123,17 @@ def _of_arms(
         cpus = loads.split.server
         processes = [Processes.of(arm, turns.pids(index), cpus) for index, arm in enumerate(arms)]
         pids = [pid for one in processes for pid in (*one.sessions, *one.background)]
-        recordings = stack.enter_context(open_recordings(loads.scratch, pids))
+        recordings = stack.enter_context(open_recordings(loads.scratch, pids, _FREQUENCY_HZ, is_traced=True))
         profiling = Profiling(arms, processes, statements, turns, recordings)
         progress.step(f"profiling {workload.name}")
         taken = profiling.run(request.cycles, lambda done: progress.advance(done, request.cycles))
         turns.end()
         recordings.end()
         progress.step("reading what was recorded")
-        gaps = (*recordings.gaps, *(() if is_counting else (_NO_STATEMENTS,)))
+        remarks = (*recordings.remarks, *(() if is_counting else (_NO_STATEMENTS,)))
         idle = frozenset((0, *loads.split.spinners))
         recorded = PerfData(tuple(recordings.stacks()), tuple(recordings.events()), idle)
-        return tuple(_results(request, profiling, taken, recorded, gaps))
+        return tuple(_results(request, profiling, taken, recorded, remarks))
 
 
 def _results(
@@ -140,7 +141,7 @@ def _results(
     profiling: Profiling,
     taken: Sequence[ArmTurns],
     recorded: PerfData,
-    gaps: tuple[str, ...],
+    remarks: tuple[str, ...],
 ) -> Iterator[TransactionProfile]:
     for index, variant in enumerate(request.variants):
         log, processes = parse(profiling.turns.log(index)), profiling.processes[index]
@@ -149,7 +150,7 @@ def _results(
         profiled = Profiled(variant.name, request.workload.name, clients, len(processes.cpus))
         counted, statements = transactions_in(taken[index].statements, log), profiling.statements[index]
         times = statements.times(counted) if statements and counted else ()
-        yield sum_up(profiled, cycles, times, gaps)
+        yield sum_up(profiled, cycles, times, remarks)
 
 
 def _statements(stack: ExitStack, arm: Arm) -> StatementCounting:

@@ -24,12 +24,11 @@ from pgdyno.profiling.scheduling import SchedulingEvent, parse_scheduling
 from pgdyno.profiling.stacks import Stack, parse_stacks
 from pgdyno.server.process.account import Account, one_off_account
 
-_FREQUENCY_HZ = 997  # a prime, so that it keeps step with nothing that happens every millisecond
 _KERNEL_NAMES = Path("/proc/kallsyms")
 _NO_PERF = "perf is not installed: the parts of PostgreSQL's work are not told apart (Debian: linux-perf)"
 _NO_TRACE = (
-    "the scheduler is not traced, which takes root and perf: waking an idle CPU and waiting for a busy one "
-    "are one line, which lacks what interrupting an idle CPU takes"
+    "the scheduler is not traced: waking an idle CPU and waiting for a busy one are one line, which lacks "
+    "what interrupting an idle CPU takes"
 )
 
 
@@ -39,12 +38,12 @@ class Recordings:
 
     They hold pieces of memory of all processes, and they are read together with the servers' programs, which
     others may have made. So ``reader`` reads them: as root, a user that nobody else is.
-    ``gaps`` say what is not recorded, and why.
+    ``remarks`` say what is not recorded, and why.
     """
 
     directory: Path
     reader: Account
-    gaps: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     of_stacks: Recording | None = None
     of_schedule: Recording | None = None
 
@@ -87,22 +86,25 @@ class Recordings:
 
 
 @contextmanager
-def open_recordings(directory: Path, pids: Collection[int]) -> Iterator[Recordings]:
-    """Provide recordings that are switched off. ``pids`` are sampled where we may not sample whole CPUs."""
-    opened = Recordings(directory, one_off_account())
-    is_root = os.geteuid() == 0
+def open_recordings(
+    directory: Path, pids: Collection[int], frequency_hz: int, *, is_traced: bool
+) -> Iterator[Recordings]:
+    """Provide recordings that are switched off.
+
+    ``pids`` are sampled where we may not sample whole CPUs. ``is_traced``: the scheduler is.
+    """
+    opened, is_root = Recordings(directory, one_off_account()), os.geteuid() == 0
     with ExitStack() as stack:
         program = find_perf()
         if program is None:
-            opened.gaps += [_NO_PERF, _NO_TRACE]
+            opened.remarks.append(_NO_PERF)
         else:
-            options = sampling(_FREQUENCY_HZ, () if is_root else pids)
+            options = sampling(frequency_hz, () if is_root else pids)
             opened.of_stacks = _opened(opened, stack, program, options, "stacks")
-            opened.of_schedule = (
-                _opened(opened, stack, program, scheduling(), "schedule") if is_root else None
-            )
-            if not is_root:
-                opened.gaps.append(_NO_TRACE)
+            if is_root and is_traced:
+                opened.of_schedule = _opened(opened, stack, program, scheduling(), "schedule")
+        if opened.of_schedule is None:
+            opened.remarks.append(_NO_TRACE)
         yield opened
 
 
@@ -112,5 +114,5 @@ def _opened(
     try:
         return stack.enter_context(recording(program, options, opened.directory / f"perf-{name}.data"))
     except ServerError as error:
-        opened.gaps.append(f"{error.message}: {error.detail}" if error.detail else error.message)
+        opened.remarks.append(f"{error.message}: {error.detail}" if error.detail else error.message)
         return None

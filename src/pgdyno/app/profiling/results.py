@@ -23,6 +23,11 @@ class _Timed(Protocol):
     def at_ns(self) -> int: ...
 
 
+class _Lasting(Protocol):
+    @property
+    def monotonic_ns(self) -> tuple[int, int]: ...
+
+
 Item = TypeVar("Item", bound=_Timed)
 
 
@@ -68,8 +73,8 @@ def transactions_in(turns: Iterable[Turn], log: Transactions) -> int:
     return sum(int(_ended(turn, log).sum()) for turn in turns)
 
 
-def within(items: Iterable[Item], turns: Sequence[Turn]) -> list[list[Item]]:
-    """Return the items that were recorded during each turn."""
+def within(items: Iterable[Item], turns: Sequence[_Lasting]) -> list[list[Item]]:
+    """Return the items that were recorded during each of the turns, or other times."""
     found: list[list[Item]] = [[] for _ in turns]
     begins = [turn.monotonic_ns[0] for turn in turns]
     for item in items:

@@ -84,14 +84,15 @@ class Remedy:
 class TransactionProfile:
     """The account of one variant's transaction.
 
-    ``sampling_slowdown`` is how much slower transactions were while they were sampled. ``cpu_share`` is how
-    busy the server's CPUs were. ``background_us`` is CPU time of the server's other processes.
-    ``gaps`` say what could not be found out, and why.
+    ``sessions`` are those in transactions, on average. ``sampling_slowdown`` is how much slower transactions
+    were while they were sampled. ``cpu_share`` is how busy the server's CPUs were; None: that is not seen.
+    ``background_us`` is CPU time of the server's other processes. ``remarks`` say what could not be found
+    out, and why, and what finding out has cost.
     """
 
     variant: str
     workload: str
-    clients: int
+    sessions: float
     seconds: float
     transactions_per_s: float
     latency: Time
@@ -99,10 +100,10 @@ class TransactionProfile:
     kernel: tuple[KernelEntry, ...]
     statements: tuple[StatementTime, ...]
     background_us: float
-    cpu_share: float
+    cpu_share: float | None
     sampling_slowdown: Time | None
     advice: tuple[Remedy, ...] = ()
-    gaps: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def unaccounted_us(self) -> float:

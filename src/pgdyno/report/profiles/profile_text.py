@@ -18,10 +18,11 @@ def headline(profile: TransactionProfile) -> str:
     """Return the sentence above the account."""
     left = profile.unaccounted_share
     lacking = "is not accounted for" if left >= 0 else "is counted twice"
+    busy = "" if profile.cpu_share is None else f"the server's CPUs are {profile.cpu_share:.0%} busy; "
     return (
-        f"{profile.variant}, {profile.workload}, {profile.clients} clients: "
+        f"{profile.variant}, {profile.workload}, {profile.sessions:.3g} sessions: "
         f"{profile.transactions_per_s:,.0f} transactions per second, {_duration(profile.latency.us)} each; "
-        f"the server's CPUs are {profile.cpu_share:.0%} busy; {abs(left):.0%} {lacking}"
+        f"{busy}{abs(left):.0%} {lacking}"
     )
 
 
@@ -145,7 +146,7 @@ def notes(profile: TransactionProfile) -> Iterator[str]:
         )
     if profile.background_us:
         yield f"The server's other processes took {profile.background_us:,.1f} µs of CPU time a transaction"
-    yield from profile.gaps
+    yield from profile.remarks
 
 
 def interval(time: Time) -> str:
