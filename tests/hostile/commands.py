@@ -18,6 +18,7 @@ READING: dict[str, tuple[str, ...]] = {
     "levers --json": ("levers", "--json", *_DSN),
     "explain-degree": ("explain-degree", *_DSN, QUERY),
     "status": ("status", *_DSN),
+    "profile --json": ("profile", "--json", "--for", "20s", *_DSN),
     "apply --dry-run": ("apply", "--dry-run", "--layers", "all", *_DSN),
 }
 """Commands that change nothing, by their names."""

@@ -33,7 +33,15 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(4 * 3600)]
 BREAKING, TELLING = breaking(), [*telling(), *fuzzed(range(40))]
 CASES = {case.name: case for case in (*BREAKING, *TELLING)}
 # What breaks the protocol is met by the connection, whatever is written of its answers later.
-ONE_OF_EACH = ("inspect", "advise --format text", "levers", "explain-degree", "status", "apply --dry-run")
+ONE_OF_EACH = (
+    "inspect",
+    "advise --format text",
+    "levers",
+    "explain-degree",
+    "status",
+    "profile --json",
+    "apply --dry-run",
+)
 SAMPLE = [
     ("inspect", "silence, login"),
     ("inspect", "silence, early"),
@@ -58,6 +66,10 @@ SAMPLE = [
     ("inspect", "numbers: 1e400"),
     ("advise --format text", "numbers: 0"),
     ("apply --dry-run", "a restart, later"),
+    ("profile --json", "other types"),
+    ("profile --json", "NULL everywhere"),
+    ("profile --json", "numbers: 1e400"),
+    ("profile --json", "seed 2"),
     *(("inspect", f"seed {seed}") for seed in range(4)),
     *(("inspect --json", f"seed {seed}") for seed in range(4)),
     *(("explain-degree", f"seed {seed}") for seed in range(4)),

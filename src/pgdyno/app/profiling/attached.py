@@ -2,7 +2,7 @@
 
 Transactions are those that the server counts, and their time is that of its sessions in transactions. Where
 the server is proven to run on this host, CPU time and time in the run queue are those of its processes;
-looks at sessions divide the rest alone: on a busy machine, a look finds sessions waiting that are about to run.
+looks at sessions divide the rest: on a busy machine, a look finds sessions waiting that are about to run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pgdyno.app.profiling.recordings import Recordings, open_recordings
 from pgdyno.app.profiling.results import within
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.model import numbers
-from pgdyno.model.errors import MeasurementError
+from pgdyno.model.errors import MeasurementError, ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.ports import Progress
@@ -63,13 +63,21 @@ class _Watched:
     def seconds(self) -> float:
         return (self.monotonic_ns[1] - self.monotonic_ns[0]) / 1e9
 
-    def cycle(self, stacks: Sequence[Stack]) -> Cycle:
-        """Return the window as a cycle. Raises: MeasurementError if no transaction ended."""
-        if self.transactions <= 0:
-            raise MeasurementError(
-                f"no transaction ended within {self.seconds:.0f} s",
-                hint="profile the server while it works, or for longer: --for 5m",
+    def require_traffic(self) -> None:
+        """Raise ServerError if all sessions are hidden, MeasurementError if there is nothing to see."""
+        if not self.looks.in_transactions and self.looks.hidden:
+            raise ServerError(
+                "the role may not see the sessions of others",
+                hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
             )
+        if self.transactions <= 0 or not self.looks.in_transactions:
+            raise MeasurementError(
+                f"hardly a transaction was seen within {self.seconds:.0f} s",
+                hint="profile the server while it works",
+            )
+
+    def cycle(self, stacks: Sequence[Stack]) -> Cycle:
+        """Return the window as a cycle."""
         latency_us = 1e6 * self.mean_sessions * self.seconds / self.transactions
         return Cycle(
             Window(self.seconds, self.transactions, latency_us, self.added),
@@ -179,6 +187,7 @@ def profile_attached(dsn: str, duration_s: float, progress: Progress) -> Transac
                 tell = partial(_tell, progress, window * _WINDOW_S, windows * _WINDOW_S)
                 with recordings.sampling():
                     watched.append(traffic.watch(tell))
+                watched[-1].require_traffic()
             recordings.end()
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
         progress.step("reading what was recorded")

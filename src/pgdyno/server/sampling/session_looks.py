@@ -12,9 +12,11 @@ from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
 
+# Of sessions that are hidden from the role, the database is all that shows.
 _LOOK: LiteralString = """
 SELECT pid, state, wait_event_type, wait_event FROM pg_catalog.pg_stat_activity
-WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+WHERE pid <> pg_catalog.pg_backend_pid()
+  AND (backend_type = 'client backend' OR backend_type IS NULL AND datid IS NOT NULL)
 """
 _TRANSACTIONS: LiteralString = """
 SELECT pg_catalog.sum(xact_commit + xact_rollback)::bigint FROM pg_catalog.pg_stat_database
