@@ -176,7 +176,7 @@ def _found(
     workload: str | None, dsn: str | None, duration_s: float, loaded: _Loaded, progress: Progress
 ) -> tuple[TransactionProfile, ...]:
     if dsn is not None:
-        from pgdyno.app.profiling.attached import profile_attached
+        from pgdyno.app.profiling.traffic_profile import profile_attached
 
         warn_about_password(dsn)
         return (profile_attached(dsn, duration_s, progress),)

@@ -162,7 +162,7 @@ def _waits(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
 
 
 def _session_us(cycle: Cycle, sessions: float) -> float:
-    """Return the time per transaction in which so many sessions did something, on average."""
+    """Return the time per transaction of a mean number of sessions."""
     window = cycle.sampled_window or cycle.plain
     return 1e6 * sessions / window.rate
 

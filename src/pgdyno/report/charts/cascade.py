@@ -16,7 +16,7 @@ _LEAST_PX = 1.5
 
 
 @dataclass(frozen=True)
-class Bar:
+class CascadeBar:
     """One part. ``style`` is its colour's class: shade-0, shade-1, … or rest."""
 
     label: str
@@ -25,7 +25,7 @@ class Bar:
     style: str
 
 
-def cascade(caption: Caption, bars: Sequence[Bar], whole: float, *, width: float) -> Markup:
+def cascade(caption: Caption, bars: Sequence[CascadeBar], whole: float, *, width: float) -> Markup:
     """Return the chart. Its full width is the whole, or all parts together where these are more."""
     is_narrow = width <= NARROW
     row = _NARROW_ROW_PX if is_narrow else _ROW_PX
@@ -46,6 +46,6 @@ def cascade(caption: Caption, bars: Sequence[Bar], whole: float, *, width: float
     return drawing(caption, width, height, *parts)
 
 
-def _bar(bar: Bar, at: tuple[float, float], width: float) -> Markup:
+def _bar(bar: CascadeBar, at: tuple[float, float], width: float) -> Markup:
     title = tag("title", f"{bar.label}: {bar.shown}")
     return group(title, box(*at, max(_LEAST_PX, width), _BAR_PX, f"cascade {bar.style}"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pgdyno.model.profiles.profile import AccountGroup, TransactionProfile
-from pgdyno.report.charts.cascade import Bar, cascade
+from pgdyno.report.charts.cascade import CascadeBar, cascade
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption
 from pgdyno.report.elements.html import render
 from pgdyno.report.elements.tables import Figure, Table
@@ -63,11 +63,15 @@ def _section(profile: TransactionProfile, place: int) -> ProfileSection:
     )
 
 
-def _bars(profile: TransactionProfile) -> Iterator[Bar]:
+def _bars(profile: TransactionProfile) -> Iterator[CascadeBar]:
     for group in AccountGroup:
         for line in shown_lines(profile, group):
-            yield Bar(f"{group}: {line.name}", line.time.us, _shown(line.time.us, profile), _STYLES[group])
-    yield Bar("not accounted for", profile.unaccounted_us, _shown(profile.unaccounted_us, profile), "rest")
+            yield CascadeBar(
+                f"{group}: {line.name}", line.time.us, _shown(line.time.us, profile), _STYLES[group]
+            )
+    yield CascadeBar(
+        "not accounted for", profile.unaccounted_us, _shown(profile.unaccounted_us, profile), "rest"
+    )
 
 
 def _shown(us: float, profile: TransactionProfile) -> str:

@@ -28,7 +28,7 @@ _TELL_EVERY_S = 1.0
 
 @dataclass
 class SessionLooks:
-    """Sums over all looks: sessions that work or want to, and others by what they wait for.
+    """Sums over all looks: sessions that work or want to, and others by the event that they wait for.
 
     ``between`` are sessions between two statements of a transaction; ``hidden`` are those of other roles that
     ours may not see.
