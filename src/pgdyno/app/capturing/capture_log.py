@@ -10,7 +10,7 @@ from pathlib import Path
 from pgdyno.app.capturing.capture import why_omitted
 from pgdyno.app.capturing.schema import Schema, read_schema, types_of
 from pgdyno.capture.casts import casts_of
-from pgdyno.capture.literals import with_casts
+from pgdyno.capture.literals import in_place_of_parameters
 from pgdyno.capture.logs.format import LogFormat, recognise
 from pgdyno.capture.logs.load import LoggedLoad
 from pgdyno.capture.logs.values import Values
@@ -130,7 +130,7 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
 def _with_types(connection: Connection, observed: Observation, load: LoggedLoad) -> Observation:
     """Return statements with casts where parameters have other types than the numbers that they were."""
     cast = {
-        one: with_casts(observed.texts[one], casts)
+        one: in_place_of_parameters(observed.texts[one], casts)
         for one, its in observed.types.items()
         if one in observed.counted.seen and (casts := _casts(observed, one, its, load.texts.types[one]))
     }
@@ -145,7 +145,9 @@ def _with_types(connection: Connection, observed: Observation, load: LoggedLoad)
 def _casts(
     observed: Observation, one: int, types: tuple[str, ...] | str, numbers: Mapping[int, str]
 ) -> dict[int, str]:
-    return casts_of(observed.texts[one], types, numbers, observed.columns, observed.counted.seen[one])
+    """Return parameters with the types that they are cast to."""
+    casts = casts_of(observed.texts[one], types, numbers, observed.columns, observed.counted.seen[one])
+    return {number: f"${number}::{type_}" for number, type_ in casts.items()}
 
 
 def _notes(load: LoggedLoad, settings: LogSettings) -> Iterator[str]:
