@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -196,3 +197,11 @@ class CapturedWorkload:
         replayed = sum(one.seen.calls for one in self.statements)
         left_out = sum(one.seen.calls for one in self.omitted)
         return replayed / (replayed + left_out) if replayed else 0.0
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The share of each statement in the time of all that are replayed; in calls where none is known."""
+        has_times = any(one.seen.time_ms for one in self.statements)
+        sizes = {one.name: one.seen.time_ms if has_times else one.seen.calls for one in self.statements}
+        whole = sum(sizes.values()) or 1
+        return {name: size / whole for name, size in sizes.items()}
