@@ -14,6 +14,7 @@ from pgdyno.capture.literals import in_place_of_parameters
 from pgdyno.capture.logs.format import LogFormat, recognise
 from pgdyno.capture.logs.load import LoggedLoad
 from pgdyno.capture.logs.values import Values
+from pgdyno.capture.protocol import protocol_of_calls
 from pgdyno.capture.workload import Observation, Told, assemble
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
@@ -123,6 +124,7 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
             full=load.values.full,
             earlier=load.equalities.earlier(),
             notes=tuple(_notes(load, settings)),
+            protocol=protocol_of_calls(load.sent),
         ),
     )
 

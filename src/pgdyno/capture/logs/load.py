@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pgdyno.capture.logs.entry import LogEntry
@@ -13,10 +14,11 @@ from pgdyno.capture.logs.message import Logged, read_message
 from pgdyno.capture.logs.sequences import MOST_KINDS, LoggedSession, Sequences
 from pgdyno.capture.logs.texts import MOST_CHARACTERS, MOST_PARAMETERS, MOST_TEXTS, Execution, Texts
 from pgdyno.capture.logs.values import Values
+from pgdyno.capture.protocol import note_on_protocols
 from pgdyno.capture.seen_ties import Place
-from pgdyno.capture.statements import TransactionPart, is_about_statistics
+from pgdyno.capture.statements import TransactionPart, is_about_statistics, is_query
 from pgdyno.capture.transactions import SeenTransaction
-from pgdyno.model.experiments.captured import Seen
+from pgdyno.model.experiments.captured import Protocol, Seen
 
 _MOST_SESSIONS = 10_000  # at a time: more than any server has; of those before, the oldest are over
 _OURS = "pgdyno"  # how the names of pgdyno's own sessions begin
@@ -60,6 +62,8 @@ class LoggedLoad:
     equalities: Equalities = field(default_factory=Equalities)
     texts: Texts = field(default_factory=Texts)
     sequences: Sequences = field(default_factory=Sequences)
+    _sent: Counter[Protocol] = field(default_factory=Counter)  # queries
+    _named: int = 0  # of them were read as a statement with a name
     _counts: dict[int, _Counts] = field(default_factory=dict)
     _sessions: dict[str, _Running] = field(default_factory=dict)
     _busy_s: float = 0.0
@@ -108,6 +112,18 @@ class LoggedLoad:
         """The mean number of sessions in transactions."""
         return self._busy_s / self.seconds if self.seconds > 0 else 1.0
 
+    @property
+    def sent(self) -> Mapping[Protocol, int]:
+        """How calls of queries were sent.
+
+        A statement with a name that is read again for each call is as good as one without: no plan is kept.
+        """
+        read = min(self._named, self._sent["prepared"])
+        sent = Counter(self._sent)
+        sent["prepared"] -= read
+        sent["extended"] += read
+        return +sent  # without zeros
+
     def seen(self) -> dict[int, Seen]:
         """Return counts by statement; calls without a duration took as long as the others."""
         return {
@@ -147,6 +163,8 @@ class LoggedLoad:
             )
         if self.unread:
             yield f"{self.unread} entries could not be read: they are too long, incomplete or ambiguous"
+        if note := note_on_protocols(self.sent):
+            yield note
         yield from self.values.notes()
 
     def _take(self, entry: LogEntry) -> None:
@@ -164,6 +182,8 @@ class LoggedLoad:
             self._count(running, logged.ms, entry.at_s)
             return
         self._count(running)
+        if logged.is_parse and logged.protocol == "prepared" and is_query(logged.sql):
+            self._named += 1
         if not logged.is_execution or is_about_statistics(logged.sql):
             return
         running.text, running.logged = logged.sql, logged
@@ -200,6 +220,8 @@ class LoggedLoad:
         for one in waiting:
             counts = self._counts.setdefault(one.statement, _Counts())
             counts.calls += 1
+            if one.part is TransactionPart.QUERY and running.logged is not None and running.logged.protocol:
+                self._sent[running.logged.protocol] += 1
             if ms is not None:
                 counts.timed += 1
                 counts.time_ms += ms / len(waiting)

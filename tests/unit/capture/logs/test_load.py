@@ -248,3 +248,32 @@ def test_every_call_is_in_a_transaction_or_said_to_be_cut(calls: Iterable[tuple[
     if not found.sequences.cut:
         ends = sum(calls for sql, (calls, _) in counts(found).items() if sql in {"COMMIT", "ROLLBACK"})
         assert found.calls - ends <= round(within) <= found.calls
+
+
+def test_queries_are_counted_by_how_they_were_sent() -> None:
+    found = load(
+        *statements("BEGIN", "SELECT 1; SELECT 2", "COMMIT", "VACUUM t"),
+        entry(f"execute <unnamed>: {READ}"),
+        *(entry(f"execute S_1: {READ}") for _ in range(4)),
+        entry("execute S_2: BEGIN"),
+    )
+    assert found.sent == {"simple": 2, "extended": 1, "prepared": 4}
+
+
+def test_a_query_with_a_name_that_is_read_for_each_call_has_none() -> None:
+    """As PDO does it; a statement that fails when it is read is never executed."""
+    read, call = (
+        entry(f"duration: 0.1 ms  parse pdo_1: {READ}"),
+        entry(f"duration: 0.1 ms  execute pdo_1: {READ}"),
+    )
+    begin = entry("duration: 0.1 ms  parse pdo_2: BEGIN")
+    assert load(read, call, begin, read, call, call).sent == {"prepared": 1, "extended": 2}
+    assert load(read, read, call).sent == {"extended": 1}
+
+
+def test_mixed_protocols_are_noted_and_a_few_calls_are_not() -> None:
+    sent = [entry(f"execute S_1: {READ}")] * 30
+    assert not any("several ways" in note for note in load(*sent, *statements("SELECT 1")).notes())
+    mixed = load(*sent, *statements(*["SELECT 1"] * 10)).notes()
+    [note] = [note for note in mixed if "several ways" in note]
+    assert "75\N{NO-BREAK SPACE}% prepared by name, 25\N{NO-BREAK SPACE}% as simple queries" in note
