@@ -125,6 +125,7 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
             earlier=load.equalities.earlier(),
             notes=tuple(_notes(load, settings)),
             protocol=protocol_of_calls(load.sent),
+            pause_s=load.pause_s,
         ),
     )
 

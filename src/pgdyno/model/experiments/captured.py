@@ -162,7 +162,7 @@ class CapturedWorkload:
     ``cluster`` is the identifier of the cluster that it comes from, ``search_path`` that of its sessions.
     ``protocol`` is how they send statements.
     ``counted`` are the quantities that are known of its statements; ``seconds`` 0 means that it was not seen
-    at work.
+    at work. ``pause_s`` is the median time from a transaction to its session's next; None: it is not known.
     """
 
     name: str
@@ -179,6 +179,7 @@ class CapturedWorkload:
     search_path: str = "public"
     counted: tuple[Quantity, ...] = QUANTITIES
     protocol: Protocol = "prepared"
+    pause_s: float | None = None
 
     @property
     def has_values(self) -> bool:
