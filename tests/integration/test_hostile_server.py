@@ -19,7 +19,7 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, running_server
 from tests.hostile.attack import Outcome, attack
 from tests.hostile.behaviours import Case, after, breaking, fuzzed, instead, telling
-from tests.hostile.commands import READING
+from tests.hostile.commands import READING, TABLE
 from tests.hostile.outcomes import require_met, require_no_fault
 from tests.hostile.peer import Instead, Peer
 from tests.integration.journal_support import auto_conf, under_pg_ctl
@@ -73,6 +73,11 @@ SAMPLE = [
     *(("inspect", f"seed {seed}") for seed in range(4)),
     *(("inspect --json", f"seed {seed}") for seed in range(4)),
     *(("explain-degree", f"seed {seed}") for seed in range(4)),
+    *(("explain-degree --workload", f"seed {seed}") for seed in range(4)),
+    ("explain-degree --workload", "other types"),
+    ("explain-degree --workload", "NULL everywhere"),
+    ("explain-degree --workload", "no rows"),
+    ("explain-degree --workload", "numbers: 1e400"),
 ]  # fmt: skip
 AT_ONCE = 6
 
@@ -81,6 +86,8 @@ AT_ONCE = 6
 def server(pg18_bin: Path) -> Iterator[RealServer]:
     """The server whose words are altered; pg_ctl restarts it."""
     with running_server(pg18_bin) as started, under_pg_ctl(started):
+        started.execute(TABLE)
+        started.execute("ANALYZE public.attacked")
         yield started
 
 
