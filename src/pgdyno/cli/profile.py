@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +121,12 @@ class _Loaded:
     metavar="FILE",
     help="Where to write the page (HTML) [default: beside the reports of experiments].",
 )
+@click.option(
+    "--folded",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the sampled stacks as text too, as flamegraph.pl and speedscope read them.",
+)
 @json_option
 def command(
     *,
@@ -128,6 +134,7 @@ def command(
     dsn: str | None,
     duration_s: float | None,
     output: Path | None,
+    folded: Path | None,
     is_json: bool,
     **options: Any,
 ) -> None:
@@ -145,10 +152,14 @@ def command(
         found = _found(workload, dsn, duration_s or _WATCHED_S, _Loaded(**options), progress)
     finally:
         progress.close()
+    if folded is not None:
+        from pgdyno.app.profiling.page import write_folded
+
+        write_folded(found, folded)
     if is_json:
         from pgdyno.model.document import to_document
 
-        print_json({"profiles": [to_document(one) for one in found]})
+        print_json({"profiles": [to_document(replace(one, stacks=())) for one in found]})
     else:
         from pgdyno.app.profiling.page import write_profile
 

@@ -57,11 +57,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Samples of the sessions' stacks: by part, by part in the kernel, and by way into the kernel."""
+    """Samples of the sessions' stacks: by part, by part in the kernel, by way into the kernel, and by stack.
+
+    Stacks are innermost first.
+    """
 
     parts: Mapping[str, int]
     in_kernel: Mapping[str, int]
     entries: Mapping[str, int]
+    stacks: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -72,14 +76,16 @@ class Sampled:
     def of(cls, stacks: Iterable[Stack], pids: Collection[int]) -> Sampled:
         """Count the stacks of these processes."""
         parts, in_kernel, entries = Counter[str](), Counter[str](), Counter[str]()
+        frames = Counter[tuple[str, ...]]()
         for stack in stacks:
             if stack.pid in pids:
+                frames[stack.frames] += 1
                 part = part_of(stack.frames)
                 parts[part] += 1
                 if stack.in_kernel:
                     in_kernel[part] += 1
                     entries[kernel_entry(stack.frames)] += 1
-        return cls(parts, in_kernel, entries)
+        return cls(parts, in_kernel, entries, frames)
 
 
 @dataclass(frozen=True)

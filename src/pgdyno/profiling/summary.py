@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.model.profiles.profile import StatementTime, TransactionProfile
+from pgdyno.model.profiles.profile import StackCount, StatementTime, TransactionProfile
 from pgdyno.profiling.account import account, background_us, kernel_entries, latency, slowdown
 from pgdyno.profiling.advice import advice
 from pgdyno.profiling.cycles import Cycle, Window
@@ -47,8 +48,19 @@ def sum_up(
         cpu_share=_cpu_share(plain, profiled.cpus),
         sampling_slowdown=slowdown(cycles),
         remarks=remarks,
+        stacks=_stacks(cycles),
     )
     return replace(found, advice=tuple(advice(found)))
+
+
+def _stacks(cycles: Sequence[Cycle]) -> tuple[StackCount, ...]:
+    """Return the stacks of all cycles, by their frames."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cycle in cycles:
+        if cycle.sampled is not None:
+            counts.update(cycle.sampled.stacks)
+    found = (StackCount(frames[::-1], samples) for frames, samples in counts.items())
+    return tuple(sorted(found, key=lambda one: one.frames))
 
 
 def _cpu_share(windows: Sequence[Window], cpus: int) -> float | None:

@@ -98,7 +98,8 @@ def test_samples_of_other_processes_are_not_counted() -> None:
         Stack(2, 0, ("standard_planner",), in_kernel=False),
     ]
     found = Sampled.of(stacks, {1})
-    assert found == Sampled({parts.SENDING: 1, parts.SORTING: 1}, {parts.SENDING: 1}, {"sendto": 1})
+    counted = {stack.frames: 1 for stack in stacks[:2]}
+    assert found == Sampled({parts.SENDING: 1, parts.SORTING: 1}, {parts.SENDING: 1}, {"sendto": 1}, counted)
     entries = kernel_entries([Cycle(window(session_cpu=400), sampled=found)])
     assert [(one.name, one.time.us) for one in entries] == [("sendto", 200.0)]
 

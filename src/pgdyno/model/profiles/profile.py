@@ -81,6 +81,14 @@ class Remedy:
 
 
 @dataclass(frozen=True)
+class StackCount:
+    """How often a stack was sampled; ``frames`` are functions, outermost first."""
+
+    frames: tuple[str, ...]
+    samples: int
+
+
+@dataclass(frozen=True)
 class TransactionProfile:
     """The account of one variant's transaction.
 
@@ -104,6 +112,7 @@ class TransactionProfile:
     sampling_slowdown: Time | None
     advice: tuple[Remedy, ...] = ()
     remarks: tuple[str, ...] = ()
+    stacks: tuple[StackCount, ...] = ()
 
     @property
     def unaccounted_us(self) -> float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pgdyno.model.profiles.profile import AccountGroup, TransactionProfile
 from pgdyno.report.charts.cascade import CascadeBar, cascade
+from pgdyno.report.charts.flame_graph import FlameBar, flame_graph
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption
 from pgdyno.report.elements.html import render
-from pgdyno.report.elements.tables import Figure, Table
+from pgdyno.report.elements.tables import Column, Figure, Table
+from pgdyno.report.profiles.flames import flames
 from pgdyno.report.profiles.profile_text import (
     account_table,
     advice_lines,
@@ -22,6 +25,8 @@ from pgdyno.report.profiles.profile_text import (
 )
 
 _PAGE = "profile.html.j2"
+_LEAST_FLAME = 0.003  # of all samples: narrower ones would not be seen
+_MOST_FUNCTIONS = 30
 _STYLES = {one: f"shade-{place}" for place, one in enumerate(AccountGroup)}
 
 
@@ -31,6 +36,7 @@ class ProfileSection:
 
     variant: str
     figure: Figure
+    flames: Figure | None
     tables: tuple[Table, ...]
     advice: tuple[str, ...]
 
@@ -58,9 +64,30 @@ def _section(profile: TransactionProfile, place: int) -> ProfileSection:
     return ProfileSection(
         profile.variant,
         Figure(title, wide, narrow, account_table(profile)),
+        _flame_figure(profile, place) if profile.stacks else None,
         tuple(table for table in tables if table.rows),
         tuple(advice_lines(profile)),
     )
+
+
+def _flame_figure(profile: TransactionProfile, place: int) -> Figure:
+    """Return the flame graph; the table behind it has the functions in most samples."""
+    whole = sum(one.samples for one in profile.stacks)
+    found = flames(profile.stacks, max(1, round(whole * _LEAST_FLAME)))
+    bars = [FlameBar(one.function, one.start / whole, one.samples / whole, one.depth) for one in found]
+    title = f"CPU time of sessions by functions, callers above: {whole:,} samples"
+    caption = Caption(f"flames-{place}", title, "the table behind this chart has its largest functions")
+    wide, narrow = (flame_graph(caption, bars, width=width) for width in (WIDE, NARROW))
+    return Figure(title, wide, narrow, _functions(profile, whole))
+
+
+def _functions(profile: TransactionProfile, whole: int) -> Table:
+    """Return the functions by the samples that they are innermost in, most first."""
+    innermost: Counter[str] = Counter()
+    for one in profile.stacks:
+        innermost[one.frames[-1] if one.frames else "?"] += one.samples
+    rows = tuple((name, f"{samples / whole:.1%}") for name, samples in innermost.most_common(_MOST_FUNCTIONS))
+    return Table("Innermost functions", (Column("Function"), Column("of the samples", is_number=True)), rows)
 
 
 def _bars(profile: TransactionProfile) -> Iterator[CascadeBar]:
