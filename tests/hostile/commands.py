@@ -23,7 +23,7 @@ READING: dict[str, tuple[str, ...]] = {
     "explain-degree": ("explain-degree", *_DSN, QUERY),
     "explain-degree --workload": ("explain-degree", *_DSN, "--workload", str(_WORKLOAD)),
     "status": ("status", *_DSN),
-    "profile --json": ("profile", "--json", "--for", "20s", *_DSN),
+    "profile --json": ("profile", "--json", "--for", "8s", *_DSN),
     "apply --dry-run": ("apply", "--dry-run", "--layers", "all", *_DSN),
 }
 """Commands that change nothing, by their names."""

@@ -134,7 +134,7 @@ def test_the_traffic_of_a_running_server_is_profiled_and_a_planted_sleep_is_foun
 ) -> None:
     del home
     with traffic(pg18, tmp_path):
-        found = profiled("--dsn", pg18.dsn, "--for", "20s")
+        found = profiled("--dsn", pg18.dsn, "--for", "8s")
     assert found["workload"] == "its own traffic"
     slept_us = us_by_group(found, "waiting")["Timeout:PgSleep"]
     assert slept_us == pytest.approx(SLEEP_MS * 1000, rel=0.3)
@@ -160,7 +160,7 @@ def test_a_role_that_may_see_statistics_alone_sees_sessions_and_no_processes(
     with psycopg.connect(pg18.dsn, autocommit=True) as connection:
         connection.execute("GRANT pg_read_all_stats TO watcher")
     with traffic(pg18, tmp_path):
-        found = profiled("--dsn", watcher, "--for", "20s")
+        found = profiled("--dsn", watcher, "--for", "8s")
     assert us_by_group(found, "waiting")["Timeout:PgSleep"] == pytest.approx(SLEEP_MS * 1000, rel=0.3)
     assert us_by_group(found, "server").keys() == {UNSEEN}
     assert [one for one in found["remarks"] if one.startswith("processes are not seen")]
@@ -170,16 +170,16 @@ def test_a_role_that_may_see_statistics_alone_sees_sessions_and_no_processes(
 def test_a_role_that_sees_nobody_is_told(pg18: RealServer, watcher: str, home: Path, tmp_path: Path) -> None:
     del home
     with traffic(pg18, tmp_path):
-        done = pgdyno("profile", "--dsn", watcher, "--for", "20s")
+        done = pgdyno("profile", "--dsn", watcher, "--for", "8s")
     assert done.returncode == 1
     assert "the role may not see the sessions of others" in done.stderr
 
 
 def test_an_idle_server_has_no_profile(scratch_pg18: RealServer, home: Path) -> None:
     del home
-    done = pgdyno("profile", "--dsn", scratch_pg18.dsn, "--for", "20s")
+    done = pgdyno("profile", "--dsn", scratch_pg18.dsn, "--for", "8s")
     assert done.returncode == 1
-    assert "hardly a transaction was seen within 10 s" in done.stderr
+    assert "hardly a transaction was seen within 4 s" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,8 @@ def test_an_idle_server_has_no_profile(scratch_pg18: RealServer, home: Path) -> 
             ("pgbench-select", "--dsn", "host=/nowhere"),
             "a running server's own traffic is profiled without a workload",
         ),
-        (("pgbench-select", "--embedded", "--for", "20s"), "--for is for --dsn"),
+        (("pgbench-select", "--embedded", "--for", "8s"), "--for is for --dsn"),
+        (("--dsn", "host=/nowhere", "--for", "7s"), "7 s are too short to watch a server"),
         (("pgbench-select",), "no PostgreSQL was named"),
         (("tpch", "--embedded"), 'no workload "tpch"'),
     ],

@@ -76,8 +76,13 @@ def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionPro
                 return _profiled(prepared, request, progress, is_counting=False)
 
 
+def is_profiled(workload: Workload) -> bool:
+    """Whether a workload is of transactions that our driver issues."""
+    return workload.generator == DRIVER and not workload.step and not workload.statement
+
+
 def _require_transactions(workload: Workload) -> None:
-    if workload.generator != DRIVER or workload.step or workload.statement:
+    if not is_profiled(workload):
         raise UsageError(
             f'the workload "{workload.name}" is not profiled',
             detail="a profile is of transactions that pgdyno-driver issues",

@@ -21,7 +21,7 @@ from pgdyno.app.profiling.recordings import Recordings, open_recordings
 from pgdyno.app.profiling.results import within
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.model import numbers
-from pgdyno.model.errors import MeasurementError, ServerError
+from pgdyno.model.errors import MeasurementError, ServerError, UsageError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.ports import Progress
@@ -40,7 +40,8 @@ from pgdyno.server.sampling.session_looks import (
     read_transactions,
 )
 
-_WINDOW_S = 10.0  # sessions report their transactions once a second
+_WINDOW_S = 10.0
+_LEAST_S = 8.0  # for two windows: sessions report their transactions once a second
 _LOOK_EVERY_S = 0.2
 _FREQUENCY_HZ = 97  # of each CPU: a prime
 _NAME = "its own traffic"
@@ -141,11 +142,11 @@ class _Traffic:
     postmaster: int | None
     own: int
 
-    def watch(self, tell: Callable[[float], None]) -> _Watched:
+    def watch(self, window_s: float, tell: Callable[[float], None]) -> _Watched:
         """Watch for a window."""
         before, sessions = self._moment(), self._sessions()
         transactions, began_ns = read_transactions(self.connection), time.monotonic_ns()
-        looks = look_at_sessions(self.connection, _WINDOW_S, _LOOK_EVERY_S, tell)
+        looks = look_at_sessions(self.connection, window_s, _LOOK_EVERY_S, tell)
         ended_ns, ended = time.monotonic_ns(), read_transactions(self.connection)
         left, after = self._sessions(), self._moment()
         all_seen = sessions | left
@@ -171,22 +172,27 @@ class _Traffic:
 def profile_attached(dsn: str, duration_s: float, progress: Progress) -> TransactionProfile:
     """Profile the traffic of a running server for about a time.
 
-    Raises: MeasurementError if it does nothing; ServerError if the role may see no session of others;
-    ConnectionFailedError.
+    Raises: UsageError for too short a time; MeasurementError if it does nothing; ServerError if the role may
+    see no session of others; ConnectionFailedError.
     """
+    if duration_s < _LEAST_S:
+        raise UsageError(
+            f"{duration_s:g} s are too short to watch a server", hint=f"--for {_LEAST_S:g}s, or longer"
+        )
     windows = max(2, round(duration_s / _WINDOW_S))
+    window_s = duration_s / windows
     with closing(connect(dsn)) as connection, workspace().scratch() as scratch:
         postmaster = postmaster_of(connection)
         own = identify_backend(connection).pid
         traffic = _Traffic(connection, postmaster.or_none(), own)
         spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
         with _opened_recordings(scratch, postmaster) as recordings:
-            progress.step(f"watching the traffic for {windows * _WINDOW_S:.0f} s")
+            progress.step(f"watching the traffic for {duration_s:.0f} s")
             watched = []
             for window in range(windows):
-                tell = partial(_tell, progress, window * _WINDOW_S, windows * _WINDOW_S)
+                tell = partial(_tell, progress, window * window_s, duration_s)
                 with recordings.sampling():
-                    watched.append(traffic.watch(tell))
+                    watched.append(traffic.watch(window_s, tell))
                 watched[-1].require_traffic()
             recordings.end()
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
