@@ -14,7 +14,7 @@ from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
-from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS, LIBURING, STRICT
+from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS, LIBURING, STRICT
 
 _CONTRACTS_NOTHING = frozenset({"x86_64"})
 """Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""

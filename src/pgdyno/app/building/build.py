@@ -62,8 +62,8 @@ from pgdyno.toolchain.optimise.bolt import PACKAGE, Bolt
 from pgdyno.toolchain.product.manifest import Manifest, read_manifest
 from pgdyno.toolchain.source.extensions import parse_extensions
 from pgdyno.toolchain.source.source import Package, parse_source
+from pgdyno.toolchain.spec.configure_options import Recipe, recipe_like
 from pgdyno.toolchain.spec.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
-from pgdyno.toolchain.spec.recipe import Recipe, recipe_like
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
 _SERVER_BYTES = 500 << 20  # of memory: a server in training, with what loads it

@@ -27,7 +27,7 @@ from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
 from pgdyno.toolchain.host.prerequisites import compiler_version, find_recipe
 from pgdyno.toolchain.product.manifest import FILE, Manifest, dump_manifest, read_manifest
 from pgdyno.toolchain.source.source_package import UNPACKED, SourcePackage, unpack
-from pgdyno.toolchain.spec.recipe import Recipe
+from pgdyno.toolchain.spec.configure_options import Recipe
 
 _NEEDED_BYTES = 512 << 20  # to build one version after the other; measured: 210 MB
 _KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of sources, 40 MB of indexes

@@ -19,8 +19,8 @@ from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.source.extensions import Extensions
 from pgdyno.toolchain.source.source import major_of
+from pgdyno.toolchain.spec.configure_options import Recipe
 from pgdyno.toolchain.spec.foreign import Foreign
-from pgdyno.toolchain.spec.recipe import Recipe
 
 NAME = "built"  # the newest one; each is called built-<id>
 _FORMAT = 2  # counts changes of how builds are made, so that what is asked for again is made anew

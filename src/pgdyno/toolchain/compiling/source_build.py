@@ -14,7 +14,7 @@ from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.run.making import Making, RunAs
 from pgdyno.toolchain.run.programs import capture
 from pgdyno.toolchain.run.stages import Watch
-from pgdyno.toolchain.spec.recipe import Recipe
+from pgdyno.toolchain.spec.configure_options import Recipe
 
 _PROBE_LIMIT_S = 20.0
 _CONFIGURE_SHARE = 0.08  # measured: of the time of a whole build

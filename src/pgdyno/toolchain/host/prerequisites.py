@@ -11,10 +11,10 @@ from pgdyno.model.hosts.machine import is_foreign
 from pgdyno.model.plans.build import NATIVE, target_flag
 from pgdyno.toolchain.host.requirements import Requirement, requirements_of
 from pgdyno.toolchain.run.programs import capture, is_installed
+from pgdyno.toolchain.spec.configure_options import LIBRARIES, LIBURING, Recipe, plan_recipe
 from pgdyno.toolchain.spec.features import Features
 from pgdyno.toolchain.spec.foreign import Foreign
 from pgdyno.toolchain.spec.instructions import instructions
-from pgdyno.toolchain.spec.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
 
 _COMPILERS = ("gcc", "clang")  # the first one found
 _PROBE_LIMIT_S = 20.0

@@ -18,7 +18,7 @@ from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
 from pgdyno.toolchain.product.manifest import FILE, read_manifest
 from pgdyno.toolchain.source.private_apt import SourceFile
 from pgdyno.toolchain.source.source_package import SourcePackage
-from pgdyno.toolchain.spec.recipe import Recipe, plan_recipe
+from pgdyno.toolchain.spec.configure_options import Recipe, plan_recipe
 
 REQUEST = InstallRequest((17, 18), "-O2", wants_liburing=True)
 

@@ -13,7 +13,7 @@ import pytest
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.compiling.source_build import SourceBuild
-from pgdyno.toolchain.spec.recipe import Recipe, plan_recipe
+from pgdyno.toolchain.spec.configure_options import Recipe, plan_recipe
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None,

@@ -14,8 +14,8 @@ from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.optimise.bolt import Bolt
 from pgdyno.toolchain.source.extensions import Extensions, ExtensionTree
+from pgdyno.toolchain.spec.configure_options import plan_recipe
 from pgdyno.toolchain.spec.foreign import Foreign
-from pgdyno.toolchain.spec.recipe import plan_recipe
 
 COUNTS = Path("/var/counts")
 OBJECTS = Path("/var/objects")

@@ -9,8 +9,8 @@ import pytest
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.host import prerequisites
 from pgdyno.toolchain.host.prerequisites import find_recipe, missing_error, missing_headers
+from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS
 from pgdyno.toolchain.spec.foreign import Foreign
-from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
 
 
 def test_a_bare_host_is_told_every_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

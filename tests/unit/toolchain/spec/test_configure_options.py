@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.toolchain.spec.features import Features
-from pgdyno.toolchain.spec.foreign import Foreign
-from pgdyno.toolchain.spec.recipe import (
+from pgdyno.toolchain.spec.configure_options import (
     DEFAULT_CFLAGS,
     LIBRARIES,
     Recipe,
@@ -17,6 +15,8 @@ from pgdyno.toolchain.spec.recipe import (
     plan_recipe,
     recipe_like,
 )
+from pgdyno.toolchain.spec.features import Features
+from pgdyno.toolchain.spec.foreign import Foreign
 
 ALL_HEADERS = frozenset(one.header for one in LIBRARIES)
 LIBURING_ONLY = "--with-liburing"
