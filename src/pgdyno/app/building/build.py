@@ -51,7 +51,7 @@ from pgdyno.toolchain.host.find_compiler import find_compiler
 from pgdyno.toolchain.host.prerequisites import (
     Need,
     compiler_version,
-    find_recipe,
+    find_options,
     missing_error,
     missing_features,
     missing_headers,
@@ -62,7 +62,7 @@ from pgdyno.toolchain.optimise.bolt import PACKAGE, Bolt
 from pgdyno.toolchain.product.manifest import Manifest, read_manifest
 from pgdyno.toolchain.source.extensions import parse_extensions
 from pgdyno.toolchain.source.source import Package, parse_source
-from pgdyno.toolchain.spec.configure_options import Recipe, recipe_like
+from pgdyno.toolchain.spec.configure_options import ConfigureOptions, options_like
 from pgdyno.toolchain.spec.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
@@ -122,7 +122,7 @@ def _build(
     place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
     _require_memory(plan, parts.available_memory_bytes())
     if not following_s:  # else it was said before
-        for sentence in plan.recipe.left_out:
+        for sentence in plan.configure.left_out:
             progress.step(sentence)
     building = Building(place, plan, fetched, None, progress, parts, workloads, following_s)
     if plan.is_plain:
@@ -193,7 +193,7 @@ def _plan(
         target=target or (profile.target if foreign is None else None),
         machine=machine,
         foreign=foreign,
-        recipe=_recipe(fetched, inherited, compiler.cc, foreign),
+        configure=_configure(fetched, inherited, compiler.cc, foreign),
         training=training,
         extensions=extensions,
         wanted=() if inherited is None else inherited.extensions,
@@ -251,14 +251,14 @@ def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFea
     return inherited
 
 
-def _recipe(
+def _configure(
     fetched: Fetched, inherited: InheritedFeatures | None, compiler: str, foreign: Foreign | None
-) -> Recipe:
+) -> ConfigureOptions:
     """Return the features of a build. Raises: UsageError for those of another major version."""
     if inherited is None:
-        return find_recipe([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
+        return find_options([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
     inherited.require_major(fetched.major, fetched.asked)
-    return recipe_like(inherited.features, compiler)
+    return options_like(inherited.features, compiler)
 
 
 def _installed(prefix: Path) -> Manifest | None:

@@ -55,7 +55,7 @@ def describe(
         configure=plan.options,
         cflags=ask(placed / "bin/pg_config", "--cflags", at.account.command),
         extensions=(*modules, *(tree.name for tree in plan.extensions.trees)),
-        notes=(*plan.recipe.notes(plan.major), *_untested(plan), *_lacking(plan, placed)),
+        notes=(*plan.configure.notes(plan.major), *_untested(plan), *_lacking(plan, placed)),
         build_s=round(build_s, 1),
         installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         optimised=_optimised(plan, fetched, at, placed),

@@ -239,7 +239,7 @@ class Building:
     @cached_property
     def _modules(self) -> tuple[str, ...]:
         """The contrib modules, once the tree is configured; those that every build has are the last."""
-        return chosen_modules(self._making, self.plan.extensions.modules, self.plan.recipe.extensions)
+        return chosen_modules(self._making, self.plan.extensions.modules, self.plan.configure.extensions)
 
     @property
     def _directories(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.source.extensions import Extensions
 from pgdyno.toolchain.source.source import major_of
-from pgdyno.toolchain.spec.configure_options import Recipe
+from pgdyno.toolchain.spec.configure_options import ConfigureOptions
 from pgdyno.toolchain.spec.foreign import Foreign
 
 NAME = "built"  # the newest one; each is called built-<id>
@@ -59,10 +59,10 @@ class BuildPlan:
     compiler_version: str
     target: str | None
     machine: str  # x86_64
-    recipe: Recipe  # the libraries
+    configure: ConfigureOptions  # the libraries
     training: tuple[str, ...]
     bolt: bolt.Bolt | None = None  # where the profile takes it
-    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of the recipe
+    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of every build
     foreign: Foreign | None = None  # the machine, if it is another one than this
     wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
 
@@ -104,8 +104,9 @@ class BuildPlan:
             cflags.append(target_flag(self.target, self.machine))
         else:
             cflags += _OF_ANY_CPU.get(self.machine, ())
+        configure = replace(self.configure, compiler=self.compiler.cc, cflags=" ".join(cflags))
         return (
-            *replace(self.recipe, compiler=self.compiler.cc, cflags=" ".join(cflags)).options(self.major),
+            *configure.arguments(self.major),
             *(() if self.foreign is None else self.foreign.options),
             *hardening.preprocessing,
             f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",

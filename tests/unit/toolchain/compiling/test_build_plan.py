@@ -14,12 +14,12 @@ from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.optimise.bolt import Bolt
 from pgdyno.toolchain.source.extensions import Extensions, ExtensionTree
-from pgdyno.toolchain.spec.configure_options import plan_recipe
+from pgdyno.toolchain.spec.configure_options import plan_options
 from pgdyno.toolchain.spec.foreign import Foreign
 
 COUNTS = Path("/var/counts")
 OBJECTS = Path("/var/objects")
-RECIPE = plan_recipe((18,), ("zstd.h",), "gcc", "", wants_liburing=False)
+CONFIGURE = plan_options((18,), ("zstd.h",), "gcc", "", wants_liburing=False)
 
 
 def plan(profile: str = "pgo+lto", target: str | None = "native") -> BuildPlan:
@@ -31,7 +31,7 @@ def plan(profile: str = "pgo+lto", target: str | None = "native") -> BuildPlan:
         compiler_version="Debian clang version 19.1.7",
         target=target,
         machine="x86_64",
-        recipe=RECIPE,
+        configure=CONFIGURE,
         training=("sysbench-read-only",),
     )
 
@@ -91,7 +91,7 @@ def test_a_build_is_called_by_all_that_goes_into_it() -> None:
         replace(first, compiler_version="Debian clang version 19.1.8"),
         replace(first, target="x86-64-v3"),
         replace(first, training=("pgbench-tpcb",)),
-        replace(first, recipe=plan_recipe((18,), (), "gcc", "", wants_liburing=False)),
+        replace(first, configure=plan_options((18,), (), "gcc", "", wants_liburing=False)),
         replace(first, extensions=Extensions(("hstore",))),
         replace(first, extensions=Extensions((), (ExtensionTree("vector", Path("/v"), "ab"),))),
         replace(first, extensions=Extensions((), (ExtensionTree("vector", Path("/v"), "cd"),))),
