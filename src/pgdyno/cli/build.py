@@ -9,7 +9,7 @@ import click
 
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.model.errors import InterruptedByUserError, UsageError
-from pgdyno.model.plans.build import AUTO, COMPILERS
+from pgdyno.model.plans.recipe import AUTO, COMPILERS
 
 if TYPE_CHECKING:
     from pgdyno.toolchain.product.manifest import Manifest

@@ -13,7 +13,7 @@ import pytest
 
 from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.plans.recipe import parse_profile
 from pgdyno.model.servers.server import Atomics
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc

@@ -11,9 +11,9 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.host.find_compiler import find_compiler
 from pgdyno.toolchain.host.prerequisites import missing_error, missing_headers, missing_programs

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Sequence
 
 from pgdyno.app.building.built_servers import built_servers
-from pgdyno.model.plans.build import PLAIN
+from pgdyno.model.plans.recipe import PLAIN
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace

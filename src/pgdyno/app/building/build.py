@@ -31,7 +31,7 @@ from pgdyno.journal.files.source_tree import opened_tree
 from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plans.build import (
+from pgdyno.model.plans.recipe import (
     AUTO,
     PLAIN,
     STRONGEST,

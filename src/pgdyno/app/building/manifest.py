@@ -13,7 +13,7 @@ from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import Fetched
 from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plans.build import TRAINING_S
+from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.toolchain.compiling.build_log import used_flags
 from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.compiling.publishing import hidden

@@ -15,7 +15,7 @@ from pathlib import Path
 from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.plans.build import PLAIN
+from pgdyno.model.plans.recipe import PLAIN
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole

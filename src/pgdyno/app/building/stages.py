@@ -19,7 +19,7 @@ from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.plans.build import TRAINING_S
+from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.processes import running_from

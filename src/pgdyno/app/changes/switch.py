@@ -22,9 +22,9 @@ from pgdyno.journal.session.session import reading_session
 from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.levers.compiler.optimised_build import LEVER
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.plans.build import UNHARDENED
 from pgdyno.model.plans.journal import ApplyResult
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK, Change, Effect, Plan, PlanLine
+from pgdyno.model.plans.recipe import UNHARDENED
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers import pg_ctl_conf
 from pgdyno.model.servers.server import Server

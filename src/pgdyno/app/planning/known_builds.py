@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pgdyno.app.building.built_servers import optimised_builds
 from pgdyno.model.hosts.machine import is_foreign
-from pgdyno.model.plans.build import UNHARDENED
 from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.recipe import UNHARDENED
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.model.plans.build import Profile
+from pgdyno.model.plans.recipe import Profile
 
 
 @dataclass(frozen=True)

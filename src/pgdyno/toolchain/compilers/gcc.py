@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.model.plans.build import Profile
+from pgdyno.model.plans.recipe import Profile
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.spec.foreign import Foreign
 

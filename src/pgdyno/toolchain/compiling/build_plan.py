@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pgdyno.model.plans.build import PLAIN, Profile, target_flag
+from pgdyno.model.plans.recipe import PLAIN, Profile, target_flag
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.source.extensions import Extensions

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pgdyno.model.plans.build import AUTO, COMPILERS, Profile
+from pgdyno.model.plans.recipe import AUTO, COMPILERS, Profile
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc

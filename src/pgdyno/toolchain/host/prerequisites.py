@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.hosts.machine import is_foreign
-from pgdyno.model.plans.build import NATIVE, target_flag
+from pgdyno.model.plans.recipe import NATIVE, target_flag
 from pgdyno.toolchain.host.requirements import Requirement, requirements_of
 from pgdyno.toolchain.run.programs import capture, is_installed
 from pgdyno.toolchain.spec.configure_options import LIBRARIES, LIBURING, ConfigureOptions, plan_options

@@ -14,7 +14,7 @@ from email.utils import format_datetime
 from importlib.resources import files
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import NATIVE, PACKAGED, UNHARDENED
+from pgdyno.model.plans.recipe import NATIVE, PACKAGED, UNHARDENED
 from pgdyno.toolchain.product.manifest import Manifest, Optimised, Verified
 
 _WIDTH = 78

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.plans.build import HUGE_TEXT, NATIVE, WITHOUT_BOLT, Profile
+from pgdyno.model.plans.recipe import HUGE_TEXT, NATIVE, WITHOUT_BOLT, Profile
 from pgdyno.toolchain.run.programs import capture, clean_environment
 
 EMULATOR = "qemu-user-static"  # the package that registers emulators with the kernel

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.plans.recipe import parse_profile
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.host.find_compiler import find_compiler

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.plans.recipe import parse_profile
 from pgdyno.toolchain.spec.foreign import Foreign, parse_machine, require_possible, require_runs
 
 AARCH64 = Foreign("aarch64", "aarch64-linux-gnu", "arm64")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.plans.recipe import parse_profile
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.compiling.build_plan import BuildPlan

@@ -22,7 +22,7 @@ from pgdyno.app.building.verifying.verification import SECONDS, Candidate, verif
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import HUGE_TEXT, PLAIN
+from pgdyno.model.plans.recipe import HUGE_TEXT, PLAIN
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.registry import is_packaged

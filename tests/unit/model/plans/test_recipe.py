@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.plans.build import Profile, parse_profile
+from pgdyno.model.plans.recipe import Profile, parse_profile
 
 
 @pytest.mark.parametrize(
