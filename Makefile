@@ -45,7 +45,7 @@ slowest: setup ## what tests took when they last ran
 test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare them (about 15 minutes)
 	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
 
-test-real-build: setup ## build PostgreSQL 18 with a profile and verify it (a quarter of an hour; if it is there, four minutes)
+test-real-build: setup ## build a profile-guided PostgreSQL 18 and verify it (a quarter of an hour; if it is there, four minutes)
 	@PGDYNO_REAL_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_real_build.py
 
 test-cross-build: setup ## build PostgreSQL 18 for Arm and verify it, emulated (an hour; if it is there, seconds)

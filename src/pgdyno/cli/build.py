@@ -17,14 +17,20 @@ if TYPE_CHECKING:
 _GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
 
 
+def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """Name the option that ``--profile`` has become; click itself would suggest ``--portable``."""
+    if value is not None:
+        raise UsageError("no such option: --profile", hint=f"did you mean --recipe {value}?")
+
+
 @click.group(
     name="build",
     invoke_without_command=True,
     epilog="\b\nExamples:\n"
     "  pgdyno build --source debian:18\n"
-    "  pgdyno build --source postgresql-18.6.tar.bz2 --profile pgo+lto --compiler gcc\n"
+    "  pgdyno build --source postgresql-18.6.tar.bz2 --recipe pgo+lto --compiler gcc\n"
     "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18 --extensions contrib\n"
-    "  pgdyno build --source debian:18 --profile o2 --machine aarch64\n"
+    "  pgdyno build --source debian:18 --recipe o2 --machine aarch64\n"
     "  pgdyno compare source-18@plain built@fast --workload sysbench-read-only",
 )
 @click.option(
@@ -33,12 +39,13 @@ _GOES_ON = "finished stages are kept: the same command resumes at the interrupte
     help="A clean source tree, a tarball, or a source package from the archives that apt knows here.",
 )
 @click.option(
-    "--profile",
+    "--recipe",
     default=AUTO,
     show_default=True,
-    metavar="PROFILE",
+    metavar="RECIPE",
     help="o2, o3, native, lto, pgo, bolt, hugetext, unhardened, joined with +: pgo+lto. auto: pgo+lto+bolt.",
 )
+@click.option("--profile", hidden=True, expose_value=False, is_eager=True, callback=_refuse_profile)
 @click.option(
     "--compiler",
     type=click.Choice([AUTO, *COMPILERS]),
@@ -81,7 +88,7 @@ def command(
     context: click.Context,
     *,
     source: str | None,
-    profile: str,
+    recipe: str,
     compiler: str,
     target: str | None,
     training: tuple[str, ...],
@@ -113,7 +120,7 @@ def command(
 
     progress = open_progress()
     try:
-        request = BuildRequest(source, profile, compiler, target, training, like, extensions, machine)
+        request = BuildRequest(source, recipe, compiler, target, training, like, extensions, machine)
         manifest = build(request, progress)
     except KeyboardInterrupt as interrupt:
         raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt

@@ -99,9 +99,9 @@ def put_tree(root: Path) -> Path:
     return root
 
 
-def request(tree: Path, profile: str = "pgo+lto") -> BuildRequest:
+def request(tree: Path, recipe: str = "pgo+lto") -> BuildRequest:
     """Return what is asked of a build of a tree."""
-    return BuildRequest(str(tree), profile, "gcc")
+    return BuildRequest(str(tree), recipe, "gcc")
 
 
 def stages_of(said: Remembered) -> list[str]:

@@ -73,7 +73,7 @@ def test_time_left_of_a_plain_build_is_also_that_of_what_follows(
 def read_plain(name: str) -> tuple[str, str | None] | None:
     manifest = read_manifest(workspace().servers() / name).value
     assert isinstance(manifest, Manifest)
-    return None if manifest.optimised is None else (manifest.optimised.profile, manifest.optimised.target)
+    return None if manifest.optimised is None else (manifest.optimised.recipe, manifest.optimised.target)
 
 
 def test_another_source_is_held_against_a_plain_build_of_its_own(tree: Path, plain: str) -> None:

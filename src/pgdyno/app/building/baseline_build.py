@@ -48,5 +48,5 @@ def _features(options: Sequence[str]) -> set[str]:
 def is_plain(manifest: Manifest) -> bool:
     """Whether a server was built with everyday flags, for every CPU of the architecture."""
     if manifest.optimised is not None:
-        return manifest.optimised.profile == PLAIN and manifest.optimised.target is None
+        return manifest.optimised.recipe == PLAIN and manifest.optimised.target is None
     return manifest.flags == DEFAULT_CFLAGS and platform.machine() in _CONTRACTS_NOTHING

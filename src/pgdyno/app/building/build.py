@@ -37,8 +37,8 @@ from pgdyno.model.plans.recipe import (
     STRONGEST,
     TRAINED_ON,
     WITHOUT_BOLT,
-    Profile,
-    parse_profile,
+    Recipe,
+    parse_recipe,
     parse_target,
 )
 from pgdyno.model.ports import Progress
@@ -77,14 +77,14 @@ _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger di
 class BuildRequest:
     """A request for a build.
 
-    ``target`` None: the profile's; no ``training``: ``TRAINED_ON``.
+    ``target`` None: the recipe's; no ``training``: ``TRAINED_ON``.
 
     ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
     ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
     """
 
     source: str
-    profile: str
+    recipe: str
     compiler: str
     target: str | None = None
     training: tuple[str, ...] = ()
@@ -172,13 +172,13 @@ def _plan(
     """
     foreign, target, bolt = _foreign(request), parse_target(request.target), parts.find_bolt()
     machine = platform.machine() if foreign is None else foreign.machine
-    profile = _profile(request.profile, bolt, foreign, progress)
+    recipe = _recipe(request.recipe, bolt, foreign, progress)
     if foreign is not None:
-        require_possible(foreign, profile, target)
-    _require_trained(request.training, profile)
+        require_possible(foreign, recipe, target)
+    _require_trained(request.training, recipe)
     extensions = parse_extensions(request.extensions, opened_tree)
     inherited = _inherited_features(request, place)
-    compiler = _compiler(request, profile, bolt, foreign, inherited)
+    compiler = _compiler(request, recipe, bolt, foreign, inherited)
     if target is not None:
         require_target(compiler.cc, target, machine)
     if foreign is not None:
@@ -187,10 +187,10 @@ def _plan(
     plan = BuildPlan(
         source_sha256=fetched.sha256,
         version=fetched.version,
-        profile=profile,
+        recipe=recipe,
         compiler=compiler,
         compiler_version=compiler_version(compiler.cc),
-        target=target or (profile.target if foreign is None else None),
+        target=target or (recipe.target if foreign is None else None),
         machine=machine,
         foreign=foreign,
         configure=_configure(fetched, inherited, compiler.cc, foreign),
@@ -198,9 +198,9 @@ def _plan(
         extensions=extensions,
         wanted=() if inherited is None else inherited.extensions,
     )
-    if bolt is None or not profile.is_rearranged:
+    if bolt is None or not recipe.is_rearranged:
         return fetched, plan
-    return fetched, replace(plan, bolt=replace(bolt, is_position_independent=profile.is_hardened))
+    return fetched, replace(plan, bolt=replace(bolt, is_position_independent=recipe.is_hardened))
 
 
 def _foreign(request: BuildRequest) -> Foreign | None:
@@ -218,15 +218,15 @@ def _foreign(request: BuildRequest) -> Foreign | None:
 
 def _compiler(
     request: BuildRequest,
-    profile: Profile,
+    recipe: Recipe,
     bolt: Bolt | None,
     foreign: Foreign | None,
     inherited: InheritedFeatures | None,
 ) -> Compiler:
     """Return the compiler. Raises: InstallationError naming all that the host lacks for the build."""
-    missing = [Need("llvm-bolt", PACKAGE)] if profile.is_rearranged and bolt is None else []
+    missing = [Need("llvm-bolt", PACKAGE)] if recipe.is_rearranged and bolt is None else []
     missing += missing_programs()
-    compiler = find_compiler(request.compiler, profile, foreign, missing)
+    compiler = find_compiler(request.compiler, recipe, foreign, missing)
     missing += missing_headers(compiler.cc, foreign)
     if inherited is not None:
         missing += missing_features(inherited.features, inherited.major, compiler.cc)
@@ -280,21 +280,21 @@ def _installed(prefix: Path) -> Manifest | None:
     return found
 
 
-def _profile(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Profile:
-    """Return the requested profile. Raises: UsageError."""
+def _recipe(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
+    """Return the requested recipe. Raises: UsageError."""
     if asked == AUTO and (bolt is None or foreign is not None):
         progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
-        return parse_profile(WITHOUT_BOLT)
-    return parse_profile(STRONGEST if asked == AUTO else asked)
+        return parse_recipe(WITHOUT_BOLT)
+    return parse_recipe(STRONGEST if asked == AUTO else asked)
 
 
-def _require_trained(asked: tuple[str, ...], profile: Profile) -> None:
+def _require_trained(asked: tuple[str, ...], recipe: Recipe) -> None:
     """Raise UsageError if workloads are given, and nothing is trained."""
-    if asked and not profile.is_trained:
+    if asked and not recipe.is_trained:
         raise UsageError(
-            "--train needs a profile with pgo or bolt",
-            detail=f"requested: {profile.name}",
-            hint=f"--profile {profile.name}+pgo, or leave --train out",
+            "--train needs a recipe with pgo or bolt",
+            detail=f"requested: {recipe.name}",
+            hint=f"--recipe {recipe.name}+pgo, or leave --train out",
         )
 
 
@@ -308,7 +308,7 @@ def _reference(request: BuildRequest, building: Building) -> Installation:
     found = find_baseline_build(plan.source_sha256, plan.options, place)
     if found is None:
         progress.step("first a baseline build of the same source, to hold the faster one against")
-        plain = replace(request, profile=PLAIN, target=None, training=(), extensions=())
+        plain = replace(request, recipe=PLAIN, target=None, training=(), extensions=())
         made = _build(plain, progress, building.parts, building.expected_s)
         if made.tarball_sha256 != plan.source_sha256:
             raise changed(request.source)

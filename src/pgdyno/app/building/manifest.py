@@ -77,19 +77,19 @@ def _lacking(plan: BuildPlan, placed: Path) -> Iterator[str]:
 
 
 def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Path) -> Optimised:
-    profile = plan.profile
+    recipe = plan.recipe
     with at.log.open(errors="replace") as lines:
         used = used_flags(lines, plan.compiler.cc)
     return Optimised(
         source=fetched.asked,
-        profile=profile.name,
+        recipe=recipe.name,
         target=plan.target,
         common_flags=used.common,
         other_flags=used.some,
         linking_flags=used.linking,
         objects=used.objects,
-        training=tuple(Trained(name, TRAINING_S) for name in plan.training) if profile.is_trained else (),
-        reached=reached(plan.compiler, at.counts, at.account.command) if profile.is_counted else "",
+        training=tuple(Trained(name, TRAINING_S) for name in plan.training) if recipe.is_trained else (),
+        reached=reached(plan.compiler, at.counts, at.account.command) if recipe.is_counted else "",
         text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
         rearranged=_rearranged(plan, at),
         instructions=_instructions(plan),

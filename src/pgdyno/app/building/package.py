@@ -60,7 +60,7 @@ def _verified_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
         raise RefusedError(
             f"{name} is not packaged",
             detail="pgdyno server install has made it: it is not verified, and works only where it is",
-            hint=f"pgdyno build --source debian:{found[1]} --profile {PLAIN} makes a plain one that can be",
+            hint=f"pgdyno build --source debian:{found[1]} --recipe {PLAIN} makes a plain one that can be",
         )
     if (
         "/" not in name

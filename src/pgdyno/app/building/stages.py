@@ -99,7 +99,7 @@ class Building:
         training_s = 60 + TRAINING_S * len(self.plan.training)
         yield Stage("unpack", 5, self._alone(self._unpack))
         yield Stage("configure", 30, self._alone(self._configure))
-        if self.plan.profile.is_counted:
+        if self.plan.recipe.is_counted:
             yield Stage("compile for counting", 280, self._alone(self._compile_for_counting))
             yield Stage("train", training_s, self._train)
         yield Stage("compile", 340, self._alone(self._compile))
@@ -161,12 +161,12 @@ class Building:
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
         self._at.log.unlink()  # of the program that is not installed
-        if self.plan.profile.is_counted:
+        if self.plan.recipe.is_counted:
             gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
-        if self.plan.profile.is_on_huge_pages:
+        if self.plan.recipe.is_on_huge_pages:
             self._compile_object()
         variables = self._final
-        if self.plan.profile.is_linked_whole:  # which takes about as long as to compile
+        if self.plan.recipe.is_linked_whole:  # which takes about as long as to compile
             watch = share_of_all(watch, 0.0, 1.0, 2.0)
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("built"), variables)
@@ -222,7 +222,7 @@ class Building:
             making=self._making,
             variables=self._final,
             extensions=with_tests(self._making, self._modules),
-            is_on_huge_pages=self.plan.profile.is_on_huge_pages,
+            is_on_huge_pages=self.plan.recipe.is_on_huge_pages,
         )
         verified = self.parts.verify(subject, self.place, self.progress, watch)
         build_s = sum(self._stages.seconds().values())

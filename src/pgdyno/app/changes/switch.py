@@ -97,10 +97,10 @@ def _require_trusted(request: SwitchRequest, target: Installation) -> None:
             detail="it was never tested on a real CPU of its kind",
             hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
         )
-    if request.to == NEWEST and UNHARDENED in manifest.optimised.profile.split("+"):
+    if request.to == NEWEST and UNHARDENED in manifest.optimised.recipe.split("+"):
         raise RefusedError(
             f"the newest build, {manifest.name}, is not hardened",
-            detail=f"its profile is {manifest.optimised.profile}",
+            detail=f"its recipe is {manifest.optimised.recipe}",
             hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
         )
 

@@ -1,9 +1,9 @@
-"""Build profiles: optimisations beyond compiling, as parts joined with ``+``.
+"""The recipe of a build: its optimisations beyond compiling, as parts joined with ``+``.
 
     o2, o3    the level of optimisation; o3 unless o2 is named
     native    for exactly the CPU that it is built on
     lto       optimised as a whole, at link time
-    pgo       optimised by a profile of what it does under load, for which it is built twice
+    pgo       optimised by counts of what it does under load, for which it is built twice
     bolt      rearranged, when it is finished, by the branches that it takes under load
     hugetext  moves its machine code to huge pages when it starts
     unhardened  at fixed addresses, without a protected stack, without checked calls of libc
@@ -33,20 +33,20 @@ _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 TRAINED_ON = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")
 """What a build is trained on unless something else is asked for."""
 TRAINING_S = 20.0  # with each; after 40 s the build was as fast, to 2 % (docs/results)
-AUTO = "auto"  # what can be had here: the strongest profile, the first complete compiler
+AUTO = "auto"  # what can be had here: the strongest recipe, the first complete compiler
 COMPILERS = ("clang", "gcc")
 """In the order in which they are tried: with clang, what was trained was faster (measured)."""
 
 
 @dataclass(frozen=True)
-class Profile:
-    """A profile of a build. ``parts`` are in the order of ``PARTS``, each once."""
+class Recipe:
+    """The optimisations of a build beyond compiling. ``parts`` are in the order of ``PARTS``, each once."""
 
     parts: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The profile's name on the command line."""
+        """The recipe's name on the command line."""
         return "+".join(self.parts)
 
     @property
@@ -71,12 +71,12 @@ class Profile:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the compiler gets a profile."""
+        """Whether the compiler gets counts of training."""
         return "pgo" in self.parts
 
     @property
     def is_rearranged(self) -> bool:
-        """Whether BOLT gets one."""
+        """Whether BOLT gets them."""
         return "bolt" in self.parts
 
     @property
@@ -90,19 +90,19 @@ class Profile:
         return self.is_counted or self.is_rearranged
 
 
-def parse_profile(text: str) -> Profile:
+def parse_recipe(text: str) -> Recipe:
     """Parse ``pgo+lto``. Raises: UsageError for an unknown part, one named twice, or two levels."""
     parts = text.strip().lower().split("+")
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         raise UsageError(
-            f'--profile "{text}": there is no "{unknown[0]}"',
+            f'--recipe "{text}": there is no "{unknown[0]}"',
             detail=f"parts are {', '.join(PARTS)}, joined with +",
             hint=f"for example {STRONGEST}, or {AUTO} for the strongest that can be had here",
         )
     if len(set(parts)) < len(parts) or set(LEVELS) <= set(parts):
-        raise UsageError(f'--profile "{text}" names a part twice, or two levels')
-    return Profile(tuple(part for part in PARTS if part in parts))
+        raise UsageError(f'--recipe "{text}" names a part twice, or two levels')
+    return Recipe(tuple(part for part in PARTS if part in parts))
 
 
 def target_flag(target: str, machine: str) -> str:

@@ -85,7 +85,7 @@ def describe(manifest: Manifest) -> str:
     """Return a description: a line that says it in short, and paragraphs with blank lines between them."""
     optimised = manifest.optimised
     assert optimised is not None  # noqa: S101 — only what pgdyno build has made is packaged
-    synopsis = f"PostgreSQL {manifest.server_version} as pgdyno has built it ({optimised.profile})"
+    synopsis = f"PostgreSQL {manifest.server_version} as pgdyno has built it ({optimised.recipe})"
     filled = [textwrap.fill(one, _WIDTH, break_on_hyphens=False) for one in _paragraphs(manifest, optimised)]
     return synopsis + "\n" + "\n\n".join(filled)
 
@@ -136,8 +136,8 @@ def _paragraphs(manifest: Manifest, optimised: Optimised) -> Iterator[str]:
     yield _cpu(optimised)
     training = ", ".join(one.workload for one in optimised.training)
     trained = f", trained on {training}" if training else ""
-    yield f"Profile: {optimised.profile}{trained}. Compiler: {manifest.compiler}."
-    if UNHARDENED in optimised.profile.split("+"):
+    yield f"Recipe: {optimised.recipe}{trained}. Compiler: {manifest.compiler}."
+    if UNHARDENED in optimised.recipe.split("+"):
         yield (
             "It is NOT hardened: its program lies at fixed addresses, its stack is not protected, calls of "
             "libc are not checked. Use it only for servers that untrusted people cannot reach."

@@ -32,7 +32,7 @@ def switch_to(name: str) -> None:
 
 def unhardened() -> Manifest:
     assert isinstance(MANIFEST.optimised, Optimised)
-    return replace(MANIFEST, optimised=replace(MANIFEST.optimised, profile="lto+pgo+unhardened"))
+    return replace(MANIFEST, optimised=replace(MANIFEST.optimised, recipe="lto+pgo+unhardened"))
 
 
 def test_a_build_that_has_failed_is_refused(install_build: Install) -> None:
@@ -49,7 +49,7 @@ def test_a_build_without_hardening_has_to_be_named(install_build: Install) -> No
     with pytest.raises(RefusedError) as caught:
         switch_to("built")
     assert caught.value.message == f"the newest build, {MANIFEST.name}, is not hardened"
-    assert caught.value.detail == "its profile is lto+pgo+unhardened"
+    assert caught.value.detail == "its recipe is lto+pgo+unhardened"
     with pytest.raises(ConnectionFailedError):  # it came as far as to look for the server
         switch_to(MANIFEST.name)
 

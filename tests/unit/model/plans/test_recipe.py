@@ -1,11 +1,11 @@
-"""Profiles, as they are asked for."""
+"""Recipes, as they are asked for."""
 
 from __future__ import annotations
 
 import pytest
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.plans.recipe import Profile, parse_profile
+from pgdyno.model.plans.recipe import Recipe, parse_recipe
 
 
 @pytest.mark.parametrize(
@@ -21,21 +21,21 @@ from pgdyno.model.plans.recipe import Profile, parse_profile
         ("hugetext+o2", ("o2", "hugetext"), "-O2", None),
     ],
 )
-def test_a_profile_is_made_of_parts(text: str, parts: tuple[str, ...], flag: str, target: str | None) -> None:
-    profile = parse_profile(text)
-    assert profile == Profile(parts)
-    assert (profile.optimisation, profile.target) == (flag, target)
+def test_a_recipe_is_made_of_parts(text: str, parts: tuple[str, ...], flag: str, target: str | None) -> None:
+    recipe = parse_recipe(text)
+    assert recipe == Recipe(parts)
+    assert (recipe.optimisation, recipe.target) == (flag, target)
 
 
 def test_the_order_of_parts_makes_no_difference() -> None:
-    assert parse_profile("pgo+lto").name == parse_profile("lto+pgo").name == "lto+pgo"
+    assert parse_recipe("pgo+lto").name == parse_recipe("lto+pgo").name == "lto+pgo"
 
 
 def test_an_unknown_part_is_named_with_those_that_there_are() -> None:
     with pytest.raises(UsageError) as caught:
-        parse_profile("pgo+fast")
+        parse_recipe("pgo+fast")
     assert str(caught.value) == (
-        '--profile "pgo+fast": there is no "fast"\n'
+        '--recipe "pgo+fast": there is no "fast"\n'
         "DETAIL:  parts are o2, o3, native, lto, pgo, bolt, hugetext, unhardened, joined with +\n"
         "HINT:  for example pgo+lto+bolt, or auto for the strongest that can be had here"
     )
@@ -44,4 +44,4 @@ def test_an_unknown_part_is_named_with_those_that_there_are() -> None:
 @pytest.mark.parametrize("text", ["pgo+pgo", "o2+o3"])
 def test_a_part_twice_or_two_levels_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="names a part twice, or two levels"):
-        parse_profile(text)
+        parse_recipe(text)

@@ -40,7 +40,7 @@ MANIFEST = Manifest(
 FROM_NO_ARCHIVE = {"package": "", "package_version": "", "suite": ""}
 OPTIMISED = Optimised(
     source="debian:18",
-    profile="lto+pgo",
+    recipe="lto+pgo",
     target="native",
     common_flags=("-O3", "-march=native"),
     other_flags=(("-funroll-loops", 2),),
@@ -63,6 +63,16 @@ def test_the_document_has_a_schema_version_and_every_member() -> None:
     assert set(document) == {"schema_version", *(field.name for field in dataclasses.fields(Manifest))}
 
 
+def test_the_recipe_was_called_profile_in_older_manifests() -> None:
+    manifest = dataclasses.replace(MANIFEST, optimised=OPTIMISED)
+    document = json.loads(dump_manifest(manifest))
+    older = {
+        ("profile" if name == "recipe" else name): value for name, value in document["optimised"].items()
+    }
+    assert "recipe" not in older
+    assert parse_manifest(json.dumps({**document, "optimised": older})) == manifest
+
+
 def test_members_of_later_versions_are_ignored() -> None:
     document = {**json.loads(dump_manifest(MANIFEST)), "patches": ["x"]}
     assert parse_manifest(json.dumps(document)) == MANIFEST
@@ -75,7 +85,7 @@ def test_members_of_later_versions_are_ignored() -> None:
         ("build_s", "long", "build_s"),
         ("notes", [1], "notes.0"),
         ("suite", None, "suite"),
-        ("optimised", {"source": "debian:18"}, "optimised.profile"),
+        ("optimised", {"source": "debian:18"}, "optimised.recipe"),
     ],
 )
 def test_a_member_that_is_wrong_is_named(member: str, value: object, named: str) -> None:
@@ -113,7 +123,7 @@ def test_the_summary_has_what_tells_builds_apart() -> None:
     ],
     ids=["package", "tarball", "tree"],
 )
-def test_the_summary_of_an_optimised_build_has_its_profile_and_where_it_came_from(
+def test_the_summary_of_an_optimised_build_has_its_recipe_and_where_it_came_from(
     source: dict[str, str], origin: str
 ) -> None:
     optimised = dataclasses.replace(OPTIMISED, source="~/src/postgresql")

@@ -109,7 +109,7 @@ class _Again:
         """Try everything. Raises: InstallationError for the first thing that is not as it should be."""
         modules = with_tests(making, self.manifest.extensions)
         assert self.manifest.optimised is not None  # noqa: S101 — else it would not have been found
-        is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.profile.split("+")
+        is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.recipe.split("+")
         subject = Candidate(self.tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
         return self.verify(subject, self.place, self.progress, self._watch(_COMPILING_S, SECONDS))
 
@@ -136,7 +136,7 @@ def _reference(manifest: Manifest, place: Workspace) -> Installation:
         raise InstallationError(
             f"there is no plain build to hold {manifest.name} against",
             detail=f"of PostgreSQL {manifest.server_version} from the same source, with the same features",
-            hint=f"pgdyno build --source {manifest.optimised.source} --profile {PLAIN} makes one, "
+            hint=f"pgdyno build --source {manifest.optimised.source} --recipe {PLAIN} makes one, "
             "with --like if that was given",
         )
     return found

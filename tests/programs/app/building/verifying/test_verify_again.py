@@ -55,7 +55,7 @@ def try_again(name: str, source: Any, verify: Verify = failed, said: Remembered 
 
 assert MANIFEST.optimised is not None
 PLAIN = replace(
-    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, profile="o2", target=None),
+    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, recipe="o2", target=None),
     verified=AGAIN,
 )  # fmt: skip
 needs_make = pytest.mark.skipif(
@@ -117,7 +117,7 @@ def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
     assert caught.value.message == "there is no plain build to hold built-00000000000a against"
     assert (
         caught.value.hint
-        == "pgdyno build --source debian:18 --profile o2 makes one, with --like if that was given"
+        == "pgdyno build --source debian:18 --recipe o2 makes one, with --like if that was given"
     )
     assert read_manifest(prefix).value == MANIFEST
 
