@@ -116,7 +116,8 @@ def command(
             "no source was named", hint="pgdyno build --source debian:18, or a directory, or a tarball"
         )
 
-    from pgdyno.app.building.build import BuildRequest, build
+    from pgdyno.app.building.build import build
+    from pgdyno.app.building.build_request import BuildRequest
 
     progress = open_progress()
     try:

@@ -19,8 +19,8 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building import parts as parts_of_a_build
 from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import BuildRequest
 from pgdyno.app.building.build import build as build_from
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.product.manifest import Manifest, Passed, Verified
 from pgdyno.toolchain.run.stages import Stage

@@ -13,7 +13,7 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import build, request, unfetched
 
-from pgdyno.app.building.build import BuildRequest
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.model.errors import InstallationError, StorageError, UsageError
 from pgdyno.toolchain.host import prerequisites
 

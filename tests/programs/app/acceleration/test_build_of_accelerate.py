@@ -16,7 +16,7 @@ from tests.golden.synthetic import plan
 
 from pgdyno.app.acceleration.build_advice import build_advice
 from pgdyno.app.acceleration.build_first import make_build
-from pgdyno.app.building.build import BuildRequest
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.cli.main import cli
 from pgdyno.model.errors import InterruptedByUserError, UsageError
