@@ -31,6 +31,7 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
     "  pgdyno build --source postgresql-18.6.tar.bz2 --recipe pgo+lto --compiler gcc\n"
     "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18 --extensions contrib\n"
     "  pgdyno build --source debian:18 --recipe o2 --machine aarch64\n"
+    "  pgdyno build --source debian:18 --patch send-buffer\n"
     "  pgdyno compare source-18@plain built@fast --workload sysbench-read-only",
 )
 @click.option(
@@ -78,6 +79,13 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
     help="Build these with it; repeatable: a PGXS source tree, a contrib module, or contrib for all of them.",
 )
 @click.option(
+    "--patch",
+    "patches",
+    multiple=True,
+    metavar="NAME",
+    help="Change the source by a patch of pgdyno's; repeatable. The recipe is called …+patched then.",
+)
+@click.option(
     "--machine",
     metavar="MACHINE",
     help="As uname -m calls it: aarch64 is cross-built here, and run under emulation. [default: this one]",
@@ -95,6 +103,7 @@ def command(
     like: str | None,
     extensions: tuple[str, ...],
     machine: str | None,
+    patches: tuple[str, ...],
     is_json: bool,
 ) -> None:
     """Build PostgreSQL for this machine and workload.
@@ -121,7 +130,7 @@ def command(
 
     progress = open_progress()
     try:
-        request = BuildRequest(source, recipe, compiler, target, training, like, extensions, machine)
+        request = BuildRequest(source, recipe, compiler, target, training, like, extensions, machine, patches)
         manifest = build(request, progress)
     except KeyboardInterrupt as interrupt:
         raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt

@@ -76,6 +76,7 @@ def _build(
         for sentence in plan.configure.left_out:
             progress.step(sentence)
     building = Building(place, plan, fetched, None, progress, parts, workloads, following_s)
+    building.begin()  # its source may not allow it, which is said before anything is compiled
     if plan.is_plain:
         return building.run()
     return replace(building, reference=_reference(request, building)).run()
@@ -139,7 +140,7 @@ def _reference(request: BuildRequest, building: Building) -> Installation:
     found = find_baseline_build(plan.source_sha256, plan.options, place)
     if found is None:
         progress.step("first a baseline build of the same source, to hold the faster one against")
-        plain = replace(request, recipe=PLAIN, target=None, training=(), extensions=())
+        plain = replace(request, recipe=PLAIN, target=None, training=(), extensions=(), patches=())
         made = _build(plain, progress, building.parts, building.expected_s)
         if made.tarball_sha256 != plan.source_sha256:
             raise changed(request.source)

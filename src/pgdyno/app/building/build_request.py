@@ -10,7 +10,15 @@ from pgdyno.app.building.inherited_features import InheritedFeatures, find_inher
 from pgdyno.app.building.stages import BuildParts
 from pgdyno.journal.files.source_tree import opened_tree
 from pgdyno.model.errors import UsageError
-from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, Recipe, parse_recipe, parse_target
+from pgdyno.model.plans.recipe import (
+    AUTO,
+    STRONGEST,
+    WITHOUT_BOLT,
+    Recipe,
+    parse_recipe,
+    parse_target,
+    patched,
+)
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.compilers._contract import Compiler
@@ -27,6 +35,7 @@ from pgdyno.toolchain.host.prerequisites import (
     require_target,
 )
 from pgdyno.toolchain.optimise.bolt import PACKAGE, Bolt
+from pgdyno.toolchain.patching.catalogue import choose_patches, require_known
 from pgdyno.toolchain.source.extensions import parse_extensions
 from pgdyno.toolchain.source.source import Package, parse_source
 from pgdyno.toolchain.spec.configure_options import ConfigureOptions, options_like
@@ -41,6 +50,7 @@ class BuildRequest:
 
     ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
     ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
+    ``patches``: of the catalogue, by their names; with any, ``patched`` is a part of the recipe.
     """
 
     source: str
@@ -51,6 +61,7 @@ class BuildRequest:
     like: str | None = None
     extensions: tuple[str, ...] = ()
     machine: str | None = None
+    patches: tuple[str, ...] = ()
 
 
 def plan_build(
@@ -66,7 +77,7 @@ def plan_build(
     """
     foreign, target, bolt = _foreign(request), parse_target(request.target), parts.find_bolt()
     machine = platform.machine() if foreign is None else foreign.machine
-    recipe = _recipe(request.recipe, bolt, foreign, progress)
+    recipe = _recipe(request, bolt, foreign, progress)
     if foreign is not None:
         require_possible(foreign, recipe, target)
     _require_trained(request.training, recipe)
@@ -91,6 +102,7 @@ def plan_build(
         training=training,
         extensions=extensions,
         wanted=() if inherited is None else inherited.extensions,
+        patches=choose_patches(request.patches, fetched.major),
     )
     if bolt is None or not recipe.is_rearranged:
         return fetched, plan
@@ -155,8 +167,18 @@ def _configure(
     return options_like(inherited.features, compiler)
 
 
-def _recipe(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
-    """Return the requested recipe. Raises: UsageError."""
+def _recipe(request: BuildRequest, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
+    """Return the requested recipe. Raises: UsageError, also for patches that there are not."""
+    require_known(request.patches)
+    recipe = _named_recipe(request.recipe, bolt, foreign, progress)
+    if recipe.is_patched and not request.patches:
+        raise UsageError(
+            f'--recipe "{request.recipe}" names no patch', hint="--patch NAME adds one, and patched with it"
+        )
+    return patched(recipe) if request.patches else recipe
+
+
+def _named_recipe(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
     if asked == AUTO and (bolt is None or foreign is not None):
         progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
         return parse_recipe(WITHOUT_BOLT)

@@ -20,7 +20,15 @@ from pgdyno.toolchain.compiling.publishing import hidden
 from pgdyno.toolchain.compiling.source_build import ask, text_bytes
 from pgdyno.toolchain.optimise import bolt
 from pgdyno.toolchain.optimise.counts import reached
-from pgdyno.toolchain.product.manifest import Manifest, Optimised, Rearranged, Trained, Verified
+from pgdyno.toolchain.product.manifest import (
+    AppliedPatch,
+    Manifest,
+    Optimised,
+    Patched,
+    Rearranged,
+    Trained,
+    Verified,
+)
 from pgdyno.toolchain.spec.instructions import instructions
 
 
@@ -94,6 +102,16 @@ def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Pa
         rearranged=_rearranged(plan, at),
         instructions=_instructions(plan),
         atomics=_atomics(placed / "bin/postgres") if plan.machine == "aarch64" else "",
+        patched=_patched(plan, placed) if plan.patches else None,
+    )
+
+
+def _patched(plan: BuildPlan, placed: Path) -> Patched:
+    extensions = (path.stem for path in (placed / "share").rglob("extension/*.control"))
+    libraries = (path.stem for path in (placed / "lib").rglob("*.so"))
+    return Patched(
+        tuple(AppliedPatch(patch.name, patch.sha256) for patch in plan.patches),
+        tuple(sorted({*extensions, *libraries})),
     )
 
 

@@ -29,6 +29,7 @@ from pgdyno.toolchain.compiling.publishing import publish, put_beside
 from pgdyno.toolchain.compiling.regression import with_tests
 from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.optimise.counts import gather
+from pgdyno.toolchain.patching.patched_tree import apply_patches
 from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 from pgdyno.toolchain.run.making import Making
 from pgdyno.toolchain.run.programs import output_of
@@ -74,15 +75,22 @@ class Building:
         """How long all of it is expected to take."""
         return self._stages.expected_s
 
-    def run(self) -> Manifest:
-        """Run the stages that are not done yet, and return the installed build's manifest.
+    def begin(self) -> None:
+        """Run the first stage, unless it is done: unpack the source, and apply patches to it.
 
-        Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
+        Raises: UsageError for patches and modules of contrib that it does not allow; StorageError.
         """
         self._at.forget_others()
         self._at.root.mkdir(mode=0o755, exist_ok=True)
         if done := self._stages.seconds():
             self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")
+        replace(self._stages, stages=self._stages.stages[:1]).run(self._begin, lambda _: None)
+
+    def run(self) -> Manifest:
+        """Run the stages that are not done yet, and return the installed build's manifest.
+
+        Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
+        """
         total_s = self.expected_s + self.following_s
         time_left = TimeLeft(self.progress, self._stages.share_done() * self.expected_s / total_s)
         self._stages.run(self._begin, share_of_all(time_left.tell, 0.0, self.expected_s, total_s))
@@ -136,6 +144,7 @@ class Building:
         shutil.rmtree(self._at.source, ignore_errors=True)
         self.fetched.unpack(self._at.source)
         try:
+            apply_patches(self.plan.patches, self._at.source, self.plan.version)
             require_modules(self.plan.extensions.modules, self._at.source, self.plan.version)
         except UsageError:
             shutil.rmtree(self._at.root)  # nobody will ask for the same again

@@ -7,28 +7,34 @@
     bolt      rearranged, when it is finished, by the branches that it takes under load
     hugetext  moves its machine code to huge pages when it starts
     unhardened  at fixed addresses, without a protected stack, without checked calls of libc
+    patched   from sources that patches of pgdyno's have changed
 
 Whatever makes use of more than a level is for this CPU too, unless another target is named. ``unhardened`` is
-never chosen by itself: what an attacker can make of a mistake in the server becomes worse by it.
+never chosen by itself: what an attacker can make of a mistake in the server becomes worse by it. Nor is
+``patched``: it is another PostgreSQL than the one that was released.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.model.errors import UsageError
 
 LEVELS = ("o2", "o3")
 UNHARDENED = "unhardened"
 HUGE_TEXT = "hugetext"
-PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", HUGE_TEXT, UNHARDENED)
-_OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED}
+PATCHED = "patched"
+PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", HUGE_TEXT, UNHARDENED, PATCHED)
+_OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED, PATCHED}
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
 PACKAGED = "usr/lib/pgdyno"  # where Debian packages of builds have them, each in a directory of its name
 PLAIN = "o2"  # what faster builds are held against
+PATCHES_VARIABLE = "PGDYNO_PATCHES"
+"""Given to configure with the patches' names, so that the server says them itself: CONFIGURE of pg_config."""
+_PATCHES = re.compile(rf"\b{PATCHES_VARIABLE}=([a-z0-9,-]+)")
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 TRAINED_ON = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")
 """What a build is trained on unless something else is asked for."""
@@ -85,6 +91,11 @@ class Recipe:
         return HUGE_TEXT in self.parts
 
     @property
+    def is_patched(self) -> bool:
+        """Whether patches change its sources."""
+        return PATCHED in self.parts
+
+    @property
     def is_trained(self) -> bool:
         """Whether any part depends on training under load."""
         return self.is_counted or self.is_rearranged
@@ -103,6 +114,17 @@ def parse_recipe(text: str) -> Recipe:
     if len(set(parts)) < len(parts) or set(LEVELS) <= set(parts):
         raise UsageError(f'--recipe "{text}" names a part twice, or two levels')
     return Recipe(tuple(part for part in PARTS if part in parts))
+
+
+def patched(recipe: Recipe) -> Recipe:
+    """Return the recipe of the same build from patched sources."""
+    return replace(recipe, parts=(*(part for part in recipe.parts if part != PATCHED), PATCHED))
+
+
+def patches_in(configure: str) -> tuple[str, ...]:
+    """Return the patches that a server's CONFIGURE names; empty: it was built without."""
+    found = _PATCHES.search(configure)
+    return () if found is None else tuple(found[1].split(","))
 
 
 def target_flag(target: str, machine: str) -> str:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pgdyno.model.plans.recipe import PLAIN, Recipe, target_flag
+from pgdyno.model.plans.recipe import PATCHES_VARIABLE, PLAIN, Recipe, target_flag
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.optimise import bolt, huge_text
+from pgdyno.toolchain.patching.catalogue import Patch
 from pgdyno.toolchain.source.extensions import Extensions
 from pgdyno.toolchain.source.source import major_of
 from pgdyno.toolchain.spec.configure_options import ConfigureOptions
@@ -65,6 +66,7 @@ class BuildPlan:
     extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of every build
     foreign: Foreign | None = None  # the machine, if it is another one than this
     wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
+    patches: tuple[Patch, ...] = ()  # in the order in which they are applied
 
     @property
     def major(self) -> int:
@@ -89,6 +91,7 @@ class BuildPlan:
             "bolt": self.bolt.version if self.bolt else "",
             **({"extensions": self.extensions.identity} if self.extensions.identity else {}),
             **({"huge_text": huge_text.identity()} if self.recipe.is_on_huge_pages else {}),
+            **({"patches": [[one.name, one.sha256] for one in self.patches]} if self.patches else {}),
         }
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         return f"{NAME}-{digest[:_ID_LENGTH]}"
@@ -111,6 +114,7 @@ class BuildPlan:
             *hardening.preprocessing,
             f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
             f"LDFLAGS_EX={' '.join(self._linking)}",
+            *((f"{PATCHES_VARIABLE}={','.join(one.name for one in self.patches)}",) if self.patches else ()),
         )
 
     def counting(self, counts: Path) -> Mapping[str, str]:

@@ -142,6 +142,11 @@ def _paragraphs(manifest: Manifest, optimised: Optimised) -> Iterator[str]:
             "It is NOT hardened: its program lies at fixed addresses, its stack is not protected, calls of "
             "libc are not checked. Use it only for servers that untrusted people cannot reach."
         )
+    if optimised.patched is not None:
+        yield (
+            f"It is a PATCHED PostgreSQL: pgdyno has changed its sources by {optimised.patched.names}. "
+            "Extensions that were compiled for the release may not fit it."
+        )
     if manifest.verified is not None:
         yield _passed(manifest.verified)
 

@@ -43,6 +43,30 @@ class Rearranged:
 
 
 @dataclass(frozen=True)
+class AppliedPatch:
+    """A patch of pgdyno's that has changed a build's sources. ``sha256``: of its diff."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Patched:
+    """The patches of a build, by which it is another PostgreSQL than the release.
+
+    ``own``: names of its extensions and libraries, which were made from the same sources; others were not.
+    """
+
+    patches: tuple[AppliedPatch, ...]
+    own: tuple[str, ...]
+
+    @property
+    def names(self) -> str:
+        """The names of the patches."""
+        return ", ".join(patch.name for patch in self.patches)
+
+
+@dataclass(frozen=True)
 class Optimised:
     """Optimisations of a build beyond compiling with equal flags.
 
@@ -62,6 +86,7 @@ class Optimised:
     rearranged: Rearranged | None = None
     instructions: tuple[str, ...] = ()  # sets that its CPU must know: AVX2; empty: not known, or just any
     atomics: str = ""  # on Arm: LSE's atomic instructions in the server's program, where they are
+    patched: Patched | None = None
 
 
 @dataclass(frozen=True)
@@ -120,9 +145,16 @@ class Manifest:
     def summary(self) -> str:
         """One line for a list of servers."""
         recipe = self.optimised.recipe if self.optimised else ""
+        if self.patched:
+            recipe += f" ({self.patched.names})"
         options = " ".join(one for one in self.configure if one.startswith("--with-"))
         machine = f"for {self.machine}" if is_foreign(self.machine) else ""
         return ", ".join(filter(None, (self.origin, machine, recipe, self.compiler, self.flags, options)))
+
+    @property
+    def patched(self) -> Patched | None:
+        """The patches to its source; None: it is PostgreSQL as it was released."""
+        return self.optimised.patched if self.optimised else None
 
     @property
     def origin(self) -> str:

@@ -62,6 +62,8 @@ def test_only_what_is_optimised_verified_and_released_can_be_chosen(
     assert MANIFEST.optimised is not None
     unhardened = replace(MANIFEST.optimised, recipe="lto+pgo+unhardened")
     install_build(replace(MANIFEST, name="built-00000000000f", optimised=unhardened))
+    patched = replace(MANIFEST.optimised, recipe="lto+pgo+patched")
+    install_build(replace(MANIFEST, name="built-000000000010", optimised=patched))
     install_build(replace(MANIFEST, name="source-18", optimised=None))
     assert known_builds(builds_place, Path("/elsewhere/bin")) == (KNOWN,)
 

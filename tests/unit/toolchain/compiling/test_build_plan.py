@@ -13,6 +13,7 @@ from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.optimise.bolt import Bolt
+from pgdyno.toolchain.patching.catalogue import Patch
 from pgdyno.toolchain.source.extensions import Extensions, ExtensionTree
 from pgdyno.toolchain.spec.configure_options import plan_options
 from pgdyno.toolchain.spec.foreign import Foreign
@@ -104,6 +105,20 @@ def test_a_build_is_called_by_all_that_goes_into_it() -> None:
 def test_builds_of_before_the_recipe_was_called_so_keep_their_names() -> None:
     # as commit 0ed6cd1 named them
     assert (plan().name, plan("o2", None).name) == ("built-4b9915ebea25", "built-9b5be8291433")
+
+
+def test_patches_are_in_the_name_by_name_and_text_and_in_what_the_server_says_of_itself() -> None:
+    one, other = (Patch(name, 18, "t", "i", "18.6", "v", "ab", ()) for name in ("first", "second"))
+    build = replace(plan(), patches=(one,))
+    others = [
+        plan(),
+        replace(build, patches=(one, other)),
+        replace(build, patches=(replace(one, sha256="cd"),)),
+    ]
+    assert len({build.name, *(another.name for another in others)}) == 4
+    assert replace(build, patches=(replace(one, verdict="better"),)).name == build.name
+    assert option(replace(build, patches=(one, other)), "PGDYNO_PATCHES") == ["first,second"]
+    assert not any("PATCHES" in one for one in plan().options)
 
 
 def test_what_a_plain_build_would_have_been_trained_on_makes_no_difference() -> None:

@@ -21,7 +21,7 @@ from pgdyno.toolchain.product.debian_package import (
     package_version,
 )
 from pgdyno.toolchain.product.debian_packing import require_movable
-from pgdyno.toolchain.product.manifest import Manifest, Optimised
+from pgdyno.toolchain.product.manifest import AppliedPatch, Manifest, Optimised, Patched
 
 FULL = replace(
     MANIFEST, installed_at="2026-11-22T08:24:10+02:00", package="postgresql-18", package_version="18.6-3",
@@ -101,6 +101,15 @@ def test_what_is_not_hardened_says_so() -> None:
     assert "It is NOT hardened: its program lies at fixed addresses" in describe(
         optimised(recipe="o2+unhardened")
     )
+
+
+def test_what_is_patched_says_so() -> None:
+    assert "PATCHED" not in describe(FULL)
+    patched = Patched((AppliedPatch("send-buffer", "ab"), AppliedPatch("no-failing-recv", "cd")), ())
+    assert (
+        "It is a PATCHED PostgreSQL: pgdyno has changed its sources by send-buffer, no-failing-recv. "
+        "Extensions that were compiled for the release may not fit it."
+    ) in " ".join(describe(optimised(patched=patched)).split())
 
 
 def test_what_is_plain_is_said_to_equal_nothing_else() -> None:

@@ -11,8 +11,10 @@ import pytest
 from pgdyno.model.facts import Unknown
 from pgdyno.toolchain.product.manifest import (
     FILE,
+    AppliedPatch,
     Manifest,
     Optimised,
+    Patched,
     Trained,
     dump_manifest,
     parse_manifest,
@@ -74,7 +76,7 @@ def test_the_recipe_was_called_profile_in_older_manifests() -> None:
 
 
 def test_members_of_later_versions_are_ignored() -> None:
-    document = {**json.loads(dump_manifest(MANIFEST)), "patches": ["x"]}
+    document = {**json.loads(dump_manifest(MANIFEST)), "dreams": ["x"]}
     assert parse_manifest(json.dumps(document)) == MANIFEST
 
 
@@ -130,6 +132,19 @@ def test_the_summary_of_an_optimised_build_has_its_recipe_and_where_it_came_from
     configure = ("--without-icu", "CC=gcc", "CFLAGS=-O3 -march=native")
     found = dataclasses.replace(MANIFEST, configure=configure, optimised=optimised, **source)  # type: ignore[arg-type]
     assert found.summary == f"{origin}, lto+pgo, gcc (Debian 12.2.0-14) 12.2.0, -O3 -march=native"
+
+
+def test_a_patched_build_says_so_in_its_summary() -> None:
+    patches = (AppliedPatch("send-buffer", "ab"), AppliedPatch("no-failing-recv", "cd"))
+    optimised = dataclasses.replace(
+        OPTIMISED, recipe="lto+pgo+patched", patched=Patched(patches, ("auto_explain", "plpgsql"))
+    )
+    found = dataclasses.replace(MANIFEST, configure=(), optimised=optimised)
+    assert found.summary == (
+        "trixie 17.11-0+deb13u1, lto+pgo+patched (send-buffer, no-failing-recv), "
+        "gcc (Debian 12.2.0-14) 12.2.0"
+    )
+    assert parse_manifest(dump_manifest(found)) == found
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e999"])

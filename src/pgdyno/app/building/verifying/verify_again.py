@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -31,11 +31,14 @@ from pgdyno.store.files import write_whole
 from pgdyno.toolchain.compiling.build_plan import ALWAYS
 from pgdyno.toolchain.compiling.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.toolchain.host.prerequisites import Need, missing_error, missing_programs
+from pgdyno.toolchain.patching.catalogue import Patch, choose_patches
+from pgdyno.toolchain.patching.patched_tree import apply_patches
 from pgdyno.toolchain.product.debian_package import package_name
 from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest
 from pgdyno.toolchain.run.making import Making
 from pgdyno.toolchain.run.programs import is_installed
 from pgdyno.toolchain.run.stages import Watch, share_of_all
+from pgdyno.toolchain.source.source import major_of
 
 Verify: TypeAlias = Callable[[Candidate, Workspace, Progress, Watch], Verified]
 Fetch: TypeAlias = Callable[[str, Workspace, Progress], Fetched]
@@ -65,11 +68,12 @@ def verify_build(name: str, progress: Progress, verify: Verify = verify, fetch: 
             f"it was {manifest.server_version}, {manifest.tarball_sha256}",
             hint="build again from the present source",
         )
+    patches = _patches(manifest, fetched.version)
     reference = None if is_plain(manifest) else _reference(manifest, place)
     at = BuildDirectory(place.builds() / f"verify-{manifest.name}", prefix, place.account)
     again = _Again(place, manifest, tested, reference, at, progress, verify)
     with place.measuring():
-        making = again.compile_tests(fetched)
+        making = again.compile_tests(fetched, patches)
         try:
             manifest = replace(manifest, verified=again.run(making))
         except InstallationError:
@@ -92,13 +96,14 @@ class _Again:
     progress: Progress
     verify: Verify
 
-    def compile_tests(self, fetched: Fetched) -> Making:
+    def compile_tests(self, fetched: Fetched, patches: Sequence[Patch]) -> Making:
         """Compile the tests of a source. Raises: InstallationError, which says nothing of the build."""
         at, title = self.at, f"PostgreSQL {fetched.version}"
         shutil.rmtree(at.root, ignore_errors=True)
         at.root.mkdir(mode=0o755)
         self.progress.step("compiling the tests")
         fetched.unpack(at.source)
+        apply_patches(patches, at.source, fetched.version)
         at.give(at.source)
         making = Making(at.source, at.log, title, partial(self.place.account.command, death_signal=SIGTERM))
         making.configure((f"--prefix={at.prefix}", *self.manifest.configure), lambda _: None)
@@ -127,6 +132,22 @@ def _require_programs(manifest: Manifest) -> None:
     missing = [Need(one, one) for one in compilers if not is_installed(one)] + missing_programs()
     if missing:
         raise missing_error(missing)
+
+
+def _patches(manifest: Manifest, version: str) -> tuple[Patch, ...]:
+    """Return the patches of a build. Raises: UsageError, InstallationError if this pgdyno has others."""
+    if manifest.patched is None:
+        return ()
+    applied = manifest.patched.patches
+    patches = choose_patches([one.name for one in applied], major_of(version))
+    here = {patch.name: patch.sha256 for patch in patches}
+    if changed := [one.name for one in applied if here[one.name] != one.sha256]:
+        raise InstallationError(
+            f"{manifest.name} was built with other patches than this pgdyno has",
+            detail=f"changed since: {', '.join(changed)}",
+            hint="build again with the present patches",
+        )
+    return patches
 
 
 def _reference(manifest: Manifest, place: Workspace) -> Installation:
