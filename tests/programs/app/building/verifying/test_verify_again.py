@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -23,7 +24,8 @@ from pgdyno.cli.build import command
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.host import prerequisites
-from pgdyno.toolchain.product.manifest import Manifest, Passed, Verified, read_manifest
+from pgdyno.toolchain.patching import catalogue
+from pgdyno.toolchain.product.manifest import AppliedPatch, Manifest, Passed, Patched, Verified, read_manifest
 
 AGAIN = Verified((Passed("regress", 231),), "", 0, 20, 150.0)
 
@@ -86,6 +88,44 @@ def test_a_build_that_is_tried_again_has_the_new_result(
     assert read_manifest(prefix).value == replace(MANIFEST, configure=("--with-icu",), verified=AGAIN)
     assert list(builds_place.builds().iterdir()) == []
     assert prefix.stat().st_mtime == 2_000_000_000
+
+
+DIFF = """\
+--- a/configure
++++ b/configure
+@@ -1,2 +1,2 @@
+ #!/bin/sh
+-echo $* > configured
++echo patched $* > configured
+"""
+
+
+@needs_make
+def test_the_tests_of_a_patched_build_are_compiled_from_patched_sources(
+    install_build: Callable[[Manifest], Path],
+    source: SimpleNamespace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "18").mkdir()
+    header = "Title: t\nIdea: i\nRelease: 18.6\nVerdict: v\n\n"
+    (tmp_path / "18/says.patch").write_text(header + DIFF)
+    monkeypatch.setattr(catalogue, "PATCHES", tmp_path)
+    assert MANIFEST.optimised is not None
+    patched = Patched((AppliedPatch("says", hashlib.sha256(DIFF.encode()).hexdigest()),), ())
+    install_build(replace(MANIFEST, optimised=replace(MANIFEST.optimised, patched=patched)))
+    install_build(PLAIN)
+    seen = []
+
+    def passed(subject: Any, *_: object) -> Verified:
+        seen.append((subject.making.tree / "configured").read_text().split()[0])
+        return AGAIN
+
+    try_again(MANIFEST.name, source, passed)
+    assert seen == ["patched"]
+    (tmp_path / "18/says.patch").write_text(header + DIFF.replace("+echo patched", "+echo otherwise"))
+    with pytest.raises(InstallationError, match="was built with other patches than this pgdyno has"):
+        try_again(MANIFEST.name, source, passed)
 
 
 @needs_make
