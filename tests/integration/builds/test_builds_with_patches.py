@@ -126,6 +126,12 @@ def test_an_unknown_patch_is_named_before_anything_is_fetched(tree: Path) -> Non
     assert str(caught.value) == 'there is no patch "more"\nDETAIL:  there are: says: says so'
 
 
+def test_a_package_of_another_version_is_not_fetched(tree: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(replace(request(tree), source="debian:17", patches=("says",)), Remembered(), fetch=unfetched)
+    assert str(caught.value) == 'there is no patch "says" for PostgreSQL 17\nDETAIL:  there are: none'
+
+
 def test_the_recipe_alone_names_no_patch(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build(request(tree, "o2+patched"), Remembered(), fetch=unfetched)

@@ -169,13 +169,21 @@ def _configure(
 
 def _recipe(request: BuildRequest, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
     """Return the requested recipe. Raises: UsageError, also for patches that there are not."""
-    require_known(request.patches)
+    if request.patches:
+        _require_patches(request)
     recipe = _named_recipe(request.recipe, bolt, foreign, progress)
     if recipe.is_patched and not request.patches:
         raise UsageError(
             f'--recipe "{request.recipe}" names no patch', hint="--patch NAME adds one, and patched with it"
         )
     return patched(recipe) if request.patches else recipe
+
+
+def _require_patches(request: BuildRequest) -> None:
+    require_known(request.patches)
+    source = parse_source(request.source, opened_tree)
+    if isinstance(source, Package):  # of others the version is known when they are fetched
+        choose_patches(request.patches, source.major)
 
 
 def _named_recipe(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:

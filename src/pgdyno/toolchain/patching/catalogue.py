@@ -41,10 +41,11 @@ def known_patches() -> tuple[Patch, ...]:
 
 def require_known(names: Sequence[str]) -> None:
     """Raise UsageError for a name that no version's catalogue has, or one that is given twice."""
-    known = {patch.name for patch in known_patches()}
+    known = known_patches()
     for name in names:
-        if name not in known:
-            raise _unknown(name, known_patches())
+        if name not in {patch.name for patch in known}:
+            listed = "; ".join(f"{patch.name}: {patch.title}" for patch in known)
+            raise UsageError(f'there is no patch "{name}"', detail=f"there are: {listed}")
         if names.count(name) > 1:
             raise UsageError(f"--patch {name} is given twice")
 
@@ -52,15 +53,14 @@ def require_known(names: Sequence[str]) -> None:
 def choose_patches(names: Sequence[str], major: int) -> tuple[Patch, ...]:
     """Return the patches of a version by their names. Raises: UsageError for one that it does not have."""
     of_version = [patch for patch in known_patches() if patch.major == major]
+    there = [patch.name for patch in of_version]
     for name in names:
-        if name not in {patch.name for patch in of_version}:
-            raise _unknown(name, of_version, f" for PostgreSQL {major}")
+        if name not in there:
+            raise UsageError(
+                f'there is no patch "{name}" for PostgreSQL {major}',
+                detail=f"there are: {', '.join(there) or 'none'}",
+            )
     return tuple(patch for patch in of_version if patch.name in names)
-
-
-def _unknown(name: str, there: Sequence[Patch], version: str = "") -> UsageError:
-    listed = "; ".join(f"{patch.name}: {patch.title}" for patch in there)
-    return UsageError(f'there is no patch "{name}"{version}', detail=f"there are: {listed or 'none'}")
 
 
 def _parsed(path: Path) -> Patch:

@@ -54,7 +54,7 @@ def test_a_patch_of_another_version_is_refused_by_that_version() -> None:
     with pytest.raises(UsageError) as caught:
         choose_patches(["older"], 18)
     assert str(caught.value) == (
-        'there is no patch "older" for PostgreSQL 18\nDETAIL:  there are: first: does it; second: does it'
+        'there is no patch "older" for PostgreSQL 18\nDETAIL:  there are: first, second'
     )
     with pytest.raises(UsageError) as caught:
         choose_patches(["first"], 19)
