@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from pgdyno.app.planning.advise import format_names
 
 QUERY = "SELECT count(*) FROM pg_class WHERE relname > 'p'"
+TABLE = "CREATE TABLE public.attacked AS SELECT n, 'it''s ' || n AS what FROM generate_series(1, 1000) n"
+"""Makes the table that ``_WORKLOAD`` is about; ANALYZE makes the statistics."""
+_WORKLOAD = Path(__file__).with_name("workload.toml")
 _DSN = ("--dsn", "{dsn}")
 
 READING: dict[str, tuple[str, ...]] = {
@@ -17,7 +21,9 @@ READING: dict[str, tuple[str, ...]] = {
     "levers": ("levers", *_DSN),
     "levers --json": ("levers", "--json", *_DSN),
     "explain-degree": ("explain-degree", *_DSN, QUERY),
+    "explain-degree --workload": ("explain-degree", *_DSN, "--workload", str(_WORKLOAD)),
     "status": ("status", *_DSN),
+    "profile --json": ("profile", "--json", "--for", "8s", *_DSN),
     "apply --dry-run": ("apply", "--dry-run", "--layers", "all", *_DSN),
 }
 """Commands that change nothing, by their names."""

@@ -7,7 +7,7 @@ import sys
 from tests.house.source import CATALOGUES, modules
 
 ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain"}
-PURE = {"stats", "experiments", "search", "report", "privacy", "capture", "synthesis"}
+PURE = {"stats", "experiments", "search", "report", "privacy", "capture", "profiling", "synthesis"}
 
 # Who may import which packages of pgdyno, besides itself and ``model``.
 ALLOWED: dict[str, set[str]] = {
@@ -17,9 +17,10 @@ ALLOWED: dict[str, set[str]] = {
     "search": {"stats"},
     "privacy": set(),
     "capture": set(),
+    "profiling": {"stats"},
     "synthesis": set(),
     "experiments": {"stats"},
-    "report": {"stats", "experiments"},
+    "report": {"stats", "experiments", "profiling"},
     **{package: set() for package in CATALOGUES | ADAPTERS},
     "app": CATALOGUES | ADAPTERS | PURE,
     "cli": CATALOGUES | ADAPTERS | PURE | {"app"},

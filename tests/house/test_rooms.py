@@ -19,6 +19,7 @@ APP = (
     "arenas",
     "awake",
     "measuring",
+    "profiling",
     "capturing",
     "building",
     "planning",

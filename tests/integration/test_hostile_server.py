@@ -19,7 +19,7 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, running_server
 from tests.hostile.attack import Outcome, attack
 from tests.hostile.behaviours import Case, after, breaking, fuzzed, instead, telling
-from tests.hostile.commands import READING
+from tests.hostile.commands import READING, TABLE
 from tests.hostile.outcomes import require_met, require_no_fault
 from tests.hostile.peer import Instead, Peer
 from tests.integration.journal_support import auto_conf, under_pg_ctl
@@ -33,7 +33,15 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(4 * 3600)]
 BREAKING, TELLING = breaking(), [*telling(), *fuzzed(range(40))]
 CASES = {case.name: case for case in (*BREAKING, *TELLING)}
 # What breaks the protocol is met by the connection, whatever is written of its answers later.
-ONE_OF_EACH = ("inspect", "advise --format text", "levers", "explain-degree", "status", "apply --dry-run")
+ONE_OF_EACH = (
+    "inspect",
+    "advise --format text",
+    "levers",
+    "explain-degree",
+    "status",
+    "profile --json",
+    "apply --dry-run",
+)
 SAMPLE = [
     ("inspect", "silence, login"),
     ("inspect", "silence, early"),
@@ -58,9 +66,18 @@ SAMPLE = [
     ("inspect", "numbers: 1e400"),
     ("advise --format text", "numbers: 0"),
     ("apply --dry-run", "a restart, later"),
+    ("profile --json", "other types"),
+    ("profile --json", "NULL everywhere"),
+    ("profile --json", "numbers: 1e400"),
+    ("profile --json", "seed 2"),
     *(("inspect", f"seed {seed}") for seed in range(4)),
     *(("inspect --json", f"seed {seed}") for seed in range(4)),
     *(("explain-degree", f"seed {seed}") for seed in range(4)),
+    *(("explain-degree --workload", f"seed {seed}") for seed in range(4)),
+    ("explain-degree --workload", "other types"),
+    ("explain-degree --workload", "NULL everywhere"),
+    ("explain-degree --workload", "no rows"),
+    ("explain-degree --workload", "numbers: 1e400"),
 ]  # fmt: skip
 AT_ONCE = 6
 
@@ -69,6 +86,8 @@ AT_ONCE = 6
 def server(pg18_bin: Path) -> Iterator[RealServer]:
     """The server whose words are altered; pg_ctl restarts it."""
     with running_server(pg18_bin) as started, under_pg_ctl(started):
+        started.execute(TABLE)
+        started.execute("ANALYZE public.attacked")
         yield started
 
 

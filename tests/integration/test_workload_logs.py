@@ -124,9 +124,14 @@ def test_transactions_of_pgbench_are_known_exactly(
     logs = [one for one in log_files(server, destination) if one not in before]
     workload = capture(server, "bank", tmp_path / "bank.toml", logs)
     assert_is_tpcb(workload)
+    assert workload.protocol == protocol
+    assert not any("calls were sent in several ways" in note for note in workload.notes)
     has_times = all(one.seen.time_ms > 0 for one in workload.statements)
     assert has_times is (len(settings) > 1)
     assert any("the log has no durations" in note for note in workload.notes) is not has_times
+    assert (workload.pause_s is not None) is has_times
+    shown = pgdyno("workload", "inspect", str(tmp_path / "bank.toml")).stdout
+    assert ("between two transactions (median), and not in a replay" in shown) is has_times
     found = replay_on_a_copy(server, "bank", tmp_path / "bank.toml", home)
     assert found["replay"]["run"]["errors"] == {}
     assert found["replay"]["likeness"]["by_quantity"].keys() == {"calls"}
@@ -139,7 +144,9 @@ def test_an_older_server_s_log_is_read_as_well(pg15_bin: Path, tmp_path: Path) -
         before = set_logging(server, "csvlog", log_min_duration_statement="0")
         run_tpcb(server, "prepared")
         logs = [one for one in log_files(server, "csvlog") if one not in before]
-        assert_is_tpcb(capture(server, "bank", tmp_path / "bank.toml", logs))
+        workload = capture(server, "bank", tmp_path / "bank.toml", logs)
+        assert_is_tpcb(workload)
+        assert workload.protocol == "prepared"
 
 
 def test_a_program_of_many_kinds_of_statements_is_captured_with_and_without_its_values(

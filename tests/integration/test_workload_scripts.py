@@ -59,6 +59,8 @@ def test_scripts_are_a_workload_that_is_replayed(server: RealServer, tmp_path: P
     assert update.parameters == (Between(-5000, 5000), Between(1, 200_000))
     assert workload.transactions[1].calls[0].parameters == (Between(1, 1000, "gaussian"),)
     assert "random_gaussian is drawn as with a parameter of 6" in captured.stdout
+    assert workload.protocol == "prepared"
+    assert "is its option --protocol, and not in the script: taken as prepared by name" in captured.stdout
 
     arguments = ("--dsn", server.dsn_for("app", "bank_copy"), "--allow-load", "--for", "3s", "--json")
     replayed = pgdyno("workload", "replay", str(file), *arguments, PGDYNO_HOME=str(home))

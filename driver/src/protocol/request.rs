@@ -93,7 +93,7 @@ fn write_query(out: &mut Vec<u8>, statements: &[Statement], transaction: &Transa
             out.extend_from_slice(arguments.next().flatten().unwrap_or_default());
         } else {
             let arguments: Vec<Option<&[u8]>> = arguments.collect();
-            interpolate(out, &statement.sql, &arguments);
+            interpolate(out, statement, &arguments);
         }
         out.push(0);
     });
@@ -135,31 +135,39 @@ fn write_execution(
     write_message(out, b'E', |out| out.extend_from_slice(&[0, 0, 0, 0, 0])); // no limit of rows
 }
 
-/// Writes `sql` with `$n` replaced by quoted literals. Quotes are doubled; backslashes are plain characters
-/// because `standard_conforming_strings` is on.
-fn interpolate(out: &mut Vec<u8>, sql: &str, arguments: &[Option<&[u8]>]) {
-    let mut rest = sql.as_bytes();
-    while let Some(at) = rest.iter().position(|byte| *byte == b'$') {
-        out.extend_from_slice(&rest[..at]);
-        let digits = rest[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let number: usize = std::str::from_utf8(&rest[at + 1..at + 1 + digits])
-            .ok()
-            .and_then(|n| n.parse().ok())
-            .unwrap_or(0);
-        match number.checked_sub(1).and_then(|index| arguments.get(index)) {
-            Some(Some(argument)) => literal(out, argument),
-            Some(None) => out.extend_from_slice(b"NULL"),
-            None => out.extend_from_slice(&rest[at..at + 1 + digits]),
+/// Writes a statement with `$n` replaced by literals, but for what stands in quotes or in a name (`a$1`).
+/// Quotes are doubled; backslashes are plain characters because `standard_conforming_strings` is on.
+fn interpolate(out: &mut Vec<u8>, statement: &Statement, arguments: &[Option<&[u8]>]) {
+    let mut rest = statement.sql.as_bytes();
+    let mut quote = None;
+    let mut is_in_name = false;
+    while let Some((&byte, after)) = rest.split_first() {
+        if byte == b'$' && quote.is_none() && !is_in_name {
+            let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let number = std::str::from_utf8(&after[..digits]).ok().and_then(|n| n.parse::<usize>().ok());
+            let index = number.and_then(|number| number.checked_sub(1));
+            if let Some(argument) = index.and_then(|index| arguments.get(index)) {
+                literal(out, *argument, statement.quotes_numbers);
+                rest = &after[digits..];
+                continue;
+            }
         }
-        rest = &rest[at + 1 + digits..];
+        match quote {
+            Some(open) if open == byte => quote = None,
+            None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
+            _ => {}
+        }
+        is_in_name = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+        out.push(byte);
+        rest = after;
     }
-    out.extend_from_slice(rest);
 }
 
-fn literal(out: &mut Vec<u8>, argument: &[u8]) {
+fn literal(out: &mut Vec<u8>, argument: Option<&[u8]>, quotes_numbers: bool) {
+    let Some(argument) = argument else { return out.extend_from_slice(b"NULL") };
     let is_integer = !argument.is_empty()
         && argument.iter().enumerate().all(|(at, byte)| byte.is_ascii_digit() || (at == 0 && *byte == b'-'));
-    if is_integer {
+    if is_integer && !quotes_numbers {
         out.extend_from_slice(argument);
         return;
     }
@@ -240,6 +248,16 @@ mod tests {
         let mut out = Vec::new();
         write_call(&mut out, Mode::Simple, &statements(), &transaction, &transaction.calls()[0]);
         assert_eq!(&out[5..], b"SELECT a FROM t WHERE id=-7 AND b='it''s'\0");
+    }
+
+    #[test]
+    fn simple_mode_leaves_quoted_texts_and_names_as_they_are() {
+        let sql = "SELECT '$1', 'it''s $1', \"$1\", a$1, é$1, $1, ($2), $3, $ FROM t";
+        let statement = Statement { quotes_numbers: true, ..Statement::prepared("read", sql) };
+        let mut out = Vec::new();
+        interpolate(&mut out, &statement, &[Some(b"5"), None]);
+        let sent = "SELECT '$1', 'it''s $1', \"$1\", a$1, é$1, '5', (NULL), $3, $ FROM t";
+        assert_eq!(String::from_utf8(out).unwrap(), sent);
     }
 
     #[test]

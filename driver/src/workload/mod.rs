@@ -37,6 +37,8 @@ pub struct Statement {
     pub parameter_types: &'static [u32],
     /// Whether results are asked for in binary format.
     pub has_binary_results: bool,
+    /// Whether text has quotes around numbers too, so that the server infers their types as a parameter's.
+    pub quotes_numbers: bool,
 }
 
 impl Statement {
@@ -48,6 +50,7 @@ impl Statement {
             kind: StatementKind::Prepared,
             parameter_types: &[],
             has_binary_results: false,
+            quotes_numbers: false,
         }
     }
 

@@ -6,12 +6,17 @@ Read by tokens: places of columns (``ORDER BY 2``) and sizes of types (``numeric
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from pgdyno.capture.quoted_texts import unquoted_text
+
+_COMMENT = ""
+for _ in range(4):  # arbitrary: comments may have comments in them, and hardly any has one
+    _COMMENT = rf"/\*(?:[^*/]++|\*(?!/)|/(?!\*){_COMMENT and f'|{_COMMENT}'})*+\*/"
 _TOKEN = re.compile(
+    rf"(?P<space>\s++|--[^\n]*+|{_COMMENT}|/\*.*+)"
     r"""
-    (?P<space>\s++|--[^\n]*+|/\*.*?(?:\*/|\Z))
     |(?P<text>[eE]'(?:[^'\\]|\\.|'')*+'
         |(?:[uU]&|[bBxXnN])?'(?:[^']|'')*+'(?:[ \t\r\f\v]*+\n\s*+'(?:[^']|'')*+')*+
         |\$\$.*?(?:\$\$|\Z)|\$(?P<tag>[^\W\d]\w{0,62})\$.*?(?:\$(?P=tag)\$|\Z))
@@ -46,14 +51,8 @@ _AFTER_PLACES = frozenset({
     "groups", "returning", "where", "from", "order",
 })  # fmt: skip
 """Words that end a list of columns by place."""
-_ESCAPED = re.compile(
-    r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
-)
-_MARKS = re.compile(r"''|'[ \t\r\f\v]*+\n\s*+'")  # doubled, or where a text goes on in another line
 _VARIABLE = re.compile(r":(\w+)")
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WITHIN_WORDS = re.compile(r"[\w$]")
-_MOST_UNICODE = 0x10FFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +129,10 @@ def parameterised(sql: str) -> Parameterised:
     return Parameterised("".join(writer.out).strip(), writer.values, writer.types)
 
 
-def with_casts(sql: str, types: Mapping[int, str]) -> str:
-    """Return a statement whose parameters have types, as numbers have and parameters do not."""
+def in_place_of_parameters(sql: str, texts: Mapping[int, str]) -> str:
+    """Return a statement with other texts for some of its parameters, by their numbers."""
     return "".join(
-        f"{found[0]}::{types[int(found[0][1:])]}"
-        if found.lastgroup == "parameter" and int(found[0][1:]) in types
-        else found[0]
+        texts.get(int(found[0][1:]), found[0]) if found.lastgroup == "parameter" else found[0]
         for found in _TOKEN.finditer(sql)
     )
 
@@ -270,33 +267,4 @@ def _value(one: _Token, sign: str) -> str | None:
         return None if one.word == "null" else one.word
     if one.kind == "number":
         return sign + one.text.replace("_", "")
-    return "".join(_parts(one.text))
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Yield the pieces of a text in quotation marks."""
-    if text.startswith("$"):
-        quote = text[: text.index("$", 1) + 1]
-        yield text[len(quote) : -len(quote)]
-        return
-    prefix = text[: text.index("'")].lower()
-    inner = text[len(prefix) + 1 : -1]
-    if prefix in {"b", "x"}:
-        yield prefix
-    if prefix == "e":
-        yield _paired(_ESCAPED.sub(_unescaped, inner.replace("''", "'")))
-    else:
-        yield _MARKS.sub(lambda found: "'" if found[0] == "''" else "", inner)
-
-
-def _paired(text: str) -> str:
-    """Return a text whose surrogates are the characters that they stand for in pairs."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    octal, hexadecimal, short, long, letter = found.groups()
-    if letter is not None:
-        return _LETTERS.get(letter, letter)
-    code = int(octal, 8) & 0xFF if octal else int(hexadecimal or short or long, 16)
-    return chr(code) if 0 < code <= _MOST_UNICODE else ""
+    return unquoted_text(one.text)

@@ -35,6 +35,7 @@ _REASONS = (
     (_QUERY, "its syntax is not understood"),
 )
 _OURS = re.compile(r"\bpg_stat_(statements|activity|get_activity|database)", re.IGNORECASE)
+_WRITING = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 _LIST = re.compile(r"(\bIN\s*\(|\bARRAY\s*\[)\s*(\$\d+)(?:\s*,\s*\$\d+)+(?=\s*[)\]])", re.IGNORECASE)
 _OUTSIDE = frozenset({
     "dblink", "dblink_exec", "dblink_get_result", "dblink_fetch", "dblink_close", "dblink_disconnect",
@@ -94,6 +95,12 @@ def reads_alone(sql: str) -> bool:
     """Whether a statement only reads: one that calls functions may do anything."""
     look = look_at(sql)
     return isinstance(look, Replayable) and look.kind is TransactionPart.QUERY and look.is_read_only
+
+
+def writing_command(sql: str) -> str | None:
+    """Return the command by which a statement writes rows, in capitals; None if it is none that does."""
+    parsed = tree(sql)
+    return parsed.key.upper() if isinstance(parsed, _WRITING) else None
 
 
 def has_limit(sql: str) -> bool:
@@ -175,5 +182,5 @@ def _functions(parsed: exp.Expression) -> set[str]:
 
 def _is_read_only(parsed: exp.Expression) -> bool:
     """Whether a statement leaves rows as they are; a lock on rows writes to them."""
-    writing = parsed.find(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into)
+    writing = parsed.find(*_WRITING, exp.Into)
     return writing is None and parsed.find(exp.Lock) is None

@@ -31,6 +31,7 @@ from pgdyno.model.experiments.captured import (
     CapturedStatement,
     CapturedWorkload,
     Omitted,
+    Protocol,
     Quantity,
     SameValue,
 )
@@ -51,7 +52,8 @@ class Told:
 
     ``numbers`` are whole numbers among the parameters of some calls, by statement and parameter. ``kept`` are
     all values, if they are to be kept, ``full`` parameters that had more than that. ``earlier`` are
-    parameters with the same values in a transaction, by the one that comes later.
+    parameters with the same values in a transaction, by the one that comes later. ``protocol`` is how most
+    calls were sent, ``pause_s`` the median time from a transaction to its session's next.
     """
 
     transactions: Sequence[SeenTransaction]
@@ -60,6 +62,8 @@ class Told:
     full: Collection[Place]
     earlier: Mapping[Place, Sequence[Place]]
     notes: tuple[str, ...]
+    protocol: Protocol | None = None
+    pause_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class _Sorted:
 def assemble(observed: Observation) -> CapturedWorkload:
     """Return the workload."""
     observed, list_notes = _with_lists(observed)
-    found = _sort(observed)
+    told, found = observed.told, _sort(observed)
     seen = observed.counted.seen
     names = dict(_names(found, observed))
     kinds = {one: look.kind for one, look in found.replayed.items()}
@@ -116,17 +120,15 @@ def assemble(observed: Observation) -> CapturedWorkload:
         for one, kind in kinds.items()
         if one in placed
     ]
-    if observed.told is None and any(one.is_block for one in grouping.groups):
+    if told is None and any(one.is_block for one in grouping.groups):
         statements += control(observed.texts, seen, kinds)
     queries = [one for one, kind in kinds.items() if kind is TransactionPart.QUERY]
-    protocol = protocol_of(observed.counted, queries)
+    protocol = protocol_of(observed.counted, queries) if told is None else told.protocol
     uses = {one: _row_use(one, observed) for one in found.parameters}
     calls = Statements(names, found.parameters, uses, observed.columns)
-    if observed.told is not None:
-        calls = replace(
-            calls, kept=observed.told.kept, full=observed.told.full, earlier=observed.told.earlier
-        )
-    transactions = [calls.transaction(one, has_control=observed.told is not None) for one in grouping.groups]
+    if told is not None:
+        calls = replace(calls, kept=told.kept, full=told.full, earlier=told.earlier)
+    transactions = [calls.transaction(one, has_control=told is not None) for one in grouping.groups]
     return CapturedWorkload(
         name=observed.name,
         server_version=observed.server_version,
@@ -140,13 +142,14 @@ def assemble(observed: Observation) -> CapturedWorkload:
         omitted=tuple(sorted(found.omitted, key=lambda one: -one.seen.time_ms)),
         notes=(
             *_notes(observed, grouping, names),
-            *((UNKNOWN_PROTOCOL,) if protocol is None and observed.told is None else ()),
+            *((UNKNOWN_PROTOCOL,) if protocol is None and told is None else ()),
             *_notes_on_statements(found, names, observed),
             *(f"{names[one]}: {note}" for one, note in list_notes.items() if one in names),
         ),
         is_read_only=all(look.is_read_only for look in found.replayed.values()),
         protocol=protocol or "prepared",
-        counted=QUANTITIES if observed.told is None else _COUNTED_BY_LOGS,
+        pause_s=None if told is None else told.pause_s,
+        counted=QUANTITIES if told is None else _COUNTED_BY_LOGS,
     )
 
 

@@ -33,6 +33,7 @@ COMMANDS = (
     "revert",
     "bench",
     "compare",
+    "profile",
     "run",
     "workload",
     "accelerate",

@@ -53,6 +53,10 @@ class DrainedTurns:
         """Return the CPU time of the driver during the arm's turns."""
         return self._client_cpu_us.get(arm)
 
+    def pids(self, _arm: int) -> tuple[int, ...]:
+        """Return the driver, which issues the loads of all arms."""
+        return self.driver.pids
+
     def end(self) -> None:
         """Stop the driver and wait for its last word.
 

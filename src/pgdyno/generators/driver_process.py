@@ -38,6 +38,11 @@ class DriverProcess:
         """Whether it has been started."""
         return self._process is not None
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Its process; none before it is started."""
+        return () if self._process is None else (self._process.pid,)
+
     def start(self, job: str) -> None:
         """Start it, give it its job, and wait until all clients are connected."""
         with self.output_file.open("wb") as output:

@@ -50,6 +50,10 @@ class FrozenTurns:
         """Return the CPU time of all threads of the arm's program."""
         return self.loads[arm].cpu_us()
 
+    def pids(self, arm: int) -> tuple[int, ...]:
+        """Return the arm's program."""
+        return (self.loads[arm].pid,)
+
     def end(self) -> None:
         """Stop the programs, in the order of the arms, and look at how they ended."""
         for load in self.loads:

@@ -37,6 +37,10 @@ class SwitchedTurns:
         """Return the client CPU time of issuing the arm's load, without switching."""
         return self.turns.client_cpu_us(arm)
 
+    def pids(self, arm: int) -> tuple[int, ...]:
+        """Return the processes that issue an arm's load."""
+        return self.turns.pids(arm)
+
     def end(self) -> None:
         """End all loads."""
         self.turns.end()

@@ -51,6 +51,10 @@ class Turns(Protocol):
         """Return the CPU time that issuing this arm's load has cost so far; None if nothing runs."""
         ...
 
+    def pids(self, arm: int) -> tuple[int, ...]:
+        """Return the processes that issue an arm's load; none before it is warmed up."""
+        ...
+
     def end(self) -> None:
         """End all loads, so that their logs are complete.
 

@@ -109,6 +109,7 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
         "search_path": workload.search_path,
         "protocol": workload.protocol,
         "seconds": workload.seconds,
+        **({} if workload.pause_s is None else {"pause_s": workload.pause_s}),
         "counted": list(workload.counted),
         "clients": workload.clients,
         "read_only": workload.is_read_only,
@@ -227,6 +228,7 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
         search_path=about.search_path,
         protocol=about.protocol,
         seconds=about.seconds,
+        pause_s=about.pause_s,
         clients=about.clients,
         statements=tuple(
             CapturedStatement(one.name, one.sql, one.seen.seen(), one.prepared) for one in file.statement

@@ -161,6 +161,7 @@ class WorkloadTable(_Strict):
     protocol: Protocol = "prepared"
     search_path: str = "public"
     seconds: Weight = 0.0
+    pause_s: Weight | None = None
     counted: list[Quantity] = list(QUANTITIES)
     clients: Annotated[int, Field(ge=1)]
     read_only: bool = False

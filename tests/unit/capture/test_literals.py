@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.capture.literals import parameterised, statements_of, with_casts
+from pgdyno.capture.literals import in_place_of_parameters, parameterised, statements_of
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,25 @@ def test_a_type_before_a_text_is_a_cast_as_a_parameter_takes_no_other(sql: str, 
 def test_numbers_have_the_types_that_postgresql_gives_them() -> None:
     found = parameterised("SELECT 1, 2147483648, 9223372036854775808, 1.0, 'text'")
     assert found.types == {1: "integer", 2: "bigint", 3: "numeric", 4: "numeric"}
-    cast = "SELECT $1::integer, $2::bigint, $3::numeric, $4::numeric, $5"
-    assert with_casts(found.sql, found.types) == cast
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT $1, $2 FROM t", "SELECT <1>, $2 FROM t"),
+        ("SELECT $1::text||$1", "SELECT <1>::text||<1>"),
+        ("SELECT '$1', E'\\'$1', $1", "SELECT '$1', E'\\'$1', <1>"),
+        ("SELECT $$ $1 $$, $a$ $1 $a$, $1", "SELECT $$ $1 $$, $a$ $1 $a$, <1>"),
+        ('SELECT "$1", a$1, $1', 'SELECT "$1", a$1, <1>'),
+        ("SELECT $1 -- $1\n, $1", "SELECT <1> -- $1\n, <1>"),
+        ("SELECT /* $1 */ $1", "SELECT /* $1 */ <1>"),
+        ("SELECT /* /* /* a */ $1 * / */ $1 */ $1", "SELECT /* /* /* a */ $1 * / */ $1 */ <1>"),
+        ("SELECT $1 /* $1", "SELECT <1> /* $1"),
+        ("SELECT $10, $1", "SELECT $10, <1>"),
+    ],
+)
+def test_parameters_are_replaced_where_they_are_some(sql: str, expected: str) -> None:
+    assert in_place_of_parameters(sql, {1: "<1>"}) == expected
 
 
 def test_a_text_is_divided_at_its_semicolons() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.capture.protocol import protocol_of
-from pgdyno.model.experiments.captured import Seen
+from pgdyno.capture.protocol import note_on_protocols, protocol_of, protocol_of_calls
+from pgdyno.model.experiments.captured import Protocol, Seen
 from pgdyno.model.servers.statement_counts import NewCounts
 
 
@@ -32,3 +32,33 @@ def test_most_calls_decide(calls_and_plans: list[tuple[int, int]], protocol: str
 
 def test_only_queries_count() -> None:
     assert protocol_of(counts((1000, 1000), (5000, 7)), [0]) == "extended"
+
+
+_THREE = "50 % without a name, 30 % as simple queries, 20 % prepared by name; all are replayed without a name"
+
+
+@pytest.mark.parametrize(
+    ("calls", "protocol", "note"),
+    [
+        ({"simple": 7}, "simple", ""),
+        ({"extended": 1, "prepared": 96, "simple": 0}, "prepared", ""),
+        (
+            {"simple": 3, "prepared": 2, "extended": 5},
+            "extended",
+            _THREE,
+        ),
+        (
+            {"prepared": 1, "simple": 3},
+            "simple",
+            "75 % as simple queries, 25 % prepared by name; all are replayed as simple queries",
+        ),
+        ({}, None, ""),
+        ({"simple": 0}, None, ""),
+    ],
+)
+def test_calls_in_a_log_say_how_they_were_sent(
+    calls: dict[Protocol, int], protocol: str | None, note: str
+) -> None:
+    assert protocol_of_calls(calls) == protocol
+    said = (note_on_protocols(calls) or "").replace("\N{NO-BREAK SPACE}", " ")
+    assert said == (note and f"calls were sent in several ways: {note}")

@@ -12,6 +12,7 @@ from pgdyno.capture.statements import (
     note_on,
     same_texts,
     shown,
+    writing_command,
 )
 
 
@@ -120,3 +121,20 @@ def test_comments_are_not_kept() -> None:
 
 def test_one_text_with_several_ids_is_one_statement() -> None:
     assert same_texts({1: "SELECT 1", 2: "SELECT  2", 3: "SELECT 1; -- again"}) == {1: 1, 2: 2, 3: 1}
+
+
+@pytest.mark.parametrize(
+    ("sql", "command"),
+    [
+        ("SELECT a FROM t WHERE b = $1", None),
+        ("SELECT a FROM t FOR UPDATE", None),
+        ("WITH gone AS (DELETE FROM t RETURNING a) SELECT a FROM gone", None),
+        ("WITH new AS (SELECT $1 AS a) INSERT INTO t SELECT a FROM new", "INSERT"),
+        ("update t set a = $1", "UPDATE"),
+        ("DELETE FROM t", "DELETE"),
+        ("MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE", "MERGE"),
+        ("VACUUM t", None),
+    ],
+)
+def test_a_statement_writes_by_its_outermost_command(sql: str, command: str | None) -> None:
+    assert writing_command(sql) == command

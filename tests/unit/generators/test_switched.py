@@ -29,6 +29,9 @@ class Noted:
     def client_cpu_us(self, arm: int) -> float | None:
         return 10.0 * arm
 
+    def pids(self, arm: int) -> tuple[int, ...]:
+        return (100 + arm,)
+
     def end(self) -> None:
         self.happened.append("end")
 
@@ -66,4 +69,4 @@ def test_an_arms_turn_begins_with_its_own_switch() -> None:
         "close",
     ]
     assert slices == [Slice(arm, 0, 1, (5, 6)) for arm in (0, 1, 1)]
-    assert (turns.client_cpu_us(1), turns.log(1)) == (10.0, b"log 1")
+    assert (turns.client_cpu_us(1), turns.pids(1), turns.log(1)) == (10.0, (101,), b"log 1")

@@ -37,6 +37,7 @@ WORKLOAD = CapturedWorkload(
     database='sh"op',
     search_path='"$user", app',
     seconds=60.5,
+    pause_s=0.0125,
     clients=3,
     statements=(
         CapturedStatement("read", 'SELECT \'ü\'\n  FROM t -- \\ """ $1', SEEN),

@@ -33,7 +33,10 @@ pub fn roles(options: &CapturedOptions, clients: u64, seed: u64, pace: Pace) -> 
 
 fn statement(given: &options::CapturedStatement) -> Statement {
     let name = lasting(&given.name);
-    if given.prepared { Statement::prepared(name, given.sql.clone()) } else { Statement::unprepared(name) }
+    if !given.prepared {
+        return Statement::unprepared(name);
+    }
+    Statement { quotes_numbers: true, ..Statement::prepared(name, given.sql.clone()) }
 }
 
 /// The same text, kept as long as the process, and once: names of statements are keys of what is counted.

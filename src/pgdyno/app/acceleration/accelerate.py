@@ -18,6 +18,7 @@ from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.arms import arms_of
 from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.app.acceleration.build_advice import build_advice, builds_to_choose
+from pgdyno.app.acceleration.profiled_plan import profiled_plan
 from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.local_machine import available_memory_bytes
 from pgdyno.app.measuring.conditions import Conditions
@@ -53,6 +54,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     else:
         subject, plan = request.subject, request.plan
     planned = plan_for(subject, request.base, request.conditions, plan)
+    bounded, notes = profiled_plan(request, planned.plan, progress)
+    planned = replace(planned, plan=bounded)
     terms = request.terms(planned.plan)
     conditions = replace(
         request.conditions,
@@ -64,7 +67,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     )
     host, server = document_of(subject.host), document_of(subject.server)
     context = Context(host, server, planned.plan, terms=terms)
-    study = _study(replace(request, conditions=conditions), planned)
+    study = _study(replace(request, conditions=conditions, notes=(*request.notes, *notes)), planned)
     experiment = measure(study, conditions, progress, context)
     decision = decide_plan(experiment, PLAN, terms)
     if at_load_s and decision.state not in FUTILE:

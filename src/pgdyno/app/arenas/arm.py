@@ -38,6 +38,11 @@ SELECT lower(name), CASE name WHEN 'search_path' THEN reset_val ELSE current_set
 FROM pg_settings WHERE lower(name) = ANY(%s)
 """
 
+_SESSIONS = """
+SELECT pid FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname = current_database()
+"""
+
 Rows = psycopg.Cursor[tuple[Any, ...]]
 
 _PREWARM_SCHEMA = """
@@ -189,6 +194,10 @@ class Arm:
         """Return the postmaster and its children; none where they run on another host."""
         pid = self.server.pid
         return () if pid is None else (pid, *children(pid))
+
+    def session_pids(self) -> tuple[int, ...]:
+        """Return the processes of the database's other sessions; on a scratch server, its load's."""
+        return tuple(pid for (pid,) in self._execute(_SESSIONS).fetchall())
 
     @property
     def postmaster_pid(self) -> int:

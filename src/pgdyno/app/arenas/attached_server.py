@@ -77,15 +77,23 @@ def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
 @answers_of_postgresql()
 def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping[str, str], Fact[int]]:
     with closing(connect(dsn)) as connection:
-        info, backend = connection.info, identify_backend(connection)
-        postmaster = find_postmaster(
-            Path("/"),
-            backend_pid=backend.pid,
-            backend_start=backend.start_s,
-            data_directory=data_directory or _data_directory(connection),
-        )
+        info, postmaster = connection.info, postmaster_of(connection, data_directory)
         server = AttachedServer(dsn, info.host, info.port, info.user, postmaster.or_none())
         return server, _environment(connection), postmaster
+
+
+def postmaster_of(connection: Connection, data_directory: str | None = None) -> Fact[int]:
+    """Return the postmaster's process, or why it is not proven to run on this host.
+
+    ``data_directory`` is where the server has its data, if that is known.
+    """
+    backend = identify_backend(connection)
+    return find_postmaster(
+        Path("/"),
+        backend_pid=backend.pid,
+        backend_start=backend.start_s,
+        data_directory=data_directory or _data_directory(connection),
+    )
 
 
 def _data_directory(connection: Connection) -> str | None:

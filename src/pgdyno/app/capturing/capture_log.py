@@ -10,10 +10,11 @@ from pathlib import Path
 from pgdyno.app.capturing.capture import why_omitted
 from pgdyno.app.capturing.schema import Schema, read_schema, types_of
 from pgdyno.capture.casts import casts_of
-from pgdyno.capture.literals import with_casts
+from pgdyno.capture.literals import in_place_of_parameters
 from pgdyno.capture.logs.format import LogFormat, recognise
 from pgdyno.capture.logs.load import LoggedLoad
 from pgdyno.capture.logs.values import Values
+from pgdyno.capture.protocol import protocol_of_calls
 from pgdyno.capture.workload import Observation, Told, assemble
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
@@ -123,6 +124,8 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
             full=load.values.full,
             earlier=load.equalities.earlier(),
             notes=tuple(_notes(load, settings)),
+            protocol=protocol_of_calls(load.sent),
+            pause_s=load.pause_s,
         ),
     )
 
@@ -130,7 +133,7 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
 def _with_types(connection: Connection, observed: Observation, load: LoggedLoad) -> Observation:
     """Return statements with casts where parameters have other types than the numbers that they were."""
     cast = {
-        one: with_casts(observed.texts[one], casts)
+        one: in_place_of_parameters(observed.texts[one], casts)
         for one, its in observed.types.items()
         if one in observed.counted.seen and (casts := _casts(observed, one, its, load.texts.types[one]))
     }
@@ -145,7 +148,9 @@ def _with_types(connection: Connection, observed: Observation, load: LoggedLoad)
 def _casts(
     observed: Observation, one: int, types: tuple[str, ...] | str, numbers: Mapping[int, str]
 ) -> dict[int, str]:
-    return casts_of(observed.texts[one], types, numbers, observed.columns, observed.counted.seen[one])
+    """Return parameters with the types that they are cast to."""
+    casts = casts_of(observed.texts[one], types, numbers, observed.columns, observed.counted.seen[one])
+    return {number: f"${number}::{type_}" for number, type_ in casts.items()}
 
 
 def _notes(load: LoggedLoad, settings: LogSettings) -> Iterator[str]:

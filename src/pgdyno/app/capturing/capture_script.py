@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pgdyno.app.capturing.schema import read_schema, types_of
 from pgdyno.app.measuring.workload_choice import parse_script
+from pgdyno.capture.protocol import SCRIPT_PROTOCOL
 from pgdyno.capture.scripts.script import read_script
 from pgdyno.capture.scripts.scripted import ReadScript, ScriptedLoad
 from pgdyno.model.errors import UsageError
@@ -54,7 +55,7 @@ def capture_script(request: ScriptCaptureRequest, progress: Progress) -> Capture
         clients=1,
         statements=load.counted(),
         transactions=tuple(load.transactions),
-        notes=tuple(load.notes),
+        notes=(SCRIPT_PROTOCOL, *load.notes),
         is_read_only=load.is_read_only,
         counted=("calls",),
     )

@@ -31,6 +31,7 @@ from pgdyno.experiments.planner.sql_text import (
     operators_in,
 )
 from pgdyno.model.errors import UsageError
+from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.parallel_degree import Cause, Degree, ExplainedGather, Gather, Limit, Pools
 from pgdyno.server.connection.connection import Connection, connect
 from pgdyno.server.inspection.connection_by_directory import connect_by_directory
@@ -75,11 +76,12 @@ def explain_degree_of(
     Raises: UsageError for a statement that has no degree; ServerError, DataDirectoryError.
     """
     check_statement(statement)
-    with contextlib.closing(_opened(dsn, data_directory, database)) as connection:
+    with contextlib.closing(open_named(dsn, data_directory, database)) as connection:
         return explain_degree(connection, statement, workers)
 
 
-def _opened(dsn: str | None, data_directory: Path | None, database: str | None) -> Connection:
+def open_named(dsn: str | None, data_directory: Path | None, database: str | None) -> Connection:
+    """Connect to a database of the server that is named. Raises: ServerError, DataDirectoryError."""
     if data_directory is None:
         return connect(dsn, database=database)
     return connect_by_directory(data_directory, database=database)
@@ -123,17 +125,24 @@ def never_with_workers(command: str) -> UsageError:
 def explain_degree(connection: Connection, statement: str, workers: int | None) -> Degree:
     """Explain the degree of a statement that ``check_statement`` has let pass. Changes nothing."""
     settings = read_settings(connection)
-    planner = Planner(connection, statement, settings)
-    inquiry = Inquiry(
-        planner.plan,
-        lambda scans: read_tables(connection, scans),
-        lambda plan: read_hazards(connection, *_named(f"{statement}\n{expressions(plan)}")),
-        settings,
-    )
-    plan = planner.plan({})
+    inquiry = inquiry_of(connection, statement, settings)
+    plan = inquiry.plan({})
     if command := written_by(plan):
         raise never_with_workers(command)
     return degree_of(inquiry, plan, read_pools(connection, settings), workers)
+
+
+def inquiry_of(
+    connection: Connection, statement: str, settings: Mapping[str, Guc], search_path: str | None = None
+) -> Inquiry:
+    """Return the questions about a statement; ``search_path`` None is the role's own."""
+    planner = Planner(connection, statement, settings, search_path)
+    return Inquiry(
+        planner.plan,
+        lambda scans: read_tables(connection, scans),
+        lambda plan: read_hazards(connection, *_named(f"{statement}\n{expressions(plan)}"), search_path),
+        settings,
+    )
 
 
 def causes_of(connection: Connection, statement: str) -> str:

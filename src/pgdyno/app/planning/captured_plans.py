@@ -42,7 +42,7 @@ def plan_captured(
             samples = sampled_statements(connection, workload, driver)
     except PgdynoError as error:
         return unknown(_said(error), SOURCE)
-    calls, shares = _calls_per_transaction(captured), _shares(captured)
+    calls, shares = _calls_per_transaction(captured), captured.shares
     planned: dict[str, PlannedStatement] = {}
     with closing(connect()) as connection:
         prepare(connection)
@@ -68,16 +68,6 @@ def _calls_per_transaction(captured: CapturedWorkload) -> Mapping[str, float]:
         for call in one.calls:
             calls[call.statement] += one.weight * call.times / whole
     return calls
-
-
-def _shares(captured: CapturedWorkload) -> dict[str, float]:
-    """Return the share of each statement in the original's time; in its calls where no time is known."""
-    has_times = any(one.seen.time_ms for one in captured.statements)
-    sizes = {
-        one.name: one.seen.time_ms if has_times else float(one.seen.calls) for one in captured.statements
-    }
-    whole = sum(sizes.values()) or 1.0
-    return {name: size / whole for name, size in sizes.items()}
 
 
 def _said(error: PgdynoError) -> str:

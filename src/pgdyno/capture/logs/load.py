@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from statistics import median
 
 from pgdyno.capture.logs.entry import LogEntry
 from pgdyno.capture.logs.equalities import Equalities
@@ -13,12 +15,14 @@ from pgdyno.capture.logs.message import Logged, read_message
 from pgdyno.capture.logs.sequences import MOST_KINDS, LoggedSession, Sequences
 from pgdyno.capture.logs.texts import MOST_CHARACTERS, MOST_PARAMETERS, MOST_TEXTS, Execution, Texts
 from pgdyno.capture.logs.values import Values
+from pgdyno.capture.protocol import note_on_protocols
 from pgdyno.capture.seen_ties import Place
-from pgdyno.capture.statements import TransactionPart, is_about_statistics
+from pgdyno.capture.statements import TransactionPart, is_about_statistics, is_query
 from pgdyno.capture.transactions import SeenTransaction
-from pgdyno.model.experiments.captured import Seen
+from pgdyno.model.experiments.captured import Protocol, Seen
 
 _MOST_SESSIONS = 10_000  # at a time: more than any server has; of those before, the oldest are over
+_MOST_PAUSES = 100_000  # the first of them: their median is that of all
 _OURS = "pgdyno"  # how the names of pgdyno's own sessions begin
 _FAILURES = frozenset({"ERROR", "FATAL", "PANIC"})
 _CONNECTED = "connection "  # received, authenticated, authorized: a session's first entries
@@ -42,6 +46,7 @@ class _Running:
     waiting: tuple[Execution, ...] = ()
     logged: Logged | None = None
     began_s: float | None = None
+    ended_s: float | None = None  # its latest transaction, if nothing has begun since
     values: dict[Place, str] = field(default_factory=dict)
 
 
@@ -60,9 +65,13 @@ class LoggedLoad:
     equalities: Equalities = field(default_factory=Equalities)
     texts: Texts = field(default_factory=Texts)
     sequences: Sequences = field(default_factory=Sequences)
+    _sent: Counter[Protocol] = field(default_factory=Counter)  # queries
+    _named: int = 0  # of them were read as a statement with a name
     _counts: dict[int, _Counts] = field(default_factory=dict)
     _sessions: dict[str, _Running] = field(default_factory=dict)
     _busy_s: float = 0.0
+    _pauses: list[float] = field(default_factory=list)
+    _has_milliseconds: bool = False
     _spans: list[list[float]] = field(default_factory=list)  # of each file, the first time and the last
 
     def read(self, entries: Iterable[LogEntry | None]) -> None:
@@ -108,6 +117,26 @@ class LoggedLoad:
         """The mean number of sessions in transactions."""
         return self._busy_s / self.seconds if self.seconds > 0 else 1.0
 
+    @property
+    def pause_s(self) -> float | None:
+        """The median time between two transactions of a session; None if the log does not tell it.
+
+        It takes durations, and times in milliseconds.
+        """
+        return median(self._pauses) if self._pauses and self._has_milliseconds else None
+
+    @property
+    def sent(self) -> Mapping[Protocol, int]:
+        """How calls of queries were sent.
+
+        A statement with a name that is read again for each call is as good as one without: no plan is kept.
+        """
+        read = min(self._named, self._sent["prepared"])
+        sent = Counter(self._sent)
+        sent["prepared"] -= read
+        sent["extended"] += read
+        return +sent  # without zeros
+
     def seen(self) -> dict[int, Seen]:
         """Return counts by statement; calls without a duration took as long as the others."""
         return {
@@ -147,12 +176,15 @@ class LoggedLoad:
             )
         if self.unread:
             yield f"{self.unread} entries could not be read: they are too long, incomplete or ambiguous"
+        if note := note_on_protocols(self.sent):
+            yield note
         yield from self.values.notes()
 
     def _take(self, entry: LogEntry) -> None:
         if entry.at_s is not None:
             times = (*self._spans[-1], entry.at_s)
             self._spans[-1] = [min(times), max(times)]
+            self._has_milliseconds |= not entry.at_s.is_integer()
         if entry.severity in _FAILURES:
             self._fail(entry)
             return
@@ -164,6 +196,8 @@ class LoggedLoad:
             self._count(running, logged.ms, entry.at_s)
             return
         self._count(running)
+        if logged.is_parse and logged.protocol == "prepared" and is_query(logged.sql):
+            self._named += 1
         if not logged.is_execution or is_about_statistics(logged.sql):
             return
         running.text, running.logged = logged.sql, logged
@@ -186,6 +220,7 @@ class LoggedLoad:
         running = self._sessions.get(entry.session)
         if running is not None and entry.query in {"", running.text}:
             running.waiting = ()
+            running.ended_s = None
 
     def _leave(self, running: _Running) -> None:
         self._count(running)
@@ -194,12 +229,17 @@ class LoggedLoad:
 
     def _count(self, running: _Running, ms: float | None = None, ended_s: float | None = None) -> None:
         """Count the statements that a session has executed, which took so long together."""
+        has_ended = ms is not None and ended_s is not None
         ended_s = running.began_s if ended_s is None else ended_s
         waiting, running.waiting = running.waiting, ()
         waiting = self._in_a_transaction(running, waiting)
+        if waiting:
+            self._take_pause(running)
         for one in waiting:
             counts = self._counts.setdefault(one.statement, _Counts())
             counts.calls += 1
+            if one.part is TransactionPart.QUERY and running.logged is not None and running.logged.protocol:
+                self._sent[running.logged.protocol] += 1
             if ms is not None:
                 counts.timed += 1
                 counts.time_ms += ms / len(waiting)
@@ -208,6 +248,16 @@ class LoggedLoad:
             chains = one.part is not None and _CHAINS.search(self.texts.sql[one.statement]) is not None
             running.session.run(one.statement, one.part, (running.began_s, ended_s), chains=chains)
             self._take_values(running, one)
+        if waiting and has_ended and not running.session.is_in_block:
+            running.ended_s = ended_s
+
+    def _take_pause(self, running: _Running) -> None:
+        """Take the time from a session's transaction to the one that begins."""
+        ended_s, running.ended_s = running.ended_s, None
+        if ended_s is None or running.began_s is None or not running.session.is_known:
+            return
+        if len(self._pauses) < _MOST_PAUSES:
+            self._pauses.append(max(0.0, running.began_s - ended_s))
 
     def _take_values(self, running: _Running, one: Execution) -> None:
         values = {**(running.logged.values if running.logged is not None else {}), **one.values}

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from pgdyno.model.experiments.captured import Protocol
+
 _MESSAGE = re.compile(
     r"(?:duration: (?P<ms>\d+\.\d+) ms)?(?:^|  |$)"
-    r"(?:(?P<step>statement|parse|bind|execute fetch from|execute)(?: [^\n]{0,200}?)?: (?P<sql>.*))?",
+    r"(?:(?P<step>statement|parse|bind|execute fetch from|execute)(?: (?P<name>[^\n]{0,200}?))?: "
+    r"(?P<sql>.*))?",
     re.DOTALL,
 )
 _PARAMETER = re.compile(r"\$(\d{1,5}) = (?:(NULL)|'((?:[^']|'')*)')(?:, |$)")
 _PARAMETERS = re.compile(r"parameters: ", re.IGNORECASE)  # with a capital letter from PostgreSQL 16 on
+_UNNAMED = "<unnamed>"  # and after it "/" and the name of a portal, if that has one
 _CUT = "..."  # the end of a value that is longer than log_parameter_max_length
 
 
@@ -19,16 +23,22 @@ _CUT = "..."  # the end of a value that is longer than log_parameter_max_length
 class Logged:
     """A step of a statement, or a duration alone. ``sql`` None: it is a duration alone.
 
-    ``is_execution``: it runs the statement, from its beginning. ``is_simple``: the text may have several
-    statements. ``values`` are those of parameters by number, NULL being None, without those that
-    were cut.
+    ``protocol`` is how the statement was sent. ``is_execution``: it runs the statement, from its beginning;
+    ``is_parse``: it is read alone. ``values`` are those of parameters by number, NULL being None, without
+    those that were cut.
     """
 
     sql: str | None
     ms: float | None
-    is_execution: bool
-    is_simple: bool
+    protocol: Protocol | None = None
+    is_execution: bool = False
+    is_parse: bool = False
     values: dict[int, str | None] = field(default_factory=dict)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the text may have several statements."""
+        return self.protocol == "simple"
 
 
 def read_message(message: str, detail: str) -> Logged | None:
@@ -41,10 +51,17 @@ def read_message(message: str, detail: str) -> Logged | None:
     return Logged(
         sql=found["sql"],
         ms=None if found["ms"] is None else float(found["ms"]),
+        protocol=None if step is None else _protocol(step, found["name"]),
         is_execution=is_execution,
-        is_simple=step == "statement",
+        is_parse=step == "parse",
         values=_values(detail) if is_execution and detail else {},
     )
+
+
+def _protocol(step: str, name: str | None) -> Protocol:
+    if step == "statement":
+        return "simple"
+    return "extended" if name is None or name.startswith(_UNNAMED) else "prepared"
 
 
 def _values(detail: str) -> dict[int, str | None]:

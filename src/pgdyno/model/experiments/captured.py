@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -161,7 +162,7 @@ class CapturedWorkload:
     ``cluster`` is the identifier of the cluster that it comes from, ``search_path`` that of its sessions.
     ``protocol`` is how they send statements.
     ``counted`` are the quantities that are known of its statements; ``seconds`` 0 means that it was not seen
-    at work.
+    at work. ``pause_s`` is the median time from a transaction to its session's next; None: it is not known.
     """
 
     name: str
@@ -178,6 +179,7 @@ class CapturedWorkload:
     search_path: str = "public"
     counted: tuple[Quantity, ...] = QUANTITIES
     protocol: Protocol = "prepared"
+    pause_s: float | None = None
 
     @property
     def has_values(self) -> bool:
@@ -196,3 +198,11 @@ class CapturedWorkload:
         replayed = sum(one.seen.calls for one in self.statements)
         left_out = sum(one.seen.calls for one in self.omitted)
         return replayed / (replayed + left_out) if replayed else 0.0
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The share of each statement in the time of all that are replayed; in calls where none is known."""
+        has_times = any(one.seen.time_ms for one in self.statements)
+        sizes = {one.name: one.seen.time_ms if has_times else one.seen.calls for one in self.statements}
+        whole = sum(sizes.values()) or 1
+        return {name: size / whole for name, size in sizes.items()}

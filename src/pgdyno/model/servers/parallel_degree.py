@@ -203,3 +203,17 @@ class Degree:
     pool_limit: Limit | None  # the pool by which fewer can be launched; None: all can, or not known
     notes: tuple[str, ...]
     advice: DegreeAdvice | None = None
+
+
+@dataclass(frozen=True)
+class StatementDegree:
+    """The degree of a workload's statement, which has a ``share`` of the workload's time, or of its calls.
+
+    ``degree`` None: it has none, for the reason ``why_none``; ``is_never``: none on any server.
+    """
+
+    statement: str
+    share: float
+    degree: Degree | None = None
+    why_none: str | None = None
+    is_never: bool = False

@@ -35,6 +35,9 @@ def workload_text(workload: CapturedWorkload) -> str:
         ),
         f"  {numbers.share(workload.replayed_share)} of the calls are of statements that can be replayed",
     ]
+    if workload.pause_s is not None:
+        pause = numbers.duration(workload.pause_s)
+        lines.append(f"  a session pauses for {pause} between two transactions (median), and not in a replay")
     whole = sum(one.weight for one in workload.transactions)
     for one in workload.transactions:
         lines += ["", *_transaction(one, whole)]

@@ -7,7 +7,7 @@ URIs and key=value strings. No text that leaves this module contains a password.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeAlias
@@ -44,6 +44,8 @@ _READ_ONLY = b"; SET default_transaction_read_only = on"
 _NO_LIMITS = (
     b"RESET search_path; RESET statement_timeout; RESET lock_timeout; RESET default_transaction_read_only"
 )
+_SEARCH_PATH = b"SELECT pg_catalog.set_config('search_path', %s, false)"
+_NAMING = ("dbname", "service")  # a service names a database as well
 
 
 def connect(
@@ -97,14 +99,18 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None =
 
 
 @contextmanager
-def without_session_limits(connection: Connection, *, is_read_only: bool = True) -> Iterator[None]:
+def without_session_limits(
+    connection: Connection, *, is_read_only: bool = True, search_path: str | None = None
+) -> Iterator[None]:
     """Reset this session's settings to the server's values while the block runs.
 
     ``pg_settings`` shows a session's own values: what ``connect`` sets would hide what is configured. The
-    search path is the server's as well, so that operators in the block need a schema.
+    search path is the server's as well, or ``search_path``, so that operators in the block need a schema.
     """
     _run(connection, _NO_LIMITS)
     try:
+        if search_path is not None:
+            _run(connection, _SEARCH_PATH, (search_path,))
         yield
     finally:
         if not connection.closed:
@@ -143,6 +149,15 @@ def without_password(dsn: str) -> str:
     return make_conninfo("", **{key: value for key, value in _parse(dsn).items() if key not in _secrets()})
 
 
+def names_database(dsn: str | None) -> bool:
+    """Whether a connection string, or else libpq's environment, names a database.
+
+    Raises: UsageError if the string cannot be parsed.
+    """
+    given = _parse(dsn)
+    return any(given.get(one) for one in _NAMING) or any(map(os.environ.get, ("PGDATABASE", "PGSERVICE")))
+
+
 def has_password(dsn: str) -> bool:
     """Whether a connection string carries a password, which other users can see in the process list.
 
@@ -158,9 +173,9 @@ def _secrets() -> frozenset[str]:
     return _PASSWORDS | _KEYS | hidden
 
 
-def _run(connection: Connection, statements: bytes) -> None:
+def _run(connection: Connection, statements: bytes, parameters: Sequence[str] | None = None) -> None:
     try:
-        connection.execute(statements)
+        connection.execute(statements, parameters)
     except psycopg.Error as error:
         raise statement_failed(error, is_closed=connection.closed) from error
 

@@ -16,6 +16,7 @@ from pgdyno.model.servers.table_statistics import (
 )
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.inspection.column_statistics import FROM_PG_STATS, MOST_ROWS, statistics_of, within
 
 # Texts of values are to be those that pgdyno.synthesis reads. The search path is empty meanwhile.
 _FORMS = """
@@ -67,15 +68,12 @@ JOIN pg_attribute a ON a.attrelid = %(table)s AND a.attnum = b.attnum
 LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
 ORDER BY a.attnum
 """
-_STATISTICS = """
-SELECT a.attname, s.null_frac::float8, s.avg_width, s.n_distinct::float8, s.most_common_vals::text::text[],
-       s.most_common_freqs::float8[], s.histogram_bounds::text::text[], s.correlation::float8,
-       s.most_common_elems::text::text[], s.most_common_elem_freqs::float8[],
-       s.elem_count_histogram[array_upper(s.elem_count_histogram, 1)]::float8
+_STATISTICS = f"""
+SELECT a.attname, {FROM_PG_STATS}
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
 JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
 WHERE c.oid = %s AND NOT s.inherited
-"""
+"""  # noqa: S608 — constants
 _KEYS = """
 SELECT ARRAY(SELECT a.attname::text
              FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY AS k(number, place)
@@ -124,9 +122,6 @@ WHERE x.stxrelid = %s AND 'f' = ANY (x.stxkind)
                   WHERE s.statistics_schemaname = n.nspname AND s.statistics_name = x.stxname)
 ORDER BY x.stxname
 """
-_MOST_ROWS = 1 << 40  # more than fit into a table
-_WIDEST_BYTES = 1 << 30  # no value is wider
-_ROUNDING = 1e-3  # of floats of 32 bits
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _DEPENDENCY = re.compile(r'"(\d+(?:, \d+)*) => (\d+)": ([0-9.]+)')
 
@@ -185,38 +180,13 @@ def _table(connection: Connection, row: Sequence[Any]) -> StoredTable:
 def _rows(tuples: float, heap_bytes: int, *, is_analysed: bool) -> float | None:
     """Return the server's estimate; None if there are some, and it has none."""
     if tuples > 0:
-        return _within(tuples, 0, _MOST_ROWS)
+        return within(tuples, 0, MOST_ROWS)
     return 0.0 if heap_bytes == 0 or (tuples == 0 and is_analysed) else None
 
 
 def _statistics(connection: Connection, table: int) -> Mapping[str, ColumnStatistics]:
-    return {
-        str(name): ColumnStatistics(
-            null_fraction=_within(nulls, 0, 1),
-            width_bytes=int(_within(width, 0, _WIDEST_BYTES)),
-            distinct=_within(distinct, -1, _MOST_ROWS),
-            common=_texts(common),
-            frequencies=tuple(_within(one, 0, 1) for one in frequencies or ()),
-            bounds=_texts(bounds),
-            correlation=None if correlation is None else _within(correlation, -1, 1),
-            elements=_texts(elements),
-            element_frequencies=tuple(_within(one, 0, 1) for one in element_frequencies or ()),
-            element_count=None if count is None else _within(count, 0, _WIDEST_BYTES),
-        )
-        for name, nulls, width, distinct, common, frequencies, bounds, correlation, elements,
-        element_frequencies, count in connection.execute(_STATISTICS, (table,)).fetchall()
-    }  # fmt: skip
-
-
-def _within(value: Any, low: float, high: float) -> float:
-    """Return a number of the statistics. Raises: ValueError for one that they cannot have."""
-    if not low - _ROUNDING <= float(value) <= high + _ROUNDING:
-        raise ValueError(f"{value} is not between {low} and {high}")
-    return min(max(float(value), low), high)
-
-
-def _texts(values: Sequence[Any] | None) -> tuple[str, ...]:
-    return tuple(map(str, values or ()))
+    rows = connection.execute(_STATISTICS, (table,)).fetchall()
+    return {str(name): statistics_of(its) for name, *its in rows}
 
 
 def _columns(

@@ -65,13 +65,17 @@ def read_tables(connection: Connection, scans: Iterable[Scan]) -> dict[str, Tabl
 
 
 def read_hazards(
-    connection: Connection, calls: Iterable[tuple[str | None, str]], operators: Iterable[str]
+    connection: Connection,
+    calls: Iterable[tuple[str | None, str]],
+    operators: Iterable[str],
+    search_path: str | None = None,
 ) -> tuple[Hazard, ...]:
     """Return the functions that are not parallel-safe among those that a statement may call.
 
-    ``calls`` are schemas, if they are named, and names. Raises: ServerError, ConnectionFailedError.
+    ``calls`` are schemas, if they are named, and names; ``search_path`` None is the role's own.
+    Raises: ServerError, ConnectionFailedError.
     """
-    with without_session_limits(connection):
+    with without_session_limits(connection, search_path=search_path):
         path = require(connection, _SEARCH_PATH, list, "current_schemas()")
     wanted = set(calls)
     found: dict[tuple[str, bool], list[tuple[str, str, bool]]] = {}

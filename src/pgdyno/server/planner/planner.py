@@ -3,7 +3,7 @@
 Nothing is run: EXPLAIN alone, without ANALYZE.
 
 Every question is a READ ONLY transaction of its own that is rolled back; settings to try are set in it with
-SET LOCAL. It sees the role's own search path and settings, as an application of that role does. PostgreSQL
+SET LOCAL. It sees the role's own settings, and its search path or another one. PostgreSQL
 itself computes immutable functions of constants while it plans, and stable ones to estimate.
 """
 
@@ -33,13 +33,20 @@ class Planner:
     """Planner of one statement under other settings; plans are cached by settings."""
 
     @answers_of_postgresql()
-    def __init__(self, connection: Connection, statement: str, settings: Mapping[str, Guc]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        statement: str,
+        settings: Mapping[str, Guc],
+        search_path: str | None = None,
+    ) -> None:
         """Take a statement, and its session's settings, whose time limits are kept where they are less.
 
-        Raises: ServerError if the server has not told those.
+        ``search_path`` None is the role's own. Raises: ServerError if the server has not told the limits.
         """
         self._connection = connection
         self._statement = statement
+        self._search_path = search_path
         self._planned: dict[frozenset[tuple[str, str]], Mapping[str, Any]] = {}
         self._limits = {name: _at_most(settings[name], STATEMENT_TIMEOUT_S * 1000) for name in _TIMEOUTS}
 
@@ -55,14 +62,25 @@ class Planner:
         return self._planned[key]
 
     def _plan(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        with without_session_limits(self._connection):
+        with without_session_limits(self._connection, search_path=self._search_path):
             try:
                 row = self._explain({**self._limits, **settings})
             except psycopg.Error as error:
                 if self._connection.closed:
                     raise connection_lost(str(error)) from error
-                raise _not_planned(error, self._connection.info.dbname) from error
+                raise _not_planned(error, self._where_names_are()) from error
         return plan_of(row)
+
+    def _where_names_are(self) -> str:
+        path = (
+            "the role's own search_path"
+            if self._search_path is None
+            else f"search_path = {self._search_path}"
+        )
+        return (
+            f'names are looked up in database "{self._connection.info.dbname}" by {path}; dbname= in '
+            "--dsn, or --dbname beside --pgdata, names another database"
+        )
 
     def _explain(self, settings: Mapping[str, str]) -> tuple[Any, ...] | None:
         try:
@@ -102,7 +120,7 @@ def _at_most(timeout: Guc, limit_ms: int) -> str:
     return str(min(own_ms, limit_ms) if own_ms else limit_ms)
 
 
-def _not_planned(error: psycopg.Error, database: str) -> PgdynoError:
+def _not_planned(error: psycopg.Error, where_names_are: str) -> PgdynoError:
     """Return the error for a statement that was not planned, in the server's words."""
     said = error.diag.message_primary or str(error).strip()
     detail = "; ".join(filter(None, (said, error.diag.message_detail)))
@@ -125,17 +143,10 @@ def _not_planned(error: psycopg.Error, database: str) -> PgdynoError:
         return UsageError(
             "the server cannot plan this statement",
             detail=detail + _place(error),
-            hint=_where_names_are(database) if kind in _OF_NAMES else None,
+            hint=where_names_are if kind in _OF_NAMES else None,
         )
     return ServerError(
         "the server could not plan this statement", detail=f"{detail} (SQLSTATE {error.sqlstate})"
-    )
-
-
-def _where_names_are(database: str) -> str:
-    return (
-        f'names are looked up in database "{database}" by the role\'s own search_path; dbname= in --dsn, or '
-        "--dbname beside --pgdata, names another database"
     )
 
 

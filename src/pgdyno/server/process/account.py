@@ -14,10 +14,12 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from pgdyno.model.hosts.own_account import COMMENT, NAME, SYSTEM_PATH
 
 _NO_GROUP = 65534  # as the kernel calls what it cannot tell: DEFAULT_OVERFLOWGID in linux/highuid.h
+_ONE_OFF_IDS = range(61184, 65520)  # of systemd's DynamicUser=, which no package and no person has
 _OTHERS = ("postgres", "nobody")  # where there is no account of our own
 _NO_CAPABILITIES = ("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all")
 _KEPT_VARIABLES = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "QEMU_LD_PREFIX"})
@@ -47,7 +49,8 @@ class Account:
         """
         wrapped = ["setpriv", f"--pdeathsig={death_signal.name.removeprefix('SIG')}", "--no-new-privs"]
         if self.is_other:
-            wrapped += [f"--reuid={self.uid}", f"--regid={self.gid}", "--init-groups", *_NO_CAPABILITIES]
+            groups = "--init-groups" if self.name else "--clear-groups"
+            wrapped += [f"--reuid={self.uid}", f"--regid={self.gid}", groups, *_NO_CAPABILITIES]
         if cpus is not None:
             wrapped += ["taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus)]
         return [*wrapped, *argv]
@@ -67,6 +70,19 @@ class Account:
         if self.is_other:
             for path in paths:
                 os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+
+def one_off_account() -> Account:
+    """Return a user without a name that nobody and no process is, for a program that reads hostile files.
+
+    Not even the servers' account can look into such a program. Without root, it is the caller.
+    """
+    if os.geteuid() != 0:
+        return caller()
+    taken = {entry.pw_uid for entry in pwd.getpwall()}
+    taken |= {entry.stat().st_uid for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    free = next(uid for uid in reversed(_ONE_OFF_IDS) if uid not in taken)
+    return Account("", free, free, is_other=True)
 
 
 def with_environment(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:

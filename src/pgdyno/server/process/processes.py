@@ -52,6 +52,15 @@ def cpu_ns(pid: int) -> int | None:
         raise
 
 
+def queue_ns(pid: int, thread: int | None = None) -> int:
+    """Return how long a process's thread could have run and did not, in ns; 0 if it has ended.
+
+    The second number of /proc/PID/schedstat: from when it joined the queue of a CPU.
+    """
+    text = read_process(pid, "schedstat" if thread is None else f"task/{thread}/schedstat")
+    return 0 if text is None else int(text.split()[1])
+
+
 def children(pid: int) -> tuple[int, ...]:
     """Return the direct children of a process; none if it has ended."""
     try:

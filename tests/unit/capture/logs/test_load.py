@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -248,3 +249,65 @@ def test_every_call_is_in_a_transaction_or_said_to_be_cut(calls: Iterable[tuple[
     if not found.sequences.cut:
         ends = sum(calls for sql, (calls, _) in counts(found).items() if sql in {"COMMIT", "ROLLBACK"})
         assert found.calls - ends <= round(within) <= found.calls
+
+
+def test_queries_are_counted_by_how_they_were_sent() -> None:
+    found = load(
+        *statements("BEGIN", "SELECT 1; SELECT 2", "COMMIT", "VACUUM t"),
+        entry(f"execute <unnamed>: {READ}"),
+        *(entry(f"execute S_1: {READ}") for _ in range(4)),
+        entry("execute S_2: BEGIN"),
+    )
+    assert found.sent == {"simple": 2, "extended": 1, "prepared": 4}
+
+
+def test_a_query_with_a_name_that_is_read_for_each_call_has_none() -> None:
+    """As PDO does it; a statement that fails when it is read is never executed."""
+    read, call = (
+        entry(f"duration: 0.1 ms  parse pdo_1: {READ}"),
+        entry(f"duration: 0.1 ms  execute pdo_1: {READ}"),
+    )
+    begin = entry("duration: 0.1 ms  parse pdo_2: BEGIN")
+    assert load(read, call, begin, read, call, call).sent == {"prepared": 1, "extended": 2}
+    assert load(read, read, call).sent == {"extended": 1}
+
+
+def test_mixed_protocols_are_noted_and_a_few_calls_are_not() -> None:
+    sent = [entry(f"execute S_1: {READ}")] * 30
+    assert not any("several ways" in note for note in load(*sent, *statements("SELECT 1")).notes())
+    mixed = load(*sent, *statements(*["SELECT 1"] * 10)).notes()
+    [note] = [note for note in mixed if "several ways" in note]
+    assert "75\N{NO-BREAK SPACE}% prepared by name, 25\N{NO-BREAK SPACE}% as simple queries" in note
+
+
+def test_a_session_pauses_between_its_transactions() -> None:
+    found = load(
+        at(10.0, "duration: 500.0 ms  statement: SELECT 1"),  # from 9.5 on
+        at(10.5, "statement: BEGIN"),  # 0.5 s after
+        at(10.6, "duration: 100.0 ms"),
+        at(19.0, "duration: 1000.0 ms  statement: SELECT 1"),  # a pause within a transaction
+        at(20.0, "duration: 0.0 ms  statement: COMMIT"),
+        at(20.25, "duration: 0.0 ms  statement: SELECT 1", session="o"),  # another session
+        at(27.0, "duration: 4000.0 ms  statement: SELECT 1"),  # 3 s after
+        at(29.0, "duration: 0.0 ms  statement: SELECT 1; SELECT 2"),  # 2 s after
+    )
+    assert found.pause_s == 2.0
+
+
+def test_a_pause_is_not_known_without_durations_or_milliseconds_or_after_a_failure() -> None:
+    timed, untimed = "duration: 0.0 ms  statement: SELECT 1", "statement: SELECT 1"
+    assert load(at(1.5, timed), at(2.0, timed)).pause_s == 0.5
+    assert load(at(1.0, timed), at(2.0, timed)).pause_s is None
+    assert load(at(1.5, untimed), at(2.0, untimed)).pause_s is None
+    failed = replace(at(1.7, "division by zero"), severity="ERROR", query="SELECT 1 / 0")
+    assert load(at(1.5, timed), at(1.6, "statement: SELECT 1 / 0"), failed, at(2.0, timed)).pause_s is None
+    assert load(*statements("SELECT 1", "SELECT 1")).pause_s is None
+
+
+def test_a_transaction_of_which_the_log_has_the_end_alone_has_no_pauses() -> None:
+    found = LoggedLoad("shop", Values(is_keeping=False))
+    one, end = "duration: 0.0 ms  statement: SELECT 1", "duration: 0.0 ms  statement: COMMIT"
+    entries = (at(1.5, one), at(2.5, one), at(3.5, end), at(5.5, one))
+    found.read(replace(entry, line=7) for entry in entries)
+    found.finish()
+    assert found.pause_s == 2.0

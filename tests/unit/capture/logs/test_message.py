@@ -10,18 +10,23 @@ from pgdyno.capture.logs.message import Logged, read_message
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("statement: SELECT 1", Logged("SELECT 1", None, is_execution=True, is_simple=True)),
-        ("execute <unnamed>: BEGIN", Logged("BEGIN", None, is_execution=True, is_simple=False)),
-        ("execute S_1: SELECT a: b", Logged("SELECT a: b", None, is_execution=True, is_simple=False)),
-        ("execute s/c: SELECT 1", Logged("SELECT 1", None, is_execution=True, is_simple=False)),
-        ("duration: 0.062 ms", Logged(None, 0.062, is_execution=False, is_simple=False)),
+        ("statement: SELECT 1", Logged("SELECT 1", None, "simple", is_execution=True)),
+        ("statement: execute s: SELECT 1", Logged("execute s: SELECT 1", None, "simple", is_execution=True)),
+        ("execute <unnamed>: BEGIN", Logged("BEGIN", None, "extended", is_execution=True)),
+        ("execute <unnamed>/c: SELECT 1", Logged("SELECT 1", None, "extended", is_execution=True)),
+        ("execute S_1: SELECT a: b", Logged("SELECT a: b", None, "prepared", is_execution=True)),
+        ("execute s/c: SELECT 1", Logged("SELECT 1", None, "prepared", is_execution=True)),
+        ("duration: 0.062 ms", Logged(None, 0.062)),
         (
             "duration: 12.500 ms  statement: SELECT\n 1",
-            Logged("SELECT\n 1", 12.5, is_execution=True, is_simple=True),
+            Logged("SELECT\n 1", 12.5, "simple", is_execution=True),
         ),
-        ("duration: 0.1 ms  bind s: SELECT 1", Logged("SELECT 1", 0.1, is_execution=False, is_simple=False)),
-        ("duration: 0.1 ms  parse s: SELECT 1", Logged("SELECT 1", 0.1, is_execution=False, is_simple=False)),
-        ("execute fetch from s/c: SELECT 1", Logged("SELECT 1", None, is_execution=False, is_simple=False)),
+        ("duration: 0.1 ms  execute P_0: SELECT", Logged("SELECT", 0.1, "prepared", is_execution=True)),
+        ("duration: 0.1 ms  bind s: SELECT 1", Logged("SELECT 1", 0.1, "prepared")),
+        ("duration: 0.1 ms  bind <unnamed>: SELECT 1", Logged("SELECT 1", 0.1, "extended")),
+        ("duration: 0.1 ms  parse s: SELECT 1", Logged("SELECT 1", 0.1, "prepared", is_parse=True)),
+        ("duration: 0.1 ms  parse <unnamed>: SELECT", Logged("SELECT", 0.1, "extended", is_parse=True)),
+        ("execute fetch from s/c: SELECT 1", Logged("SELECT 1", None, "prepared")),
     ],
 )  # fmt: skip
 def test_messages_about_statements(message: str, expected: Logged) -> None:

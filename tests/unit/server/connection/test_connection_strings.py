@@ -9,7 +9,12 @@ import pytest
 from psycopg.pq import Conninfo
 
 from pgdyno.model.errors import UsageError
-from pgdyno.server.connection.connection import addresses, has_password, without_password
+from pgdyno.server.connection.connection import (
+    addresses,
+    has_password,
+    names_database,
+    without_password,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +78,26 @@ def test_no_secret_of_libpqs_is_shown_or_passed_unnoticed(keyword: str) -> None:
 def test_a_string_that_is_none_is_said() -> None:
     with pytest.raises(UsageError, match="the connection string cannot be understood"):
         addresses("postgresql://app:s3 cret@db/x")
+
+
+@pytest.mark.parametrize(
+    ("dsn", "expected"),
+    [
+        (None, False),
+        ("", False),
+        ("host=db1 user=app", False),
+        ("host=db1 dbname=shop", True),
+        ("host=db1 dbname=''", False),
+        ("postgresql://db1/shop", True),
+        ("postgresql://db1", False),
+        ("service=prod", True),
+    ],
+)
+def test_a_connection_string_or_the_environment_names_a_database(
+    dsn: str | None, *, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert names_database(dsn) is expected
+    for variable in ("PGDATABASE", "PGSERVICE"):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, "shop")
+            assert names_database(dsn)

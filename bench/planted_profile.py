@@ -1,0 +1,168 @@
+"""Whether costs that are planted show in the right line of a profile, and as large as they are.
+
+python -m bench.planted_profile [--turns 2]: one client of pgbench runs a script with a cost and without, in
+turns, on PostgreSQL 18, while `pgdyno profile --dsn` watches. pgbench's own latency says how much longer a
+transaction is; the last column is what the lines of that cost say, as a share of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from bench.likeness import Quiet
+from tests.fix_servers import RealServer, running_server
+
+from pgdyno.app.installations import embedded
+from pgdyno.app.profiling.traffic_profile import profile_attached
+from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.profiling import parts
+
+_WATCHED_S = 20.0
+_LATENCY = re.compile(r"latency average = ([0-9.]+) ms")
+_READS = "SELECT abalance FROM pgbench_accounts WHERE aid = 1;\n" * 5
+_COMMIT = "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n"
+_SPIN = (
+    "CREATE FUNCTION spin(n integer) RETURNS integer LANGUAGE plpgsql AS "
+    "$$ DECLARE x integer := 0; BEGIN FOR i IN 1..n LOOP x := x + 1; END LOOP; RETURN x; END $$"
+)
+_JOINED = " JOIN ".join(["pgbench_branches b0", *(f"pgbench_branches b{i} USING (bid)" for i in range(1, 7))])
+_JOIN = f"SELECT 1 FROM {_JOINED} WHERE bid = -1;\n"  # noqa: S608 — all of it stands here
+_DELAY_FILE = "fdatasync-us"
+# Makes fdatasync take longer by the microseconds in a file; a device with limits would do as well.
+_SLOW_SYNC = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int fdatasync(int fd)
+{
+    static int (*real)(int);
+    int us = 0;
+    FILE *file = fopen("%s", "r");
+    if (file) { if (fscanf(file, "%%d", &us) != 1) us = 0; fclose(file); }
+    if (us > 0) usleep((useconds_t) us);
+    if (!real) real = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
+    return real(fd);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A cost to plant: a script with it, one without, and the lines that it belongs to."""
+
+    title: str
+    without: str
+    with_it: str
+    lines: frozenset[str]
+    delay_us: int = 0
+
+
+_COSTS = (
+    Cost("a sleep of 2 ms", _READS, f"{_READS}SELECT pg_sleep(0.002);\n", frozenset({"Timeout:PgSleep"})),
+    Cost(
+        "a loop in a function",
+        _READS,
+        f"{_READS}SELECT spin(20000);\n",
+        frozenset({parts.PLPGSQL, parts.FUNCTIONS}),
+    ),
+    Cost("planning a join of seven tables", _READS, f"{_READS}{_JOIN}", frozenset({parts.PLANNING})),
+    Cost("fdatasync slower by 3 ms", _COMMIT, _COMMIT, frozenset({"IO:WalSync"}), delay_us=3000),
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A transaction as pgbench and as the profile sees it, in µs."""
+
+    latency_us: float
+    lines: Mapping[str, float]
+
+
+def main() -> None:
+    """Plant every cost, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=2)
+    turns = parser.parse_args().turns
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        preloaded = {"LD_PRELOAD": str(_slow_sync(directory))}
+        with running_server(embedded().bin_directory) as server:
+            server.stop()
+            server.environment = preloaded
+            server.start()
+            _pgbench(server, "-i", "-q", "-s", "1")
+            server.execute(_SPIN)
+            print("| planted | µs a transaction, pgbench | its lines | lines' share of it |")
+            print("|---|---:|---|---:|")
+            for cost in _COSTS:
+                print(_row(server, directory, cost, turns), flush=True)
+
+
+def _row(server: RealServer, directory: Path, cost: Cost, turns: int) -> str:
+    added, seen = [], []
+    for _ in range(turns):
+        before = _seen(server, directory, cost.without, 0)
+        after = _seen(server, directory, cost.with_it, cost.delay_us)
+        added.append(after.latency_us - before.latency_us)
+        seen.append(sum(after.lines.get(one, 0.0) - before.lines.get(one, 0.0) for one in cost.lines))
+    named = ", ".join(sorted(cost.lines))
+    return f"| {cost.title} | {mean(added):,.0f} | {named} | {mean(seen) / mean(added):.2f} |"
+
+
+def _seen(server: RealServer, directory: Path, script: str, delay_us: int) -> Seen:
+    (directory / _DELAY_FILE).write_text(str(delay_us))
+    file = directory / "script.sql"
+    file.write_text(f"BEGIN;\n{script}COMMIT;\n")  # else each statement is a transaction to the server
+    program = [
+        str(server.bin_directory / "pgbench"),
+        "-n",
+        "-c",
+        "1",
+        "-f",
+        str(file),
+        "-T",
+        str(int(_WATCHED_S + 3)),
+    ]
+    with subprocess.Popen([*program, *_where(server)], stdout=subprocess.PIPE, text=True) as load:
+        profile = profile_attached(server.dsn, _WATCHED_S, Quiet())
+        said, _ = load.communicate()
+    found = _LATENCY.search(said)
+    assert found is not None, said  # noqa: S101 — pgbench prints it
+    return Seen(1000 * float(found[1]), _by_line(profile))
+
+
+def _by_line(profile: TransactionProfile) -> Mapping[str, float]:
+    return {line.name: line.time.us for line in profile.lines}
+
+
+def _pgbench(server: RealServer, *arguments: str) -> None:
+    program = str(server.bin_directory / "pgbench")
+    subprocess.run([program, *arguments, *_where(server)], check=True, capture_output=True)
+
+
+def _where(server: RealServer) -> list[str]:
+    return ["-h", str(server.socket_directory), "-p", str(server.port), "-U", "postgres", "postgres"]
+
+
+def _slow_sync(directory: Path) -> Path:
+    """Compile the library that makes fdatasync slow. Raises: CalledProcessError."""
+    source, library = directory / "slow_sync.c", directory / "slow_sync.so"
+    source.write_text(_SLOW_SYNC % (directory / _DELAY_FILE))
+    compiler = shutil.which("gcc") or "cc"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"], check=True)
+    library.chmod(0o755)
+    return library
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""TransactionProfile a workload: where a transaction's time goes."""

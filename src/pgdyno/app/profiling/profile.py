@@ -1,0 +1,164 @@
+"""The use case ``profile``: the account of a transaction's time, of one variant or of two in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.awake.awake import AwakeKeeper
+from pgdyno.app.local_machine import machine_claimed, online_cpus
+from pgdyno.app.profiling.counters import Processes
+from pgdyno.app.profiling.cycles import CYCLE_S, ArmTurns, Profiling
+from pgdyno.app.profiling.recordings import open_recordings
+from pgdyno.app.profiling.results import PerfData, cycles_of, transactions_in
+from pgdyno.app.profiling.statements import DATABASE, LIBRARY, StatementCounting, counting
+from pgdyno.experiments.blocks.transactions import parse
+from pgdyno.generators.transaction_log import log_label
+from pgdyno.host.probing.spinners import Spinners
+from pgdyno.model.errors import ServerStartError, UsageError
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.ports import Progress
+from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.model.variants.variant import Variant, require_durable, require_measurable
+from pgdyno.profiling.summary import Profiled, sum_up
+from pgdyno.server.process.installation import Installation
+
+_NAME = "profile"
+_FREQUENCY_HZ = 997  # a prime, so that it keeps step with nothing that happens every millisecond
+_NO_STATEMENTS = "statements are not told apart: the server has no pg_stat_statements"
+
+
+@dataclass(frozen=True)
+class ProfileRequest:
+    """A workload to profile, and its variants. ``as_booted`` says why idle CPUs are not kept awake."""
+
+    variants: tuple[Variant, ...]
+    workload: Workload
+    installation: Installation | None
+    design: Design
+    cycles: int
+    as_booted: str = ""
+
+
+def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionProfile, ...]:
+    """TransactionProfile a workload on scratch servers, one for each variant.
+
+    Raises: UsageError for a workload that our driver does not issue as transactions, and whatever
+    measuring raises.
+    """
+    require_durable(request.variants)
+    require_measurable(request.variants)
+    _require_transactions(request.workload)
+    with (
+        machine_claimed(is_wanted=not request.as_booted or any(one.files for one in request.variants)),
+        open_scratch_arena(
+            request.installation, request.variants, progress, is_isolated=request.design.is_isolated
+        ) as arena,
+    ):
+        progress.step("measuring how long a wake-up takes")
+        keeper = AwakeKeeper(arena.host_state, Spinners(arena.host_state.tree, online_cpus()))
+        kept = keeper.find(request.variants, request.as_booted)
+        awake = replace(arena, host_state=replace(arena.host_state, always=kept.files), spin=kept.spin)
+        question = "Where does a transaction's time go?"
+        study = Study(_NAME, question, request.variants, (request.workload.name,), request.design)
+        with awake.prepared_for(study) as prepared:
+            try:
+                return _profiled(prepared, request, progress, is_counting=True)
+            except ServerStartError as error:
+                if LIBRARY not in (error.detail or ""):
+                    raise
+                return _profiled(prepared, request, progress, is_counting=False)
+
+
+def is_profiled(workload: Workload) -> bool:
+    """Whether a workload is of transactions that our driver issues."""
+    return workload.generator == DRIVER and not workload.step and not workload.statement
+
+
+def _require_transactions(workload: Workload) -> None:
+    if not is_profiled(workload):
+        raise UsageError(
+            f'the workload "{workload.name}" is not profiled',
+            detail="a profile is of transactions that pgdyno-driver issues",
+            hint="pgdyno profile sysbench-read-write, or the file of a captured workload",
+        )
+
+
+def _profiled(
+    arena: ScratchArena, request: ProfileRequest, progress: Progress, *, is_counting: bool
+) -> tuple[TransactionProfile, ...]:
+    variants = tuple(map(counting, request.variants)) if is_counting else request.variants
+    seats, data_set = range(len(variants)), request.workload.data_set
+    for variant in variants:
+        progress.step(f"preparing the data of {variant.name}")
+        arena.load(variant, data_set)
+    arena.restore(variants, seats, data_set, request.cycles * CYCLE_S)
+    try:
+        with arena.arms(variants, seats, data_set, request.workload.server_memory_bytes) as arms:
+            return _of_arms(arena, arms, request, progress, is_counting=is_counting)
+    finally:
+        arena.discard(variants, seats, data_set)
+
+
+def _of_arms(
+    arena: ScratchArena,
+    arms: Sequence[Arm],
+    request: ProfileRequest,
+    progress: Progress,
+    *,
+    is_counting: bool,
+) -> tuple[TransactionProfile, ...]:
+    design, workload, loads = request.design, request.workload, arena.loads
+    labels = [log_label(_NAME, workload.name, 0, arm) for arm in range(len(arms))]
+    lasting_s = design.warmup_s + request.cycles * CYCLE_S
+    with ExitStack() as stack:
+        statements = [_statements(stack, arm) if is_counting else None for arm in arms]
+        turns = stack.enter_context(
+            closing(loads.prepare(arms, labels, workload, design, lasting_s, range(len(arms))))
+        )
+        progress.step("warming up")
+        for arm in range(len(arms)):
+            turns.warm_up(arm, design.warmup_s)
+        cpus = loads.split.server
+        processes = [Processes.of(arm, turns.pids(index), cpus) for index, arm in enumerate(arms)]
+        pids = [pid for one in processes for pid in (*one.sessions, *one.background)]
+        recordings = stack.enter_context(open_recordings(loads.scratch, pids, _FREQUENCY_HZ, is_traced=True))
+        profiling = Profiling(arms, processes, statements, turns, recordings)
+        progress.step(f"profiling {workload.name}")
+        taken = profiling.run(request.cycles, lambda done: progress.advance(done, request.cycles))
+        turns.end()
+        recordings.end()
+        progress.step("reading what was recorded")
+        remarks = (*recordings.remarks, *(() if is_counting else (_NO_STATEMENTS,)))
+        idle = frozenset((0, *loads.split.spinners))
+        recorded = PerfData(tuple(recordings.stacks()), tuple(recordings.events()), idle)
+        return tuple(_results(request, profiling, taken, recorded, remarks))
+
+
+def _results(
+    request: ProfileRequest,
+    profiling: Profiling,
+    taken: Sequence[ArmTurns],
+    recorded: PerfData,
+    remarks: tuple[str, ...],
+) -> Iterator[TransactionProfile]:
+    for index, variant in enumerate(request.variants):
+        log, processes = parse(profiling.turns.log(index)), profiling.processes[index]
+        cycles = cycles_of(taken[index], processes, log, recorded)
+        clients = request.workload.clients or request.design.clients
+        profiled = Profiled(variant.name, request.workload.name, clients, len(processes.cpus))
+        counted, statements = transactions_in(taken[index].statements, log), profiling.statements[index]
+        times = statements.times(counted) if statements and counted else ()
+        yield sum_up(profiled, cycles, times, remarks)
+
+
+def _statements(stack: ExitStack, arm: Arm) -> StatementCounting:
+    found = StatementCounting(arm, stack.enter_context(closing(arm.server.connect(DATABASE))))
+    found.install()
+    return found

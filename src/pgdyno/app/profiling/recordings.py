@@ -1,0 +1,118 @@
+"""The recordings of perf during a profile: samples of stacks, and the scheduler's trace as far as we may."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgdyno.host.tracing.perf import (
+    SCHEDULING,
+    STACKS,
+    Recording,
+    find_perf,
+    read_recording,
+    recording,
+    sampling,
+    scheduling,
+)
+from pgdyno.model.errors import ServerError
+from pgdyno.profiling.scheduling import SchedulingEvent, parse_scheduling
+from pgdyno.profiling.stacks import Stack, parse_stacks
+from pgdyno.server.process.account import Account, one_off_account
+
+_KERNEL_NAMES = Path("/proc/kallsyms")
+_NO_PERF = "perf is not installed: the parts of PostgreSQL's work are not told apart (Debian: linux-perf)"
+_NO_TRACE = (
+    "the scheduler is not traced: waking an idle CPU and waiting for a busy one are one line, which lacks "
+    "what interrupting an idle CPU takes"
+)
+
+
+@dataclass
+class Recordings:
+    """Recordings in a directory that root alone writes to.
+
+    They hold pieces of memory of all processes, and they are read together with the servers' programs, which
+    others may have made. So ``reader`` reads them: as root, a user that nobody else is.
+    ``remarks`` say what is not recorded, and why.
+    """
+
+    directory: Path
+    reader: Account
+    remarks: list[str] = field(default_factory=list)
+    of_stacks: Recording | None = None
+    of_schedule: Recording | None = None
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether the scheduler is traced."""
+        return self.of_schedule is not None
+
+    def sampling(self) -> AbstractContextManager[None]:
+        """Sample for the length of a context, if that is possible."""
+        return nullcontext() if self.of_stacks is None else self.of_stacks.on()
+
+    def tracing(self) -> AbstractContextManager[None]:
+        """Trace the scheduler for the length of a context, if that is possible."""
+        return nullcontext() if self.of_schedule is None else self.of_schedule.on()
+
+    def end(self) -> None:
+        """End them, so that they can be read. Raises: ServerError in perf's words."""
+        for one in filter(None, (self.of_stacks, self.of_schedule)):
+            one.end()
+            self.reader.own(one.file)
+
+    def stacks(self) -> Iterator[Stack]:
+        """Yield the samples."""
+        return parse_stacks(self._lines(self.of_stacks, STACKS))
+
+    def events(self) -> Iterator[SchedulingEvent]:
+        """Yield the events of the trace."""
+        return parse_scheduling(self._lines(self.of_schedule, SCHEDULING))
+
+    def _lines(self, one: Recording | None, fields: str) -> Iterator[str]:
+        if one is None:
+            return iter(())
+        names = self.directory / "kernel-names"
+        if not names.exists():
+            shutil.copyfile(_KERNEL_NAMES, names)
+            names.chmod(0o400)
+            self.reader.own(names)
+        return read_recording(one.program, one.file, fields, self.reader.command, names)
+
+
+@contextmanager
+def open_recordings(
+    directory: Path, pids: Collection[int], frequency_hz: int, *, is_traced: bool
+) -> Iterator[Recordings]:
+    """Provide recordings that are switched off.
+
+    ``pids`` are sampled where we may not sample whole CPUs. ``is_traced``: the scheduler is.
+    """
+    opened, is_root = Recordings(directory, one_off_account()), os.geteuid() == 0
+    with ExitStack() as stack:
+        program = find_perf()
+        if program is None:
+            opened.remarks.append(_NO_PERF)
+        else:
+            options = sampling(frequency_hz, () if is_root else pids)
+            opened.of_stacks = _opened(opened, stack, program, options, "stacks")
+            if is_root and is_traced:
+                opened.of_schedule = _opened(opened, stack, program, scheduling(), "schedule")
+        if opened.of_schedule is None:
+            opened.remarks.append(_NO_TRACE)
+        yield opened
+
+
+def _opened(
+    opened: Recordings, stack: ExitStack, program: str, options: Sequence[str], name: str
+) -> Recording | None:
+    try:
+        return stack.enter_context(recording(program, options, opened.directory / f"perf-{name}.data"))
+    except ServerError as error:
+        opened.remarks.append(f"{error.message}: {error.detail}" if error.detail else error.message)
+        return None

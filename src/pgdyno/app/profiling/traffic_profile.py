@@ -1,0 +1,244 @@
+"""Profile a running server's own traffic: nothing is loaded, and nothing is changed.
+
+Transactions are those that the server counts, and their time is that of its sessions in transactions. Where
+the server is proven to run on this host, CPU time and time in the run queue are those of its processes;
+looks at sessions divide the rest: on a busy machine, a look finds sessions waiting that are about to run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pgdyno.app.arenas.attached_server import postmaster_of
+from pgdyno.app.local_machine import online_cpus, workspace
+from pgdyno.app.profiling.recordings import Recordings, open_recordings
+from pgdyno.app.profiling.results import within
+from pgdyno.host.machine.cpu_times import read_host_cpu
+from pgdyno.model import numbers
+from pgdyno.model.errors import MeasurementError, ServerError, UsageError
+from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.hosts.host_cpu import HostCpu
+from pgdyno.model.ports import Progress
+from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.profiling.cycles import Counters, Cycle, Sampled, Window
+from pgdyno.profiling.stacks import Stack
+from pgdyno.profiling.summary import Profiled, sum_up
+from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.inspection.inspection import identify_backend
+from pgdyno.server.process.account import one_off_account
+from pgdyno.server.process.processes import children, cpu_ns, queue_ns
+from pgdyno.server.sampling.session_looks import (
+    SessionLooks,
+    look_at_sessions,
+    read_session_pids,
+    read_transactions,
+)
+
+_WINDOW_S = 10.0
+_LEAST_S = 8.0  # for two windows: sessions report their transactions once a second
+_LOOK_EVERY_S = 0.2
+_FREQUENCY_HZ = 97  # of each CPU: a prime
+_NAME = "its own traffic"
+_BETWEEN = "between statements of a transaction"
+_OURS = 2  # transactions of ours in a window besides its looks: one lists sessions, one counts transactions
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A window of a server's traffic. ``sessions`` are clients' processes, by this host's numbers."""
+
+    looks: SessionLooks
+    transactions: int
+    added: Counters | None
+    monotonic_ns: tuple[int, int]
+    sessions: frozenset[int]
+    ended: int
+
+    @property
+    def seconds(self) -> float:
+        return (self.monotonic_ns[1] - self.monotonic_ns[0]) / 1e9
+
+    def require_traffic(self) -> None:
+        """Raise ServerError if all sessions are hidden, MeasurementError if there is nothing to see."""
+        if not self.looks.in_transactions and self.looks.hidden:
+            raise ServerError(
+                "the role may not see the sessions of others",
+                hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
+            )
+        if self.transactions <= 0 or not self.looks.in_transactions:
+            raise MeasurementError(
+                f"hardly a transaction was seen within {self.seconds:.0f} s",
+                hint="profile the server while it works",
+            )
+
+    def cycle(self, stacks: Sequence[Stack]) -> Cycle:
+        """Return the window as a cycle."""
+        latency_us = 1e6 * self.mean_sessions * self.seconds / self.transactions
+        return Cycle(
+            Window(self.seconds, self.transactions, latency_us, self.added),
+            sampled=Sampled.of(stacks, self.sessions),
+            waits=self._mean(self.looks.waits),
+            client_waits=self._mean({_BETWEEN: self.looks.between, **self.looks.client_waits}),
+            working=self.looks.working / self.looks.looks,
+        )
+
+    @property
+    def mean_sessions(self) -> float:
+        """The mean number of sessions in transactions."""
+        return self.looks.in_transactions / self.looks.looks
+
+    def _mean(self, sums: Mapping[str, int]) -> dict[str, float]:
+        """Return mean numbers of sessions that wait."""
+        waiting = self.looks.in_transactions - self.looks.working
+        if self.added is None or not waiting:
+            return {event: sessions / self.looks.looks for event, sessions in sums.items()}
+        could_run_ns = self.added.session_cpu + self.added.session_queue + self.added.stolen
+        really_waiting = max(0.0, self.mean_sessions - could_run_ns / 1e9 / self.seconds)
+        return {event: really_waiting * sessions / waiting for event, sessions in sums.items()}
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """CPU time and time in a queue of each process of a server, in ns, and the times of this host's CPUs."""
+
+    processes: Mapping[int, tuple[int, int]]
+    host: HostCpu
+
+    @classmethod
+    def of(cls, postmaster: int, own: int) -> _Moment:
+        """Return them as they are now, without our own session."""
+        pids = {postmaster, *children(postmaster)} - {own}
+        return cls({pid: (cpu_ns(pid) or 0, queue_ns(pid)) for pid in pids}, read_host_cpu(online_cpus()))
+
+    def since(self, before: _Moment, sessions: Collection[int]) -> Counters:
+        """Return the increments. Processes that have ended are missing, those that have begun are whole."""
+        cpu = {pid: now[0] - before.processes.get(pid, (0, 0))[0] for pid, now in self.processes.items()}
+        queue = {pid: now[1] - before.processes.get(pid, (0, 0))[1] for pid, now in self.processes.items()}
+        return Counters(
+            session_cpu=sum(ns for pid, ns in cpu.items() if pid in sessions),
+            session_queue=sum(ns for pid, ns in queue.items() if pid in sessions),
+            background_cpu=sum(ns for pid, ns in cpu.items() if pid not in sessions),
+            client_cpu=0,
+            client_queue=0,
+            stolen=int((self.host.steal_s - before.host.steal_s) * 1e9),
+            busy=int((self.host.busy_s - before.host.busy_s) * 1e9),
+        )
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """A server whose traffic is watched. ``postmaster`` None: it is not proven to run on this host.
+
+    ``own`` is the process of our session.
+    """
+
+    connection: Connection
+    postmaster: int | None
+    own: int
+
+    def watch(self, window_s: float, tell: Callable[[float], None]) -> _Watched:
+        """Watch for a window."""
+        before, sessions = self._moment(), self._sessions()
+        transactions, began_ns = read_transactions(self.connection), time.monotonic_ns()
+        looks = look_at_sessions(self.connection, window_s, _LOOK_EVERY_S, tell)
+        ended_ns, ended = time.monotonic_ns(), read_transactions(self.connection)
+        left, after = self._sessions(), self._moment()
+        all_seen = sessions | left
+        return _Watched(
+            looks,
+            ended - transactions - looks.looks - _OURS,
+            after.since(before, all_seen) if before and after else None,
+            (began_ns, ended_ns),
+            all_seen,
+            len(sessions - left),
+        )
+
+    def _moment(self) -> _Moment | None:
+        return None if self.postmaster is None else _Moment.of(self.postmaster, self.own)
+
+    def _sessions(self) -> frozenset[int]:
+        """Return clients' processes, as far as they are the postmaster's."""
+        if self.postmaster is None:
+            return frozenset()
+        return read_session_pids(self.connection) & frozenset(children(self.postmaster))
+
+
+def profile_attached(dsn: str, duration_s: float, progress: Progress) -> TransactionProfile:
+    """Profile the traffic of a running server for about a time.
+
+    Raises: UsageError for too short a time; MeasurementError if it does nothing; ServerError if the role may
+    see no session of others; ConnectionFailedError.
+    """
+    if duration_s < _LEAST_S:
+        raise UsageError(
+            f"{duration_s:g} s are too short to watch a server", hint=f"--for {_LEAST_S:g}s, or longer"
+        )
+    windows = max(2, round(duration_s / _WINDOW_S))
+    window_s = duration_s / windows
+    with closing(connect(dsn)) as connection, workspace().scratch() as scratch:
+        postmaster = postmaster_of(connection)
+        own = identify_backend(connection).pid
+        traffic = _Traffic(connection, postmaster.or_none(), own)
+        spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
+        with _opened_recordings(scratch, postmaster) as recordings:
+            progress.step(f"watching the traffic for {duration_s:.0f} s")
+            watched = []
+            for window in range(windows):
+                tell = partial(_tell, progress, window * window_s, duration_s)
+                with recordings.sampling():
+                    watched.append(traffic.watch(window_s, tell))
+                watched[-1].require_traffic()
+            recordings.end()
+        share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
+        progress.step("reading what was recorded")
+        stacks = within(recordings.stacks(), watched)
+        cycles = [one.cycle(its) for one, its in zip(watched, stacks, strict=True)]
+        remarks = (*recordings.remarks, *_remarks(watched, postmaster), _cost(share))
+        label = f"port={connection.info.port} dbname={connection.info.dbname}"
+    sessions = sum(one.mean_sessions for one in watched) / len(watched)
+    return sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
+
+
+def _tell(progress: Progress, before_s: float, whole_s: float, passed_s: float) -> None:
+    progress.advance(before_s + passed_s, whole_s)
+
+
+def _own_cpu_s(postmaster: Fact[int], own: int) -> float:
+    """Return the CPU time of this process, of its children that have ended, and of our session."""
+    is_here = postmaster.is_known and own in children(postmaster.or_else(0))
+    return sum(os.times()[:4]) + (cpu_ns(own) or 0) / 1e9 * is_here
+
+
+@contextmanager
+def _opened_recordings(scratch: Path, postmaster: Fact[int]) -> Iterator[Recordings]:
+    if isinstance(postmaster.value, Unknown):
+        yield Recordings(scratch, one_off_account())
+        return
+    pids = (postmaster.value, *children(postmaster.value))
+    with open_recordings(scratch, pids, _FREQUENCY_HZ, is_traced=False) as opened:
+        yield opened
+
+
+def _remarks(watched: Sequence[_Watched], postmaster: Fact[int]) -> Iterator[str]:
+    if isinstance(postmaster.value, Unknown):
+        yield f"processes are not seen: the server is not proven to run here: {postmaster.value.reason}"
+    if ended := sum(one.ended for one in watched):
+        yield f"{ended} sessions ended within a window: their last CPU time is not counted"
+    looks = sum(one.looks.looks for one in watched)
+    if hidden := sum(one.looks.hidden for one in watched):
+        grant = "GRANT pg_read_all_stats TO it"
+        yield f"{hidden / looks:.3g} sessions of other roles are hidden from this one: {grant}"
+    yield (
+        "transactions are those that the server counts, of all databases; their time is that of sessions in "
+        f"transactions, from {looks} looks"
+    )
+
+
+def _cost(share: float) -> str:
+    return f"while it watched, pgdyno took {numbers.share(share, 1)} of a CPU, its session included"

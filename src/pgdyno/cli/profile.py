@@ -1,0 +1,216 @@
+"""``pgdyno profile``: where a transaction's time goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli._measuring_options import as_booted_option, embedded_option, pg_bin_option, seed_option
+from pgdyno.cli._server_options import warn_about_password
+from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
+from pgdyno.cli.quantities import duration
+from pgdyno.model.errors import UsageError
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.profiling.profile import ProfileRequest
+    from pgdyno.model.ports import Progress
+    from pgdyno.model.profiles.profile import TransactionProfile
+
+_CYCLES = 8  # of 6.5 s each
+_WATCHED_S = 60.0
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """The options of profiles on scratch servers, as given on the command line."""
+
+    embedded: bool
+    pg_bin: Path | None
+    variant: str
+    compare: tuple[str, str] | None
+    scale: int | None
+    clients: int
+    cycles: int
+    seed: int
+    as_booted: bool
+
+    def request(self, workload: str) -> ProfileRequest:
+        """Return the request that the options make. Raises: UsageError."""
+        from pgdyno.app.installations import choose_installation
+        from pgdyno.app.measuring.workload_choice import find_workloads
+        from pgdyno.app.profiling.profile import ProfileRequest
+        from pgdyno.model.experiments.awake import AS_ASKED
+        from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.variants.variant import parse_variant
+
+        [chosen] = find_workloads((workload,), (), self.scale).values()
+        return ProfileRequest(
+            variants=tuple(map(parse_variant, self.compare or (self.variant,))),
+            workload=chosen,
+            installation=choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin),
+            design=Design(clients=self.clients, seed=self.seed),
+            cycles=self.cycles,
+            as_booted=AS_ASKED if self.as_booted else "",
+        )
+
+
+@click.command(
+    name="profile",
+    epilog="\b\nExamples:\n"
+    "  pgdyno profile sysbench-read-write --embedded\n"
+    "  pgdyno profile shop.toml --embedded --clients 1\n"
+    "  pgdyno profile sysbench-read-only --embedded \\\n"
+    "      --compare default generic:plan_cache_mode=force_generic_plan\n"
+    "  pgdyno profile --dsn service=production --for 2m",
+)
+@click.argument("workload", required=False)
+@click.option(
+    "--dsn",
+    metavar="DSN",
+    help="Instead of a WORKLOAD: watch the traffic of this running server. It is neither loaded nor changed.",
+)
+@click.option(
+    "--for",
+    "duration_s",
+    callback=duration,
+    metavar="TIME",
+    help="How long to watch a running server [default: 60s].",
+)
+@embedded_option
+@pg_bin_option
+@click.option(
+    "--variant",
+    default="default",
+    show_default=True,
+    metavar="VARIANT",
+    help="The variant to profile: [SERVER@]NAME[:setting=value,…].",
+)
+@click.option(
+    "--compare",
+    nargs=2,
+    metavar="VARIANT VARIANT",
+    help="Profile two variants beside each other, in turns.",
+)
+@click.option(
+    "--scale", type=click.IntRange(min=1), metavar="N", help="Size of the data set [default: the workload's]."
+)
+@click.option(
+    "--clients",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Number of connections.",
+)
+@click.option(
+    "--cycles",
+    type=click.IntRange(min=2),
+    default=_CYCLES,
+    show_default=True,
+    metavar="N",
+    help="How often the windows are repeated; they take 6.5 s for each variant.",
+)
+@seed_option
+@as_booted_option
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where to write the page (HTML) [default: beside the reports of experiments].",
+)
+@click.option(
+    "--folded",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the sampled stacks as text too, as flamegraph.pl and speedscope read them.",
+)
+@json_option
+def command(
+    *,
+    workload: str | None,
+    dsn: str | None,
+    duration_s: float | None,
+    output: Path | None,
+    folded: Path | None,
+    is_json: bool,
+    **options: Any,
+) -> None:
+    """Show where the time of transactions goes: WORKLOAD's, or those of a running server.
+
+    One table adds up to the time of a transaction: the load generator, waking up, the run queue, the parts of
+    the server's work, its waits, and time that was stolen. Each line has its source and its interval.
+
+    It needs no hardware counters. As root and with perf, the parts of the server's work are told apart by
+    samples of its stacks, and waking up from waiting in a queue by the scheduler's trace.
+    """
+    _require_one_subject(workload, dsn, duration_s)
+    progress = open_progress()
+    try:
+        found = _found(workload, dsn, duration_s or _WATCHED_S, _Loaded(**options), progress)
+    finally:
+        progress.close()
+    if folded is not None:
+        from pgdyno.app.profiling.page import write_folded
+
+        write_folded(found, folded)
+    if is_json:
+        from pgdyno.model.document import to_document
+
+        print_json({"profiles": [to_document(replace(one, stacks=())) for one in found]})
+    else:
+        from pgdyno.app.profiling.page import write_profile
+
+        _show(found)
+        echo(f"\nReport: {write_profile(found, output)}")
+
+
+def _require_one_subject(workload: str | None, dsn: str | None, duration_s: float | None) -> None:
+    """Refuse commands that name no subject, or two. Raises: UsageError."""
+    if workload is None and dsn is None:
+        raise UsageError(
+            "nothing to profile was named",
+            hint="pgdyno profile sysbench-read-write --embedded, or pgdyno profile --dsn DSN",
+        )
+    if workload is not None and dsn is not None:
+        raise UsageError(
+            "a running server's own traffic is profiled without a workload",
+            hint="leave out WORKLOAD, or profile it on a scratch server: --embedded instead of --dsn",
+        )
+    if dsn is None and duration_s is not None:
+        raise UsageError("--for is for --dsn", hint="--cycles says how long a workload is profiled")
+
+
+def _found(
+    workload: str | None, dsn: str | None, duration_s: float, loaded: _Loaded, progress: Progress
+) -> tuple[TransactionProfile, ...]:
+    if dsn is not None:
+        from pgdyno.app.profiling.traffic_profile import profile_attached
+
+        warn_about_password(dsn)
+        return (profile_attached(dsn, duration_s, progress),)
+    from pgdyno.app.profiling.profile import profile
+
+    assert workload is not None  # noqa: S101 — there is one subject
+    return profile(loaded.request(workload), progress)
+
+
+def _show(found: tuple[TransactionProfile, ...]) -> None:
+    from pgdyno.report.elements.terminal import plain_table
+    from pgdyno.report.profiles import profile_text
+
+    for one in found:
+        echo(profile_text.headline(one))
+    account = profile_text.account_table(*found) if len(found) == 1 else profile_text.comparison_table(*found)
+    echo("")
+    print_wide(plain_table(account))
+    for one in found:
+        for table in (profile_text.kernel_table(one), profile_text.statement_table(one)):
+            if table.rows:
+                echo(f"\n{one.variant}: {table.caption}\n")
+                print_wide(plain_table(table))
+        echo("")
+        for line in (*profile_text.advice_lines(one), *profile_text.notes(one)):
+            echo(line)

@@ -1,0 +1,1 @@
+"""Recordings of running programs: samples of their stacks, and their scheduling."""

@@ -1,0 +1,1 @@
+"""Nouns of ``pgdyno profile``: where a transaction's time goes."""

@@ -1,0 +1,26 @@
+"""The reasons of a plan's changes, with the most that each could bring by a profile of the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pgdyno.model.plans.plan import Plan, PlanLine
+from pgdyno.model.profiles.profile import TransactionProfile
+
+
+def with_bounds(plan: Plan, profiles: Sequence[TransactionProfile]) -> Plan:
+    """Return the plan with a sentence more in each reason that a profile has something to say on."""
+    return replace(plan, lines=tuple(_with_bound(line, profiles) for line in plan.lines))
+
+
+def _with_bound(line: PlanLine, profiles: Sequence[TransactionProfile]) -> PlanLine:
+    bounds = [*_bounds(line.change.lever, profiles)]
+    return replace(line, reason=f"{line.reason}; by the profile, {', '.join(bounds)}") if bounds else line
+
+
+def _bounds(lever: str, profiles: Sequence[TransactionProfile]) -> Iterator[str]:
+    for profile in profiles:
+        for one in profile.advice:
+            if lever in one.levers:
+                yield f"{one.lines[0]} and the like are worth at most {one.gain:+.0%} on {profile.workload}"

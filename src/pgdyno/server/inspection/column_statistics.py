@@ -1,0 +1,85 @@
+"""The planner's statistics of columns, as pg_stats shows them to the role."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pgdyno.model.servers.answers import answers_of_postgresql
+from pgdyno.model.servers.columns import Column
+from pgdyno.model.servers.table_statistics import ColumnStatistics
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.connection_errors import failures_in_words
+
+FROM_PG_STATS = """
+s.null_frac::float8, s.avg_width, s.n_distinct::float8, s.most_common_vals::text::text[],
+s.most_common_freqs::float8[], s.histogram_bounds::text::text[], s.correlation::float8,
+s.most_common_elems::text::text[], s.most_common_elem_freqs::float8[],
+s.elem_count_histogram[array_upper(s.elem_count_histogram, 1)]::float8
+"""
+"""The columns of pg_stats, called s, that ``statistics_of`` takes."""
+# Of a partitioned table, statistics of all partitions are made by ANALYZE of the table itself alone, which
+# autovacuum never does: then the partition with most rows tells of all.
+_OF_COLUMNS = f"""
+SELECT DISTINCT ON (w.place) w.place, {FROM_PG_STATS}
+FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS w(schema, "table", "column", place)
+JOIN pg_namespace n ON n.nspname = w.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w."table"
+CROSS JOIN LATERAL (
+    SELECT c.oid AS oid, true AS is_whole
+    UNION ALL
+    (SELECT l.oid, false FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
+     WHERE t.isleaf AND c.relkind = 'p' ORDER BY l.reltuples DESC LIMIT 1)
+) p
+JOIN pg_class pc ON pc.oid = p.oid JOIN pg_namespace pn ON pn.oid = pc.relnamespace
+JOIN pg_stats s ON s.schemaname = pn.nspname AND s.tablename = pc.relname AND s.attname = w."column"
+ORDER BY w.place, p.is_whole DESC, s.inherited DESC
+"""  # noqa: S608 — constants
+MOST_ROWS = 1 << 40
+"""More than fit into a table."""
+_WIDEST_BYTES = 1 << 30  # no value is wider
+_ROUNDING = 1e-3  # of floats of 32 bits
+
+
+@answers_of_postgresql()
+def read_column_statistics(
+    connection: Connection, columns: Collection[Column]
+) -> Mapping[str, ColumnStatistics]:
+    """Return statistics by the paths of columns, of those that the server shows any of.
+
+    The search path is empty meanwhile. Raises: ServerError, ConnectionFailedError.
+    """
+    wanted = list(columns)
+    names = ([one.schema for one in wanted], [one.table for one in wanted], [one.name for one in wanted])
+    with failures_in_words():
+        rows = connection.execute(_OF_COLUMNS, names).fetchall()
+    return {wanted[int(place) - 1].path: statistics_of(its) for place, *its in rows}
+
+
+def statistics_of(values: Sequence[Any]) -> ColumnStatistics:
+    """Return a row of ``FROM_PG_STATS``. Raises: ValueError, TypeError for another row than PostgreSQL's."""
+    nulls, width, distinct, common, frequencies, bounds, correlation, *of_elements = values
+    elements, element_frequencies, count = of_elements
+    return ColumnStatistics(
+        null_fraction=within(nulls, 0, 1),
+        width_bytes=int(within(width, 0, _WIDEST_BYTES)),
+        distinct=within(distinct, -1, MOST_ROWS),
+        common=_texts(common),
+        frequencies=tuple(within(one, 0, 1) for one in frequencies or ()),
+        bounds=_texts(bounds),
+        correlation=None if correlation is None else within(correlation, -1, 1),
+        elements=_texts(elements),
+        element_frequencies=tuple(within(one, 0, 1) for one in element_frequencies or ()),
+        element_count=None if count is None else within(count, 0, _WIDEST_BYTES),
+    )
+
+
+def within(value: Any, low: float, high: float) -> float:
+    """Return a number of the statistics. Raises: ValueError for one that they cannot have."""
+    if not low - _ROUNDING <= float(value) <= high + _ROUNDING:
+        raise ValueError(f"{value} is not between {low} and {high}")
+    return min(max(float(value), low), high)
+
+
+def _texts(values: Sequence[Any] | None) -> tuple[str, ...]:
+    return tuple(map(str, values or ()))
